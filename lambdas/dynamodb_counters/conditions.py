@@ -1,0 +1,201 @@
+"""Filters of a declaration: conditions on an item's attributes, written as for boto3's ``Attr``.
+
+Comparison follows DynamoDB: values of different types are never equal and never ordered, a missing attribute satisfies
+only ``not_exists`` and ``ne``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters.decimals import Number, parse_number, require_storable
+from dynamodb_counters.errors import InvalidArgumentError
+
+Image: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""An item as it stands in a stream record: attribute name to ``{type: value}``."""
+
+Predicate: TypeAlias = Callable[[Image], bool]
+Operand: TypeAlias = str | int | Decimal | bool
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of an item. Made by `Attr`; combined with ``&``, ``|`` and ``~``.
+
+    Parameters
+    ----------
+    operator : str
+        ``eq``, ``ne``, ``lt``, ``le``, ``gt``, ``ge``, ``begins_with``, ``exists``, ``and``, ``or`` or ``not``.
+    attribute : str or None
+        The attribute tested; None for ``and``, ``or`` and ``not``.
+    operands : tuple
+        Values to compare with, or the conditions combined.
+
+    Examples
+    --------
+    >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
+    >>> compile_condition(paid)({"status": {"S": "paid"}})
+    True
+    """
+
+    operator: str
+    attribute: str | None
+    operands: tuple[Any, ...] = ()
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition("and", None, (self, other))
+
+    def __or__(self, other: Condition) -> Condition:
+        return Condition("or", None, (self, other))
+
+    def __invert__(self) -> Condition:
+        return Condition("not", None, (self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """Names an attribute to build a `Condition` on.
+
+    Parameters
+    ----------
+    name : str
+        Attribute of the item, top level.
+
+    Examples
+    --------
+    >>> Attr("bytes").gt(0)
+    Condition(operator='gt', attribute='bytes', operands=(0,))
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidArgumentError("name", self.name, "an attribute name")
+
+    def eq(self, value: Operand) -> Condition:
+        """Equal to `value`."""
+        return self._compare("eq", value)
+
+    def ne(self, value: Operand) -> Condition:
+        """Not equal to `value`; also true of a missing attribute."""
+        return self._compare("ne", value)
+
+    def lt(self, value: Operand) -> Condition:
+        """Less than `value`."""
+        return self._compare("lt", value)
+
+    def le(self, value: Operand) -> Condition:
+        """Less than or equal to `value`."""
+        return self._compare("le", value)
+
+    def gt(self, value: Operand) -> Condition:
+        """Greater than `value`."""
+        return self._compare("gt", value)
+
+    def ge(self, value: Operand) -> Condition:
+        """Greater than or equal to `value`."""
+        return self._compare("ge", value)
+
+    def between(self, low: Operand, high: Operand) -> Condition:
+        """From `low` to `high`, both included."""
+        return self.ge(low) & self.le(high)
+
+    def is_in(self, values: list[Operand]) -> Condition:
+        """Equal to one of `values`."""
+        if not values:
+            raise InvalidArgumentError("values", values, "at least one value")
+        return Condition("or", None, tuple(self.eq(value) for value in values))
+
+    def begins_with(self, prefix: str) -> Condition:
+        """Begin with `prefix`; true of strings only."""
+        if not isinstance(prefix, str):
+            raise InvalidArgumentError("prefix", prefix, "a str")
+        return self._compare("begins_with", prefix)
+
+    def exists(self) -> Condition:
+        """Present, whatever its value."""
+        return Condition("exists", self.name)
+
+    def not_exists(self) -> Condition:
+        """Absent."""
+        return ~self.exists()
+
+    def _compare(self, name: str, value: Operand) -> Condition:
+        if not isinstance(value, str | bool):
+            require_storable("value", value)
+        return Condition(name, self.name, (value,))
+
+
+def compile_condition(condition: Condition) -> Predicate:
+    """Turn a condition into a function of an item image.
+
+    Parameters
+    ----------
+    condition : Condition
+        What to test.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives True when the condition holds.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The operator is unknown.
+    """
+    name, attribute = condition.operator, condition.attribute
+    if name in ("and", "or"):
+        parts = [compile_condition(part) for part in condition.operands]
+        every = name == "and"
+        return lambda image: all(p(image) for p in parts) if every else any(p(image) for p in parts)
+    if name == "not":
+        part = compile_condition(condition.operands[0])
+        return lambda image: not part(image)
+    if attribute is None:
+        raise InvalidArgumentError("operator", name, "a known operator with its attribute")
+    if name == "exists":
+        return lambda image: attribute in image
+    if name == "begins_with":
+        prefix: str = condition.operands[0]
+        return lambda image: (
+            str(image.get(attribute, _MISSING).get("S", "")).startswith(prefix)
+            and ("S" in image.get(attribute, _MISSING))
+        )
+    if name not in _COMPARISONS:
+        raise InvalidArgumentError("operator", name, "a known operator")
+    return _comparison(attribute, name, condition.operands[0])
+
+
+_MISSING: Final[Mapping[str, Any]] = {}
+
+
+def _comparison(attribute: str, name: str, operand: Operand) -> Predicate:
+    compare, unequal = _COMPARISONS[name], name == "ne"
+    kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
+    # Strings are ordered by their UTF-8 bytes, which is the order of code points, Python's own.
+    read: Callable[[Any], Any] = _number if kind == "N" else lambda value: value
+
+    def holds(image: Image) -> bool:
+        value = image.get(attribute, _MISSING).get(kind)
+        return unequal if value is None else compare(read(value), operand)
+
+    return holds
+
+
+def _number(text: str) -> Number:
+    return parse_number(text)

@@ -1,0 +1,190 @@
+"""`Counters`: one table's events and counts, for the code that writes and reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from dynamodb_counters.decimals import Number
+from dynamodb_counters.declarations import Aggregate, Declaration, Event, Window
+from dynamodb_counters.store import accept, reads, record
+from dynamodb_counters.store.accept import Outcome
+from dynamodb_counters.store.reads import Group
+from dynamodb_counters.store.table import Table, make_client
+from dynamodb_counters.windows import WindowCount
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+class Counters:
+    """Events and counts of one table.
+
+    Parameters
+    ----------
+    table_name : str
+        Name or ARN of the table.
+    client : DynamoDBClient, optional
+        Default: one made for concurrent use.
+    clock : callable, optional
+        Gives seconds since 1970. Default ``time.time``.
+
+    Examples
+    --------
+    >>> counters = Counters("my-table")  # doctest: +SKIP
+    >>> counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00:00Z", "clientId": "c1"})  # doctest: +SKIP
+    Outcome(status='accepted', reason=None)
+    """
+
+    def __init__(
+        self, table_name: str, *, client: DynamoDBClient | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._table = Table(table_name, client or make_client(), clock)
+
+    def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
+        """Insert an event unless it is there; the stream counts it.
+
+        Parameters
+        ----------
+        event : Event
+            What kind of event.
+        values : mapping of str to object
+            Its attributes: anything DynamoDB can store; no floats, which are not exact.
+
+        Returns
+        -------
+        Outcome
+            Accepted, duplicate, rejected or failed.
+        """
+        return accept.accept(self._table, event, values)
+
+    def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
+        """Insert many events, each unless it is there, 25 a call and many calls at once.
+
+        Parameters
+        ----------
+        event : Event
+            What kind of events.
+        events : iterable of mapping
+            Their attributes.
+
+        Returns
+        -------
+        list of Outcome
+            One an event, in their order.
+        """
+        return accept.accept_many(self._table, event, events)
+
+    def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
+        """Insert an event and count it in one transaction; the counts are current when the call returns.
+
+        Costs twice the write units of `accept` and its counting, and a hot counter conflicts: use it where the caller
+        must read its own count at once.
+
+        Parameters
+        ----------
+        event : Event
+            What kind of event.
+        values : mapping of str to object
+            Its attributes.
+        declarations : iterable of Aggregate and Window
+            What to count it in, at most 99 items.
+
+        Returns
+        -------
+        Outcome
+            Accepted, duplicate, rejected or failed.
+        """
+        return record.record_once(self._table, event, values, declarations)
+
+    def increment(
+        self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
+    ) -> dict[str, Number]:
+        """Add to a group at once. Not idempotent: a retried call counts twice.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Which aggregate.
+        values : mapping of str to str or number
+            Its group.
+        by : int, Decimal or mapping, optional
+            What to add, by measure; a number alone for an aggregate of one measure. Default 1.
+
+        Returns
+        -------
+        dict of str to int or Decimal
+            All measures after it.
+        """
+        return record.increment(self._table, aggregate, values, by)
+
+    def get(self, aggregate: Aggregate, values: Mapping[str, object], *, consistent: bool = False) -> Group:
+        """Read one group.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Which aggregate.
+        values : mapping of str to str or number
+            Its group.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        Group
+            With measures of 0 where nothing was counted.
+        """
+        return reads.get(self._table, aggregate, values, consistent=consistent)
+
+    def get_many(
+        self, groups: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
+    ) -> list[Group]:
+        """Read many groups, 100 a call and many calls at once.
+
+        Parameters
+        ----------
+        groups : iterable of (Aggregate, mapping)
+            Aggregate and group, any number.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        list of Group
+            In the order asked.
+        """
+        return reads.get_many(self._table, groups, consistent=consistent)
+
+    def window(
+        self,
+        window: Window,
+        values: Mapping[str, object],
+        *,
+        last: timedelta,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+    ) -> WindowCount:
+        """Count the last so long.
+
+        Parameters
+        ----------
+        window : Window
+            Which window.
+        values : mapping of str to str or number
+            Its group.
+        last : timedelta
+            How long; whole minutes.
+        as_of : datetime, optional
+            Until when, with a time zone. Default: now.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        WindowCount
+            The count and the interval it covers.
+        """
+        return reads.window(self._table, window, values, last=last, as_of=as_of, consistent=consistent)

@@ -1,0 +1,66 @@
+"""Every exception the runtime raises; all of them are `CountersError`."""
+
+from __future__ import annotations
+
+
+class CountersError(Exception):
+    """Base of every exception raised by this package."""
+
+
+class InvalidArgumentError(CountersError, ValueError):
+    """An argument was refused.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the refused argument, as the caller wrote it.
+    value : object
+        The value that was given.
+    allowed : str
+        What would have been accepted, in words.
+
+    Examples
+    --------
+    >>> raise InvalidArgumentError("precision", 7, "1, 60, 3600 or 86400 seconds")
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.InvalidArgumentError: precision=7 is not allowed: 1, 60, 3600 or 86400 seconds
+    """
+
+    def __init__(self, argument: str, value: object, allowed: str) -> None:
+        super().__init__(f"{argument}={_short(value)} is not allowed: {allowed}")
+        self.argument = argument
+        self.value = value
+        self.allowed = allowed
+
+
+class UnparsableKeyError(CountersError, ValueError):
+    """A key does not come from the template it was parsed with, or holds a hash in place of its values."""
+
+
+class MalformedImageError(CountersError, ValueError):
+    """An item image lacks what a declaration needs; its record goes to quarantine."""
+
+
+class ShardUnknownError(CountersError):
+    """A stream event names no shard, so that nothing can be counted exactly once."""
+
+
+class CommitError(CountersError):
+    """Some items of a batch could not be written; the batch must be delivered again.
+
+    Parameters
+    ----------
+    failures : list of Exception
+        One cause per item that was not written. All other items of the batch are committed.
+    """
+
+    def __init__(self, failures: list[Exception]) -> None:
+        first = f"{type(failures[0]).__name__}: {failures[0]}" if failures else "none"
+        super().__init__(f"{len(failures)} item(s) not committed; first cause: {first}")
+        self.failures = failures
+
+
+def _short(value: object, limit: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"

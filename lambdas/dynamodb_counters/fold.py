@@ -1,0 +1,243 @@
+"""The fold: a batch of stream records in, one delta an item out. Pure: no clock, no I/O.
+
+For a record with old image O and new image N an aggregate's delta is ``contribution(N) - contribution(O)``. That covers
+inserts, corrections and deletions; a deletion by TTL is none unless the aggregate says so. Whether an event is late or
+from the future is judged by the record's own creation time, so that every delivery of a record gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import localcontext
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters.compiler import Contribution, GroupKey, Late, Program
+from dynamodb_counters.conditions import Image
+from dynamodb_counters.decimals import EXACT, Number
+from dynamodb_counters.declarations import Declaration, require_consistent
+from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.schema import SEQUENCE_DIGITS, TYPE
+
+Record: TypeAlias = Mapping[str, Any]
+"""A stream record as Lambda hands it over."""
+
+Origin: TypeAlias = tuple[str, GroupKey]
+"""Names an item before its key is rendered: declaration and group."""
+
+# What a record of any shape can make the compiled functions raise.
+_UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
+_TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
+
+
+class Delta:
+    """What a batch adds to one item, and which records it comes from.
+
+    Attributes
+    ----------
+    program : Program
+        The compiled declaration the item belongs to.
+    group : str or tuple
+        The item's group.
+    first, last : str
+        Padded sequence numbers of the first and last record that contribute.
+    measures : dict of str to int or Decimal
+        What to add.
+    """
+
+    __slots__ = ("first", "group", "last", "measures", "program")
+
+    def __init__(self, program: Program, group: GroupKey, sequence: str) -> None:
+        self.program = program
+        self.group = group
+        self.first = sequence
+        self.last = sequence
+        self.measures: dict[str, Number] = {}
+
+    @property
+    def origin(self) -> Origin:
+        """Declaration and group."""
+        return self.program.name, self.group
+
+
+@dataclass(frozen=True, slots=True)
+class Unfoldable:
+    """A record that could not be folded.
+
+    Parameters
+    ----------
+    sequence : str
+        Its padded sequence number.
+    record : mapping
+        The record itself.
+    reason : str
+        What is wrong with it.
+    """
+
+    sequence: str
+    record: Record
+    reason: str
+
+
+@dataclass(slots=True)
+class Folded:
+    """What a batch comes to.
+
+    Parameters
+    ----------
+    deltas : list of Delta
+        One an item.
+    unfoldable : list of Unfoldable
+        Records for quarantine; none of their contributions is in `deltas`.
+    late : int
+        Contributions dropped because their bucket's retention is over.
+    """
+
+    deltas: list[Delta] = field(default_factory=list)
+    unfoldable: list[Unfoldable] = field(default_factory=list)
+    late: int = 0
+
+
+class Plan:
+    """Declarations compiled for folding.
+
+    Parameters
+    ----------
+    declarations : tuple of Aggregate and Window
+        All of one table.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They contradict each other.
+    """
+
+    def __init__(self, declarations: tuple[Declaration, ...]) -> None:
+        require_consistent(declarations)
+        self._programs: dict[str, list[Program]] = {}
+        for declaration in declarations:
+            self._programs.setdefault(declaration.source.name, []).append(Program(declaration))
+
+    def fold(self, records: Iterable[Record], floors: Mapping[Origin, str] | None = None) -> Folded:
+        """Fold a batch.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+            Records of one shard, in order.
+        floors : mapping, optional
+            Fold again for these items only, and for each only records after the given padded sequence number.
+
+        Returns
+        -------
+        Folded
+            Deltas, unfoldable records and the number of late contributions.
+        """
+        folded = Folded()
+        deltas: dict[Origin, Delta] = {}
+        with localcontext(EXACT):
+            for record in records:
+                change = record["dynamodb"]
+                try:
+                    contributions = self._contributions(record, change, folded)
+                except _UNFOLDABLE as error:
+                    reason = f"{type(error).__name__}: {error}"
+                    folded.unfoldable.append(Unfoldable(padded(change["SequenceNumber"]), record, reason))
+                    continue
+                if contributions:
+                    _add(deltas, contributions, padded(change["SequenceNumber"]), floors)
+        folded.deltas = list(deltas.values())
+        return folded
+
+    def _contributions(self, record: Record, change: Record, folded: Folded) -> list[tuple[int, Contribution]]:
+        new, old = change.get("NewImage"), change.get("OldImage")
+        if new is None and old is None:
+            raise MalformedImageError("the record holds no image; the stream must carry new and old images")
+        created = change.get("ApproximateCreationDateTime")
+        plus = self._evaluate(new, created, folded, expired=False) if new is not None else []
+        if old is None:
+            return [(1, contribution) for contribution in plus]
+        minus = self._evaluate(old, created, folded, expired=new is None and is_expiry(record))
+        # What both images contribute alike has not changed, and must cause no write.
+        return [(1, part) for part in plus if part not in minus] + [(-1, part) for part in minus if part not in plus]
+
+    def _evaluate(self, image: Image, created: float | None, folded: Folded, *, expired: bool) -> list[Contribution]:
+        declared = image.get(TYPE)
+        if declared is None:
+            return []
+        contributions: list[Contribution] = []
+        for program in self._programs.get(declared.get("S", ""), ()):
+            if expired and program.keeps_expired:
+                continue
+            contribution = program.contribute(image, created)
+            if isinstance(contribution, Late):
+                folded.late += 1
+            elif contribution is not None:
+                contributions.append(contribution)
+        return contributions
+
+
+def padded(sequence: str) -> str:
+    """Pad a sequence number so that string order is number order.
+
+    Parameters
+    ----------
+    sequence : str
+        21 to 40 digits.
+
+    Returns
+    -------
+    str
+        40 digits.
+
+    Raises
+    ------
+    MalformedImageError
+        It is not made of at most 40 digits.
+
+    Examples
+    --------
+    >>> padded("7")
+    '0000000000000000000000000000000000000007'
+    """
+    if len(sequence) > SEQUENCE_DIGITS or not sequence.isdecimal():
+        raise MalformedImageError(f"sequence number {sequence!r} is not 1 to {SEQUENCE_DIGITS} digits")
+    return sequence.zfill(SEQUENCE_DIGITS)
+
+
+def is_expiry(record: Record) -> bool:
+    """Tell whether a record was made by the TTL process.
+
+    Parameters
+    ----------
+    record : mapping
+        A stream record.
+
+    Returns
+    -------
+    bool
+        True for a deletion by DynamoDB itself.
+    """
+    identity = record.get("userIdentity") or {}
+    return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL
+
+
+def _add(
+    deltas: dict[Origin, Delta],
+    contributions: list[tuple[int, Contribution]],
+    sequence: str,
+    floors: Mapping[Origin, str] | None,
+) -> None:
+    for sign, (program, group, numbers) in contributions:
+        origin = (program.name, group)
+        if floors is not None and sequence <= floors.get(origin, sequence):
+            continue
+        delta = deltas.get(origin)
+        if delta is None:
+            delta = deltas[origin] = Delta(program, group, sequence)
+        delta.last = sequence
+        measures = delta.measures
+        for name, number in numbers:
+            measures[name] = measures.get(name, 0) + sign * number

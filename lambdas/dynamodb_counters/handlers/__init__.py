@@ -1,0 +1,1 @@
+"""Lambda handlers: each reads its settings, calls the library and reports."""

@@ -1,0 +1,70 @@
+"""Consumes the table's stream and keeps every aggregate and window current."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from dynamodb_counters.aggregator import Aggregator, Report
+from dynamodb_counters.store.table import Table
+from dynamodb_counters.wire import decode
+
+logger = Logger()
+metrics = Metrics()
+
+
+@cache
+def aggregator() -> Aggregator:
+    """Make the aggregator that the function's environment describes, once a process.
+
+    Returns
+    -------
+    Aggregator
+        Ready to handle batches.
+    """
+    return Aggregator(
+        Table(os.environ["TABLE_NAME"]),
+        decode(os.environ["DECLARATIONS"]),
+        quarantine_retention_seconds=float(os.environ["QUARANTINE_RETENTION_DAYS"]) * 86_400,
+        single_shard=os.environ.get("SINGLE_SHARD") == "true",
+    )
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Count a batch of stream records.
+
+    Parameters
+    ----------
+    event : dict
+        From an event source mapping with a tumbling window.
+    _context : object
+        Lambda's.
+
+    Returns
+    -------
+    dict
+        The window's state, which Lambda requires back.
+    """
+    report = aggregator().handle(event)
+    _meter(report)
+    return {"state": event.get("state") or {}}
+
+
+def _meter(report: Report) -> None:
+    for name, value in (
+        ("Records", report.records),
+        ("ItemsUpdated", report.updated),
+        ("AlreadyCounted", report.skipped),
+        ("Quarantined", report.quarantined),
+        ("LateEvents", report.late),
+        ("WriteUnits", report.write_units),
+    ):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    if report.quarantined:
+        logger.warning("records quarantined", extra={"quarantined": report.quarantined})

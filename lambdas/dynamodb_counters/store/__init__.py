@@ -1,0 +1,1 @@
+"""Everything that talks to DynamoDB; nothing outside this folder does."""

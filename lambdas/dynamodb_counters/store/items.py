@@ -1,0 +1,141 @@
+"""Events and values as DynamoDB items, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeSerializer
+
+from dynamodb_counters.decimals import Number, format_number, parse_number
+from dynamodb_counters.declarations import Event
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.schema import PK, SK, TTL, TYPE, is_reserved
+from dynamodb_counters.store.table import Table
+
+_serializer = TypeSerializer()
+
+
+def event_item(table: Table, event: Event, values: Mapping[str, Any], kind: str | None = None) -> dict[str, Any]:
+    """Make the item that stands for an event.
+
+    Parameters
+    ----------
+    table : Table
+        Its clock decides when the event may be forgotten.
+    event : Event
+        What kind of event it is.
+    values : mapping of str to object
+        Its attributes; those of the key must be strings or numbers.
+    kind : str, optional
+        The item's type. Default: the event's name.
+
+    Returns
+    -------
+    dict
+        The item, typed as DynamoDB wants it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An attribute cannot be stored, is reserved, or misses from the key.
+    """
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
+    item = {name: _typed(name, value) for name, value in values.items()}
+    item[PK] = {"S": event.pk_template.render(values)}
+    item[SK] = {"S": event.sk_template.render(values)}
+    item[TYPE] = {"S": kind or event.name}
+    if event.retention is not None:
+        item[TTL] = {"N": str(int(table.clock() + event.retention.total_seconds()))}
+    return item
+
+
+def typed_number(value: Number) -> dict[str, str]:
+    """Type a number.
+
+    Parameters
+    ----------
+    value : int or Decimal
+        A number of at most 38 digits.
+
+    Returns
+    -------
+    dict
+        ``{"N": text}``.
+    """
+    return {"N": str(value) if isinstance(value, int) else str(value.normalize())}
+
+
+def read_number(item: Mapping[str, Any], name: str) -> Number:
+    """Read a number attribute of an item.
+
+    Parameters
+    ----------
+    item : mapping
+        Typed item.
+    name : str
+        Attribute name.
+
+    Returns
+    -------
+    int or Decimal
+        0 where the attribute is missing; `int` where it is whole.
+    """
+    number = parse_number(item[name]["N"]) if name in item else 0
+    return int(number) if isinstance(number, Decimal) and number == int(number) else number
+
+
+def group_values(item: Mapping[str, Any], names: tuple[str, ...], parsed: Mapping[str, str]) -> dict[str, str]:
+    """Read the values of a group from its item.
+
+    Parameters
+    ----------
+    item : mapping
+        Typed item.
+    names : tuple of str
+        The group's fields.
+    parsed : mapping of str to str
+        What the item's key tells.
+
+    Returns
+    -------
+    dict of str to str
+        Field to text.
+    """
+    return {name: parsed[name] if name in parsed else _text(item[name]) for name in names}
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return str(value["S"]) if "S" in value else format_number(parse_number(value["N"]))
+
+
+def _typed(name: object, value: Any) -> dict[str, Any]:
+    if not isinstance(name, str) or not name or is_reserved(name):
+        raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
+    try:
+        typed = dict(_serializer.serialize(value))
+        _require_unicode(name, name)
+        _require_unicode(name, value)
+    except InvalidArgumentError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        # The serializer answers with errors of many kinds: of its own, of the decimal module, of Unicode.
+        raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error})") from None
+    return typed
+
+
+def _require_unicode(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(name, value, "valid Unicode (it holds a lone surrogate)") from None
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            _require_unicode(name, key)
+            _require_unicode(name, part)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            _require_unicode(name, part)

@@ -1,0 +1,136 @@
+"""Event time: epoch seconds, epoch milliseconds or ISO 8601, to whole seconds since 1970 UTC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from dynamodb_counters.decimals import Number, parse_number
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+
+HOUR: Final = 3600
+MINUTE: Final = 60
+
+# As seconds 10^11 is the year 5138, as milliseconds it is 1973: no plausible event is on the wrong side of it.
+_FIRST_MILLISECONDS: Final = 10**11
+_FIRST_MICROSECONDS: Final = 10**14
+
+
+def event_seconds(value: Mapping[str, Any]) -> int:
+    """Read an event's time from a typed attribute.
+
+    Parameters
+    ----------
+    value : mapping
+        ``{"S": iso}`` with an offset, or ``{"N": epoch}`` in seconds or, from 10^11 on, milliseconds.
+
+    Returns
+    -------
+    int
+        Whole seconds since 1970-01-01T00:00Z, rounded down.
+
+    Raises
+    ------
+    MalformedImageError
+        Another type, no time, a time without an offset, or a number beyond milliseconds.
+
+    Examples
+    --------
+    >>> event_seconds({"S": "2022-03-28T15:17:23+02:00"}) == event_seconds({"N": "1648473443"})
+    True
+    """
+    text = value.get("S")
+    if text is not None:
+        return _iso_seconds(text)
+    text = value.get("N")
+    if text is None:
+        raise MalformedImageError(f"a time is a string or a number, not {dict(value)!r:.80}")
+    try:
+        return _epoch_seconds(parse_number(text))
+    except ValueError as error:
+        raise MalformedImageError(str(error)) from None
+
+
+def hour_text(hour: int) -> str:
+    """Write an hour as it stands in a bucket's key.
+
+    Parameters
+    ----------
+    hour : int
+        Whole hours since 1970-01-01T00Z.
+
+    Returns
+    -------
+    str
+        ``YYYY-MM-DDTHH`` in UTC; string order is time order.
+
+    Examples
+    --------
+    >>> hour_text(457909)
+    '2022-03-28T13'
+    """
+    return utc(hour * HOUR).isoformat(timespec="hours")[:13]
+
+
+def utc(seconds: float) -> datetime:
+    """Make an aware datetime of seconds since 1970.
+
+    Parameters
+    ----------
+    seconds : float
+        Seconds since 1970-01-01T00:00Z.
+
+    Returns
+    -------
+    datetime
+        In UTC.
+    """
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def seconds_of(argument: str, moment: datetime) -> float:
+    """Give the seconds since 1970 of an aware datetime.
+
+    Parameters
+    ----------
+    argument : str
+        Name used in the error.
+    moment : datetime
+        With a time zone.
+
+    Returns
+    -------
+    float
+        Seconds since 1970-01-01T00:00Z.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The datetime has no time zone.
+    """
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidArgumentError(argument, moment, "a datetime with a time zone")
+    return moment.timestamp()
+
+
+def _iso_seconds(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise MalformedImageError(f"{text!r:.80} is no ISO 8601 time") from None
+    if moment.tzinfo is None:
+        raise MalformedImageError(f"{text!r:.80} has no offset from UTC")
+    try:
+        return math.floor(moment.timestamp())
+    except (OverflowError, ValueError):
+        raise MalformedImageError(f"{text!r:.80} is out of range") from None
+
+
+def _epoch_seconds(number: Number) -> int:
+    size = abs(Decimal(number))
+    if size >= _FIRST_MICROSECONDS:
+        raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")
+    return math.floor(number if size < _FIRST_MILLISECONDS else number / Decimal(1000))
