@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.store.accept import Outcome as Outcome
+    from dynamodb_counters.store.quarantine import Quarantined as Quarantined
     from dynamodb_counters.store.reads import Group as Group
     from dynamodb_counters.windows import WindowCount as WindowCount
 
@@ -35,6 +36,7 @@ _HOMES = {
     "Group": "store.reads",
     "InvalidArgumentError": "errors",
     "Outcome": "store.accept",
+    "Quarantined": "store.quarantine",
     "Sum": "declarations",
     "Window": "declarations",
     "WindowCount": "windows",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from dynamodb_counters.declarations import Declaration
 from dynamodb_counters.errors import ShardUnknownError
 from dynamodb_counters.fold import Plan
 from dynamodb_counters.store import quarantine
-from dynamodb_counters.store.commit import commit
+from dynamodb_counters.store.commit import Committer
 from dynamodb_counters.store.table import Table
 
 _ONLY_SHARD: Final = "only"
@@ -69,14 +70,17 @@ class Aggregator:
         self._plan = Plan(declarations)
         self._quarantine_retention_seconds = quarantine_retention_seconds
         self._single_shard = single_shard
+        self._known: dict[str, frozenset[str]] = {}
 
-    def handle(self, event: Mapping[str, Any]) -> Report:
+    def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
         """Count a batch, each record exactly once however often it comes.
 
         Parameters
         ----------
         event : mapping
             As Lambda hands it over: ``Records`` of one shard in order, and ``shardId``.
+        time_left : callable, optional
+            Gives the seconds until the invocation must have ended. Default: without end.
 
         Returns
         -------
@@ -94,11 +98,21 @@ class Aggregator:
         if not records:
             return Report()
         shard = self._shard(event)
-        folded = self._plan.fold(records)
+        known = self._known_sequences(shard)
+        folded = self._plan.fold(records, known=known)
         # Before any commit: once a later record moves a watermark past it, only the quarantine knows of a record.
-        quarantined = quarantine.keep(self._table, shard, folded.unfoldable, self._quarantine_retention_seconds)
-        done = commit(self._table, shard, folded.deltas, lambda floors: self._plan.fold(records, floors).deltas)
+        kept = quarantine.keep(self._table, shard, folded.unfoldable, self._quarantine_retention_seconds)
+        committer = Committer(self._table, shard, self._quarantine_retention_seconds, time_left)
+        done = committer.commit(folded.deltas, lambda floors: self._plan.fold(records, floors, known).deltas)
+        quarantined = kept + done.set_aside
         return Report(len(records), done.updated, done.skipped, quarantined, folded.late, done.write_units)
+
+    def _known_sequences(self, shard: str) -> frozenset[str]:
+        # What an earlier deployment could not fold stays with the quarantine, even if this one could fold it: it may
+        # have been released since. Records this process quarantines it will refuse again by itself.
+        if shard not in self._known:
+            self._known[shard] = quarantine.known_sequences(self._table, shard)
+        return self._known[shard]
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")

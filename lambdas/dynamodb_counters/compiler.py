@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynamodb_counters.conditions import Image, Predicate, compile_condition
 from dynamodb_counters.decimals import Number, format_number, parse_number
-from dynamodb_counters.declarations import Aggregate, Count, Declaration, Measure, Window
+from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate, Count, Declaration, Measure, Window
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.keys import is_hashed
-from dynamodb_counters.schema import PK, SK
+from dynamodb_counters.schema import PK, SK, is_reserved
 from dynamodb_counters.times import HOUR, MINUTE, event_seconds, hour_text
 from dynamodb_counters.windows import SLOTS, TOTAL
 
@@ -57,31 +58,34 @@ class Program:
         none, or `LATE`; raises `MalformedImageError` for an image it cannot use.
     """
 
-    __slots__ = ("_pk", "_sk", "contribute", "declaration", "keeps_expired", "name")
+    __slots__ = ("_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._spread = declaration.spread if isinstance(declaration, Aggregate) else 1
         self.keeps_expired = declaration.on_expiry == "keep"
         self.contribute: _Contribute = (
             _window(self, declaration) if isinstance(declaration, Window) else _aggregate(self, declaration)
         )
 
-    def key(self, group: GroupKey) -> dict[str, str]:
+    def key(self, group: GroupKey, feed: str) -> dict[str, str]:
         """Render the key of a group's item.
 
         Parameters
         ----------
         group : tuple
             As in a `Contribution`.
+        feed : str
+            Where the numbers come from: a stream shard. Decides which item of a spread group it is.
 
         Returns
         -------
         dict of str to str
             Partition and sort key.
         """
-        values = self.values(group)
+        values = {**self.values(group), SPREAD_FIELD: str(zlib.crc32(feed.encode()) % self._spread)}
         return {
             name: template.render_texts([values[field] for field in template.fields])
             for name, template in ((PK, self._pk), (SK, self._sk))
@@ -102,7 +106,7 @@ class Program:
         """
         values = dict(zip(self.declaration.fields, group, strict=False))
         if isinstance(self.declaration, Window):
-            values["_bucket"] = hour_text(group[-1])
+            values[BUCKET_FIELD] = hour_text(group[-1])
         return values
 
     def unparsed(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
@@ -125,7 +129,7 @@ class Program:
             for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))
             if is_hashed(rendered)
             for name, text in self.values(group).items()
-            if name in template.fields
+            if name in template.fields and not is_reserved(name)
         }
 
     def expires_at(self, group: GroupKey) -> int | None:
@@ -162,7 +166,7 @@ def _aggregate(program: Program, declaration: Aggregate) -> _Contribute:
 
 def _window(program: Program, declaration: Window) -> _Contribute:
     group_of = _group(declaration.fields)
-    predicate: Predicate = compile_condition(declaration.where) if declaration.where else lambda image: True
+    predicate: Predicate = compile_condition(declaration.where) if declaration.where else lambda _: True
     measure = _measure(declaration.measure)
     time, retention, tolerance = declaration.time, declaration.retention, declaration.future_tolerance
     keep = None if retention is None else retention.total_seconds()
@@ -192,7 +196,7 @@ def _window(program: Program, declaration: Window) -> _Contribute:
 
 def _group(fields: tuple[str, ...]) -> Callable[[Image], GroupKey]:
     if not fields:
-        return lambda image: ()
+        return lambda _: ()
     if len(fields) == 1:
         [field] = fields
         return lambda image: (_text(image, field),)
@@ -202,14 +206,14 @@ def _group(fields: tuple[str, ...]) -> Callable[[Image], GroupKey]:
 def _measures(declaration: Aggregate) -> Callable[[Image], Numbers]:
     if all(isinstance(measure, Count) for measure in declaration.measures.values()):
         constant = tuple((name, 1) for name in declaration.measures)
-        return lambda image: constant
+        return lambda _: constant
     measures = [(name, _measure(measure)) for name, measure in declaration.measures.items()]
     return lambda image: tuple([(name, number) for name, measure in measures if (number := measure(image))])
 
 
 def _measure(measure: Measure) -> Callable[[Image], Number]:
     if isinstance(measure, Count):
-        return lambda image: 1
+        return lambda _: 1
     attribute = measure.attribute
     return lambda image: _number(image, attribute)
 

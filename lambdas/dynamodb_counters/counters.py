@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number
 from dynamodb_counters.declarations import Aggregate, Declaration, Event, Window
-from dynamodb_counters.store import accept, reads, record
+from dynamodb_counters.store import accept, quarantine, reads, record
 from dynamodb_counters.store.accept import Outcome
+from dynamodb_counters.store.quarantine import Quarantined
 from dynamodb_counters.store.reads import Group
-from dynamodb_counters.store.table import Table, make_client
+from dynamodb_counters.store.table import Bulk, Table, make_client
 from dynamodb_counters.windows import WindowCount
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class Counters:
         Name or ARN of the table.
     client : DynamoDBClient, optional
         Default: one made for concurrent use.
+    bulk : {"partiql", "put"}, optional
+        How `accept_many` inserts: by PartiQL statements, 25 a call, or by a PutItem each, at the same write units but
+        25 times the calls: for engines and policies without PartiQL. Default ``"partiql"``.
     clock : callable, optional
         Gives seconds since 1970. Default ``time.time``.
 
@@ -39,9 +43,14 @@ class Counters:
     """
 
     def __init__(
-        self, table_name: str, *, client: DynamoDBClient | None = None, clock: Callable[[], float] = time.time
+        self,
+        table_name: str,
+        *,
+        client: DynamoDBClient | None = None,
+        bulk: Bulk = "partiql",
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._table = Table(table_name, client or make_client(), clock)
+        self._table = Table(table_name, client or make_client(), bulk, clock)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event unless it is there; the stream counts it.
@@ -116,9 +125,76 @@ class Counters:
         Returns
         -------
         dict of str to int or Decimal
-            All measures after it.
+            All measures after it; of a spread group, those of the one item that was written.
         """
         return record.increment(self._table, aggregate, values, by)
+
+    def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
+        """Delete an event; the stream takes back what it had counted.
+
+        Parameters
+        ----------
+        event : Event
+            What kind of event.
+        values : mapping of str to object
+            At least the attributes of its key.
+
+        Returns
+        -------
+        bool
+            Whether there was such an event.
+        """
+        return accept.retract(self._table, event, values)
+
+    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Number]:
+        """Set a group's measures to 0; a redelivery of what was counted before counts nothing.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Which aggregate.
+        values : mapping of str to str or number
+            Its group.
+
+        Returns
+        -------
+        dict of str to int or Decimal
+            All measures before it.
+        """
+        return record.reset(self._table, aggregate, values)
+
+    def quarantined(self, *, released: bool = False) -> Iterator[Quarantined]:
+        """List the records that could not be counted.
+
+        Parameters
+        ----------
+        released : bool, optional
+            Whether to include what was released already. Default False.
+
+        Yields
+        ------
+        Quarantined
+            By shard, in the order of the stream.
+        """
+        return quarantine.listed(self._table, released=released)
+
+    def redrive(self, record: Quarantined) -> bool:
+        """Release a record from quarantine, to be counted after all.
+
+        Safe to repeat: a record is counted once, however often it is released. One that still cannot be counted comes
+        back to quarantine as a new entry.
+
+        Parameters
+        ----------
+        record : Quarantined
+            From `quarantined`.
+
+        Returns
+        -------
+        bool
+            False if it was released before or has expired.
+        """
+        return quarantine.redrive(self._table, record)
 
     def get(self, aggregate: Aggregate, values: Mapping[str, object], *, consistent: bool = False) -> Group:
         """Read one group.

@@ -16,6 +16,14 @@ from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, is_
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
 Late: TypeAlias = Literal["drop", "quarantine"]
 
+MAX_SPREAD: Final = 100
+
+BUCKET_FIELD: Final = "_bucket"
+"""The field of a window's sort key that the runtime fills in: the start of the bucket."""
+
+SPREAD_FIELD: Final = "_spread"
+"""The field of a spread aggregate's partition key that the runtime fills in: which of its items."""
+
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
@@ -31,6 +39,9 @@ class Event:
         Key templates. Together their fields are the event key: what makes an event unique.
     retention : timedelta or None, optional
         How long an accepted event is remembered, so that its repetition is recognised. Default: for good.
+    version : str or None, optional
+        Attribute, a number or a string, by which a source corrects itself: an event whose version is greater replaces
+        the one before. Default: the first one stands.
 
     Raises
     ------
@@ -47,11 +58,15 @@ class Event:
     pk: str
     sk: str
     retention: timedelta | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         _require_name(self.name)
-        _require_fields(self.pk_template, self.sk_template)
+        _require_fields("pk", self.pk)
+        _require_fields("sk", self.sk)
         _require_duration("retention", self.retention)
+        if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
+            raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
 
     @property
     def pk_template(self) -> KeyTemplate:
@@ -107,6 +122,10 @@ class Aggregate:
         Items it looks at. Default: all of the source.
     on_expiry : {"keep", "subtract"}, optional
         Whether an item deleted by TTL stays counted. Default ``"keep"``.
+    spread : int, optional
+        Over how many items, each fed by some of the stream's shards, a group is spread; a read adds them up. For a
+        group that changes in every batch of a table with many shards. Changing it later loses what was counted.
+        Default 1.
 
     Raises
     ------
@@ -127,13 +146,17 @@ class Aggregate:
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
+    spread: int = 1
 
     def __post_init__(self) -> None:
         _require_name(self.name)
         _require_source(self.source)
         _require_where(self.where)
         _require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
-        _require_fields(self.pk_template, self.sk_template)
+        _require_fields("pk", self.pk)
+        _require_fields("sk", self.sk)
+        if not isinstance(self.spread, int) or isinstance(self.spread, bool) or not 1 <= self.spread <= MAX_SPREAD:
+            raise InvalidArgumentError("spread", self.spread, f"an int from 1 to {MAX_SPREAD}")
         if not isinstance(self.measures, Mapping) or not self.measures:
             raise InvalidArgumentError("measures", self.measures, "at least one, such as {'views': Count()}")
         for name, measure in self.measures.items():
@@ -145,7 +168,8 @@ class Aggregate:
     @property
     def pk_template(self) -> KeyTemplate:
         """The partition key's template."""
-        return key_template(self.pk, MAX_PK_BYTES, "pk")
+        text = self.pk if self.spread == 1 else f"{self.pk}#~{{{SPREAD_FIELD}}}"
+        return key_template(text, MAX_PK_BYTES, "pk")
 
     @property
     def sk_template(self) -> KeyTemplate:
@@ -212,7 +236,7 @@ class Window:
         _require_name(self.name)
         _require_source(self.source)
         _require_where(self.where)
-        _require_fields(self.pk_template, self.sk_template)
+        _require_fields("pk", self.pk)
         if not isinstance(self.time, str) or not self.time:
             raise InvalidArgumentError("time", self.time, "the attribute that holds the event's time")
         if not isinstance(self.measure, Count | Sum):
@@ -230,7 +254,7 @@ class Window:
     @property
     def sk_template(self) -> KeyTemplate:
         """The sort key's template; its one field is the start of the bucket."""
-        return key_template(f"WINDOW#{self.name}#H#{{_bucket}}", MAX_SK_BYTES, "name")
+        return key_template(f"WINDOW#{self.name}#H#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -281,7 +305,8 @@ def require_consistent(declarations: tuple[Declaration, ...]) -> None:
 
 
 def _fields(*templates: KeyTemplate) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for template in templates for name in template.fields))
+    names = dict.fromkeys(name for template in templates for name in template.fields)
+    return tuple(name for name in names if not is_reserved(name))
 
 
 def _require_name(name: object) -> None:
@@ -311,8 +336,7 @@ def _require_duration(argument: str, value: object, *, zero: bool = False) -> No
         raise InvalidArgumentError(argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
 
 
-def _require_fields(*templates: KeyTemplate) -> None:
-    for template in templates:
-        for name in template.fields:
-            if is_reserved(name) and name != "_bucket":
-                raise InvalidArgumentError(template.argument, template.text, f"fields that are not reserved ({name!r})")
+def _require_fields(argument: str, text: str) -> None:
+    for name in key_template(text, MAX_PK_BYTES if argument == "pk" else MAX_SK_BYTES, argument).fields:
+        if is_reserved(name):
+            raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")

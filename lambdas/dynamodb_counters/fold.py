@@ -7,16 +7,17 @@ from the future is judged by the record's own creation time, so that every deliv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.compiler import Contribution, GroupKey, Late, Program
 from dynamodb_counters.conditions import Image
-from dynamodb_counters.decimals import EXACT, Number
+from dynamodb_counters.decimals import EXACT, Number, parse_number
 from dynamodb_counters.declarations import Declaration, require_consistent
 from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.quarantine import SUM, held_record, released, unpack
 from dynamodb_counters.schema import SEQUENCE_DIGITS, TYPE
 
 Record: TypeAlias = Mapping[str, Any]
@@ -24,6 +25,9 @@ Record: TypeAlias = Mapping[str, Any]
 
 Origin: TypeAlias = tuple[str, GroupKey]
 """Names an item before its key is rendered: declaration and group."""
+
+Change: TypeAlias = tuple[int, Contribution]
+"""What a record adds (1) or takes back (-1)."""
 
 # What a record of any shape can make the compiled functions raise.
 _UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -116,11 +120,17 @@ class Plan:
 
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         require_consistent(declarations)
-        self._programs: dict[str, list[Program]] = {}
-        for declaration in declarations:
-            self._programs.setdefault(declaration.source.name, []).append(Program(declaration))
+        self._by_name = {declaration.name: Program(declaration) for declaration in declarations}
+        self._by_source: dict[str, list[Program]] = {}
+        for program in self._by_name.values():
+            self._by_source.setdefault(program.declaration.source.name, []).append(program)
 
-    def fold(self, records: Iterable[Record], floors: Mapping[Origin, str] | None = None) -> Folded:
+    def fold(
+        self,
+        records: Iterable[Record],
+        floors: Mapping[Origin, str] | None = None,
+        known: Container[str] = (),
+    ) -> Folded:
         """Fold a batch.
 
         Parameters
@@ -129,6 +139,8 @@ class Plan:
             Records of one shard, in order.
         floors : mapping, optional
             Fold again for these items only, and for each only records after the given padded sequence number.
+        known : container of str, optional
+            Padded sequence numbers of records that quarantine holds already, and which are left to it.
 
         Returns
         -------
@@ -138,27 +150,39 @@ class Plan:
         folded = Folded()
         deltas: dict[Origin, Delta] = {}
         with localcontext(EXACT):
-            for record in records:
-                change = record["dynamodb"]
-                try:
-                    contributions = self._contributions(record, change, folded)
-                except _UNFOLDABLE as error:
-                    reason = f"{type(error).__name__}: {error}"
-                    folded.unfoldable.append(Unfoldable(padded(change["SequenceNumber"]), record, reason))
+            for arrived in records:
+                arrival = arrived["dynamodb"]
+                sequence = padded(arrival["SequenceNumber"])
+                if sequence in known:
                     continue
-                if contributions:
-                    _add(deltas, contributions, padded(change["SequenceNumber"]), floors)
+                record = arrived
+                try:
+                    release = released(arrival)
+                    if release is None:
+                        changes = self._changes(arrived, arrival, folded)
+                    elif SUM in release:
+                        changes = self._released_sum(release)
+                    else:
+                        record = held_record(release)
+                        changes = self._changes(record, arrival, folded)
+                except _UNFOLDABLE as error:
+                    folded.unfoldable.append(Unfoldable(sequence, record, f"{type(error).__name__}: {error}"))
+                    continue
+                if changes:
+                    _add(deltas, changes, sequence, floors)
         folded.deltas = list(deltas.values())
         return folded
 
-    def _contributions(self, record: Record, change: Record, folded: Folded) -> list[tuple[int, Contribution]]:
-        new, old = change.get("NewImage"), change.get("OldImage")
+    def _changes(self, record: Record, arrival: Record, folded: Folded) -> list[Change]:
+        images = record["dynamodb"]
+        new, old = images.get("NewImage"), images.get("OldImage")
         if new is None and old is None:
             raise MalformedImageError("the record holds no image; the stream must carry new and old images")
-        created = change.get("ApproximateCreationDateTime")
+        # A record released from quarantine is judged by the time of its release.
+        created = arrival.get("ApproximateCreationDateTime")
         plus = self._evaluate(new, created, folded, expired=False) if new is not None else []
         if old is None:
-            return [(1, contribution) for contribution in plus]
+            return [(1, part) for part in plus]
         minus = self._evaluate(old, created, folded, expired=new is None and is_expiry(record))
         # What both images contribute alike has not changed, and must cause no write.
         return [(1, part) for part in plus if part not in minus] + [(-1, part) for part in minus if part not in plus]
@@ -168,7 +192,7 @@ class Plan:
         if declared is None:
             return []
         contributions: list[Contribution] = []
-        for program in self._programs.get(declared.get("S", ""), ()):
+        for program in self._by_source.get(declared.get("S", ""), ()):
             if expired and program.keeps_expired:
                 continue
             contribution = program.contribute(image, created)
@@ -177,6 +201,12 @@ class Plan:
             elif contribution is not None:
                 contributions.append(contribution)
         return contributions
+
+    def _released_sum(self, release: Image) -> list[Change]:
+        content = unpack(release[SUM])
+        program = self._by_name[content["name"]]
+        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
+        return [(1, Contribution(program, tuple(content["group"]), numbers))]
 
 
 def padded(sequence: str) -> str:
@@ -226,11 +256,11 @@ def is_expiry(record: Record) -> bool:
 
 def _add(
     deltas: dict[Origin, Delta],
-    contributions: list[tuple[int, Contribution]],
+    changes: list[Change],
     sequence: str,
     floors: Mapping[Origin, str] | None,
 ) -> None:
-    for sign, (program, group, numbers) in contributions:
+    for sign, (program, group, numbers) in changes:
         origin = (program.name, group)
         if floors is not None and sequence <= floors.get(origin, sequence):
             continue

@@ -30,6 +30,7 @@ EMPTY: Final = "%"
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?")
 _UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
+_UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,10 @@ class KeyTemplate:
         match = self._pattern.fullmatch(key)
         if match is None:
             raise UnparsableKeyError(f"{key!r} is not of the form {self.text!r}")
-        return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
+        try:
+            return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
+        except UnicodeDecodeError:
+            raise UnparsableKeyError(f"{key!r} holds escapes that are no text") from None
 
     def overlaps(self, other: KeyTemplate) -> bool:
         """Tell whether some values could give both templates the same key.
@@ -290,8 +294,8 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise InvalidArgumentError(argument, text, f"each field once ({name!r} stands twice)")
         fields.append(name)
         literals.append("")
-    if _UNSAFE.sub("", "".join(literals).replace(DELIMITER, "")) != "".join(literals).replace(DELIMITER, ""):
-        raise InvalidArgumentError(argument, text, "literal text without '%' and control characters")
+    if _UNFIT.search("".join(literals)):
+        raise InvalidArgumentError(argument, text, "valid Unicode, literal text without '%' and control characters")
     if any(not literal.startswith(DELIMITER) for literal in literals[1:-1]) or (
         literals[1:] and literals[-1] and not literals[-1].startswith(DELIMITER)
     ):
@@ -311,6 +315,7 @@ def _segments_overlap(one: tuple[str, bool], two: tuple[str, bool]) -> bool:
     (first, first_open), (second, second_open) = one, two
     if first_open and second_open:
         return first.startswith(second) or second.startswith(first)
+    # A value is never empty in a key: "A#" is no key of "A#{x}".
     if first_open:
-        return second.startswith(first)
-    return first.startswith(second) if second_open else first == second
+        return second != first and second.startswith(first)
+    return first != second and first.startswith(second) if second_open else first == second

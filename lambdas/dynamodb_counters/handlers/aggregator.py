@@ -36,14 +36,14 @@ def aggregator() -> Aggregator:
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Count a batch of stream records.
 
     Parameters
     ----------
     event : dict
         From an event source mapping with a tumbling window.
-    _context : object
+    context : object
         Lambda's.
 
     Returns
@@ -51,7 +51,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     dict
         The window's state, which Lambda requires back.
     """
-    report = aggregator().handle(event)
+    report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
     return {"state": event.get("state") or {}}
 

@@ -83,9 +83,10 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
         What became of it.
     """
     try:
-        return insert(table, event_item(table, event, values))
+        item = event_item(table, event, values)
     except InvalidArgumentError as error:
         return Outcome("rejected", str(error))
+    return insert(table, item, event.version)
 
 
 def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
@@ -107,7 +108,7 @@ def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]])
     """
     outcomes: list[Outcome | None] = []
     places: dict[tuple[str, str], list[int]] = {}
-    items: dict[tuple[str, str], dict[str, Any]] = {}
+    items: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for place, values in enumerate(events):
         try:
             item = event_item(table, event, values)
@@ -117,16 +118,47 @@ def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]])
         outcomes.append(None)
         key = item[PK]["S"], item[SK]["S"]
         places.setdefault(key, []).append(place)
-        items.setdefault(key, item)
-    for key, outcome in zip(items, insert_many(table, list(items.values())), strict=True):
-        first, *others = places[key]
-        outcomes[first] = outcome
-        for place in others:
-            outcomes[place] = DUPLICATE if outcome == ACCEPTED else outcome
+        items.setdefault(key, []).append(item)
+    for key, found in zip(items, _settle(table, event, list(items.values())), strict=True):
+        for place, outcome in zip(places[key], found, strict=True):
+            outcomes[place] = outcome
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def insert(table: Table, item: dict[str, Any]) -> Outcome:
+def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> list[list[Outcome]]:
+    """Insert groups of items, those of a group having one key; give the outcomes of each group."""
+    if event.version is not None:
+        # PartiQL cannot say "unless newer": one call an item, and the versions of a key one after the other.
+        return list(table.pool.map(lambda items: [insert(table, item, event.version) for item in items], groups))
+    first = insert_many(table, [items[0] for items in groups])
+    return [
+        [outcome] + [DUPLICATE if outcome == ACCEPTED else outcome] * (len(items) - 1)
+        for outcome, items in zip(first, groups, strict=True)
+    ]
+
+
+def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
+    """Delete an event; the stream takes back what it had counted.
+
+    Parameters
+    ----------
+    table : Table
+        Where from.
+    event : Event
+        What kind of event.
+    values : mapping of str to object
+        At least the attributes of its key.
+
+    Returns
+    -------
+    bool
+        Whether there was such an event.
+    """
+    key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}
+    return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
+
+
+def insert(table: Table, item: dict[str, Any], version: str | None = None) -> Outcome:
     """Put an item unless its key is taken.
 
     Parameters
@@ -135,14 +167,25 @@ def insert(table: Table, item: dict[str, Any]) -> Outcome:
         Where to.
     item : dict
         Typed item.
+    version : str, optional
+        Attribute whose greater value replaces an item that is there.
 
     Returns
     -------
     Outcome
         What became of it.
     """
+    request: dict[str, Any] = {
+        "TableName": table.name,
+        "Item": item,
+        "ConditionExpression": f"attribute_not_exists({PK})",
+    }
+    if version is not None:
+        request["ConditionExpression"] += " OR #version < :version"
+        request["ExpressionAttributeNames"] = {"#version": version}
+        request["ExpressionAttributeValues"] = {":version": item[version]}
     try:
-        table.client.put_item(TableName=table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})")
+        table.client.put_item(**request)
     except ClientError as error:
         return _outcome(error, error.response["Error"])
     return ACCEPTED
@@ -163,6 +206,8 @@ def insert_many(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome]:
     list of Outcome
         One an item, in their order.
     """
+    if table.bulk == "put":
+        return list(table.pool.map(lambda item: insert(table, item), items))
     chunks = [items[start : start + _STATEMENTS_A_CALL] for start in range(0, len(items), _STATEMENTS_A_CALL)]
     return [
         outcome

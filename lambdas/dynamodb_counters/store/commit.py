@@ -7,23 +7,29 @@ its first. When it is not, the old item, which comes with the refusal, tells whi
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters.decimals import fits, format_number
+from dynamodb_counters.declarations import Window
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.fold import Delta, Origin
-from dynamodb_counters.schema import SEQUENCE_DIGITS, WATERMARK_PREFIX
+from dynamodb_counters.quarantine import SUM, pack
+from dynamodb_counters.schema import PK, SEQUENCE_DIGITS
+from dynamodb_counters.store.quarantine import quarantine_item
 from dynamodb_counters.store.table import Table
 from dynamodb_counters.store.updates import Update
-from dynamodb_counters.times import HOUR
+from dynamodb_counters.store.watermarks import prune, watermark, watermark_name
 
 Refold: TypeAlias = Callable[[Mapping[Origin, str]], list[Delta]]
 """Folds the batch again for some items, each from after a given sequence number."""
 
-_SHARD_PREFIX: Final = "shardId-"
+RESERVE_SECONDS: Final = 12.0
+"""No request starts with less time left: one that meets every retry of the client's takes about that long."""
 
 
 @dataclass(slots=True)
@@ -36,83 +42,137 @@ class Committed:
         Items written.
     skipped : int
         Items that an earlier delivery had brought as far already.
+    set_aside : int
+        Items that could not take their sum, which is in quarantine now.
     write_units : float
         Write units the writes consumed, as DynamoDB reported them.
     """
 
     updated: int = 0
     skipped: int = 0
+    set_aside: int = 0
     write_units: float = 0.0
 
 
-def commit(table: Table, shard: str, deltas: list[Delta], refold: Refold) -> Committed:
-    """Write the deltas of a batch, each record's exactly once.
+class Committer:
+    """Writes the deltas of one shard.
 
     Parameters
     ----------
     table : Table
         Where to.
     shard : str
-        The shard the batch comes from.
-    deltas : list of Delta
-        One an item.
-    refold : callable
-        Called for items of which an earlier delivery has applied a part.
-
-    Returns
-    -------
-    Committed
-        What was done.
-
-    Raises
-    ------
-    CommitError
-        Some items could not be written. The others are; the batch must be delivered again.
+        The shard the deltas come from.
+    quarantine_retention_seconds : float
+        How long a sum that an item cannot take is kept.
+    time_left : callable
+        Gives the seconds until the invocation must have ended.
     """
-    name = watermark_name(shard)
-    done = Committed()
-    failures: list[Exception] = []
-    while deltas:
-        attempts = [(delta, table.pool.submit(_write, table, name, delta)) for delta in deltas]
-        floors: dict[Origin, str] = {}
-        for delta, attempt in attempts:
-            try:
-                answer = attempt.result()
-            except (ClientError, BotoCoreError) as error:
-                failures.append(error)
-                continue
-            done.write_units += answer.write_units
-            if answer.reached is None:
-                done.updated += 1
-            elif answer.reached >= delta.last:
-                done.skipped += 1
-            else:
-                floors[delta.origin] = answer.reached
-        deltas = refold(floors) if floors else []
-    if failures:
-        raise CommitError(failures)
-    return done
 
+    def __init__(
+        self, table: Table, shard: str, quarantine_retention_seconds: float, time_left: Callable[[], float]
+    ) -> None:
+        self._table = table
+        self._shard = shard
+        self._watermark = watermark_name(shard)
+        self._quarantine_retention_seconds = quarantine_retention_seconds
+        self._time_left = time_left
 
-def watermark_name(shard: str) -> str:
-    """Name the attribute that holds a shard's watermark.
+    def commit(self, deltas: list[Delta], refold: Refold) -> Committed:
+        """Write the deltas of a batch, each record's exactly once.
 
-    Parameters
-    ----------
-    shard : str
-        Shard id as the stream tells it. Its constant beginning is left out, as the name is paid for in every item.
+        Parameters
+        ----------
+        deltas : list of Delta
+            One an item.
+        refold : callable
+            Called for items of which an earlier delivery has applied a part.
 
-    Returns
-    -------
-    str
-        Attribute name.
+        Returns
+        -------
+        Committed
+            What was done.
 
-    Examples
-    --------
-    >>> watermark_name("shardId-00000001414576573621-f55eea83")
-    '_w:1414576573621-f55eea83'
-    """
-    return WATERMARK_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
+        Raises
+        ------
+        CommitError
+            Some items could not be written. The others are; the batch must be delivered again.
+        """
+        done = Committed()
+        failures: list[Exception] = []
+        while deltas:
+            attempts = [(delta, self._table.pool.submit(self._write, delta)) for delta in deltas]
+            floors: dict[Origin, str] = {}
+            for delta, attempt in attempts:
+                try:
+                    answer = attempt.result()
+                except (ClientError, BotoCoreError, TimeoutError) as error:
+                    failures.append(error)
+                    continue
+                done.write_units += answer.write_units
+                done.set_aside += answer.set_aside
+                if answer.reached is None:
+                    done.updated += 1
+                elif answer.reached >= delta.last:
+                    done.skipped += 1
+                else:
+                    floors[delta.origin] = answer.reached
+            deltas = refold(floors) if floors else []
+        if failures:
+            raise CommitError(failures)
+        return done
+
+    def _write(self, delta: Delta) -> _Answer:
+        if self._time_left() < RESERVE_SECONDS:
+            raise TimeoutError("the invocation's time is nearly up")
+        if not all(map(fits, delta.measures.values())):
+            return self._set_aside(delta, "the sum has more than 38 digits")
+        update = self._guarded(Update(delta.program, delta.group, delta.measures, self._shard), delta)
+        try:
+            # A bucket is written for an hour and gathers few watermarks; its many slots would be read for nothing.
+            returned: Literal["NONE", "ALL_NEW"] = (
+                "NONE" if isinstance(delta.program.declaration, Window) else "ALL_NEW"
+            )
+            answer = self._table.client.update_item(**update, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
+        except self._table.client.exceptions.ConditionalCheckFailedException as error:
+            # A refused write consumes a unit, but its answer does not say so.
+            return _Answer(1.0, _reached(dict(error.response), self._watermark))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationException":
+                raise
+            # The item cannot take it: a sum beyond 38 digits, or an attribute that is no number.
+            return self._set_aside(delta, error.response["Error"]["Message"])
+        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+        return _Answer(units + prune(self._table, update["Key"], answer.get("Attributes", {}), self._watermark))
+
+    def _set_aside(self, delta: Delta, reason: str) -> _Answer:
+        """Move the watermark without the sum, and the sum to quarantine, in one transaction."""
+        move: Any = self._guarded(Update(delta.program, delta.group, {}, self._shard), delta)
+        numbers = {name: format_number(number) for name, number in delta.measures.items()}
+        content = {"name": delta.program.name, "group": list(delta.group), "numbers": numbers}
+        place = f"{delta.first}#{zlib.crc32(repr(move['Key']).encode())}#{delta.program.name}"
+        item = quarantine_item(
+            self._table,
+            self._shard,
+            place,
+            reason=reason,
+            content={SUM: pack(content)},
+            retention_seconds=self._quarantine_retention_seconds,
+        )
+        put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
+        try:
+            self._table.client.transact_write_items(TransactItems=[{"Update": move}, {"Put": put}])
+        except self._table.client.exceptions.TransactionCanceledException as error:
+            first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
+            if first.get("Code") != "ConditionalCheckFailed":
+                raise
+            return _Answer(4.0, _reached(first, self._watermark))
+        return _Answer(4.0, set_aside=1)
+
+    def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
+        update.set(self._watermark, {"S": watermark(delta.last, self._table.clock())})
+        update.require_unset_or_below(self._watermark, {"S": delta.first})
+        return {**update.request(self._table.name), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +180,8 @@ class _Answer:
     write_units: float
     reached: str | None = None
     """The item's watermark, where it refused the update."""
+    set_aside: int = 0
 
 
-def _write(table: Table, name: str, delta: Delta) -> _Answer:
-    update = Update(delta.program, delta.group, delta.measures)
-    # The hour is for pruning. It stands behind the number, so the order of watermarks is that of the numbers.
-    update.set(name, {"S": f"{delta.last}@{int(table.clock()) // HOUR}"})
-    update.require_unset_or_below(name, {"S": delta.first})
-    try:
-        answer = table.client.update_item(
-            **update.request(table.name),
-            ReturnConsumedCapacity="TOTAL",
-            ReturnValuesOnConditionCheckFailure="ALL_OLD",
-        )
-    except table.client.exceptions.ConditionalCheckFailedException as error:
-        # A refused write consumes a unit, but its answer does not say so.
-        return _Answer(1.0, _item(error)[name]["S"][:SEQUENCE_DIGITS])
-    return _Answer(answer["ConsumedCapacity"]["CapacityUnits"])
-
-
-def _item(error: ClientError) -> dict[str, dict[str, str]]:
-    # botocore puts the old item beside the error, which its type stubs do not know.
-    response: dict[str, Any] = dict(error.response)
-    item: dict[str, dict[str, str]] = response["Item"]
-    return item
+def _reached(refusal: Mapping[str, Any], name: str) -> str:
+    return str(refusal["Item"][name]["S"][:SEQUENCE_DIGITS])

@@ -44,6 +44,8 @@ def event_item(table: Table, event: Event, values: Mapping[str, Any], kind: str 
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
     item = {name: _typed(name, value) for name, value in values.items()}
+    if event.version is not None and not {"S", "N"} & item.get(event.version, {}).keys():
+        raise InvalidArgumentError(event.version, values.get(event.version), "a string or number: the event's version")
     item[PK] = {"S": event.pk_template.render(values)}
     item[SK] = {"S": event.sk_template.render(values)}
     item[TYPE] = {"S": kind or event.name}

@@ -9,7 +9,7 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters.decimals import EXACT, Number
-from dynamodb_counters.declarations import Aggregate, Window
+from dynamodb_counters.declarations import SPREAD_FIELD, Aggregate, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import key_text
 from dynamodb_counters.schema import PK, SK
@@ -65,8 +65,11 @@ def get(table: Table, aggregate: Aggregate, values: Mapping[str, object], *, con
     Group
         With measures of 0 where there is no item.
     """
-    answer = table.client.get_item(TableName=table.name, Key=_key(aggregate, values), ConsistentRead=consistent)
-    return _group(aggregate, values, answer.get("Item", {}))
+    if aggregate.spread > 1:
+        return get_many(table, [(aggregate, values)], consistent=consistent)[0]
+    [key] = group_keys(aggregate, values)
+    answer = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=consistent)
+    return _group(aggregate, values, [answer.get("Item", {})])
 
 
 def get_many(
@@ -88,13 +91,15 @@ def get_many(
     list of Group
         In the order asked.
     """
-    asked = [(aggregate, values, _key(aggregate, values)) for aggregate, values in groups]
-    keys = list({_identity(key): key for _, _, key in asked}.values())
+    asked = [(aggregate, values, group_keys(aggregate, values)) for aggregate, values in groups]
+    keys = list({_identity(key): key for _, _, keys in asked for key in keys}.values())
     chunks = [keys[start : start + _KEYS_A_CALL] for start in range(0, len(keys), _KEYS_A_CALL)]
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for items in table.pool.map(lambda chunk: _get_chunk(table, chunk, consistent=consistent), chunks):
         found.update((_identity(item), item) for item in items)
-    return [_group(aggregate, values, found.get(_identity(key), {})) for aggregate, values, key in asked]
+    return [
+        _group(aggregate, values, [found.get(_identity(key), {}) for key in keys]) for aggregate, values, keys in asked
+    ]
 
 
 def window(
@@ -155,6 +160,30 @@ def window(
         return add_up(interval, buckets)
 
 
+def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
+    """Give the keys of a group's items.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Which aggregate.
+    values : mapping of str to str or number
+        Its group.
+
+    Returns
+    -------
+    list of dict
+        Typed keys: one, or several for a spread aggregate.
+    """
+    return [
+        {
+            PK: {"S": aggregate.pk_template.render({**values, SPREAD_FIELD: part})},
+            SK: {"S": aggregate.sk_template.render(values)},
+        }
+        for part in range(aggregate.spread)
+    ]
+
+
 def _require_retained(declared: Window, interval: Interval, now: float, last: timedelta) -> None:
     if declared.retention is None:
         return
@@ -175,19 +204,11 @@ def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mappi
     raise TimeoutError(f"{len(keys)} keys stayed unread after {_TRIES} tries; DynamoDB throttles the reads")
 
 
-def _key(aggregate: Aggregate, values: Mapping[str, object]) -> Key:
-    return {
-        PK: {"S": aggregate.pk_template.render(values)},
-        SK: {"S": aggregate.sk_template.render(values)},
-    }
-
-
 def _identity(item: Mapping[str, Any]) -> tuple[str, str]:
     return item[PK]["S"], item[SK]["S"]
 
 
-def _group(aggregate: Aggregate, values: Mapping[str, object], item: Mapping[str, Any]) -> Group:
-    return Group(
-        {name: key_text(name, values[name]) for name in aggregate.fields},
-        {name: read_number(item, name) for name in aggregate.measures},
-    )
+def _group(aggregate: Aggregate, values: Mapping[str, object], items: list[Mapping[str, Any]]) -> Group:
+    with localcontext(EXACT):
+        measures = {name: sum(read_number(item, name) for item in items) for name in aggregate.measures}
+    return Group({name: key_text(name, values[name]) for name in aggregate.fields}, measures)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import localcontext
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from dynamodb_counters.compiler import Program
-from dynamodb_counters.decimals import Number, require_storable
+from dynamodb_counters.decimals import EXACT, Number, require_storable
 from dynamodb_counters.declarations import Aggregate, Declaration, Event
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.fold import Plan
@@ -16,6 +17,7 @@ from dynamodb_counters.keys import key_text
 from dynamodb_counters.schema import ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters.store.accept import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.store.items import event_item, read_number
+from dynamodb_counters.store.reads import group_keys
 from dynamodb_counters.store.table import Table
 from dynamodb_counters.store.updates import Update
 
@@ -46,7 +48,7 @@ def increment(
     Returns
     -------
     dict of str to int or Decimal
-        All measures after it.
+        All measures after it; of a spread group, those of the one item that was written.
 
     Raises
     ------
@@ -59,8 +61,47 @@ def increment(
     if missing:
         raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
     group = tuple(key_text(name, values[name]) for name in aggregate.fields)
-    answer = table.client.update_item(**Update(program, group, added).request(table.name), ReturnValues="ALL_NEW")
+    answer = table.client.update_item(
+        **Update(program, group, added, str(table.jitter())).request(table.name), ReturnValues="ALL_NEW"
+    )
     return {name: read_number(answer["Attributes"], name) for name in aggregate.measures}
+
+
+def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Number]:
+    """Set a group's measures to 0; what was counted stays remembered, so that no redelivery counts it again.
+
+    Parameters
+    ----------
+    table : Table
+        Where to.
+    aggregate : Aggregate
+        Which aggregate.
+    values : mapping of str to str or number
+        Its group.
+
+    Returns
+    -------
+    dict of str to int or Decimal
+        All measures before it. What is counted meanwhile is either in here or in the group, never in both or neither.
+    """
+    names = {f"#m{place}": name for place, name in enumerate(aggregate.measures)}
+    before: list[Mapping[str, Any]] = []
+    for key in group_keys(aggregate, values):
+        try:
+            answer = table.client.update_item(
+                TableName=table.name,
+                Key=key,
+                UpdateExpression="SET " + ", ".join(f"{name} = :zero" for name in names),
+                ConditionExpression=f"attribute_exists({PK})",
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues={":zero": {"N": "0"}},
+                ReturnValues="ALL_OLD",
+            )
+        except table.client.exceptions.ConditionalCheckFailedException:
+            continue  # Never counted: there is nothing to set to 0.
+        before.append(answer["Attributes"])
+    with localcontext(EXACT):
+        return {name: sum(read_number(item, name) for item in before) for name in aggregate.measures}
 
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
@@ -108,7 +149,8 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         "Item": {**item, TYPE: {"S": event.name + ONCE_SUFFIX}},
         "ConditionExpression": f"attribute_not_exists({PK})",
     }
-    updates = [Update(delta.program, delta.group, delta.measures).request(table.name) for delta in folded.deltas]
+    feed = str(table.jitter())
+    updates = [Update(delta.program, delta.group, delta.measures, feed).request(table.name) for delta in folded.deltas]
     return _transact(table, [{"Put": put}, *({"Update": update} for update in updates)])
 
 

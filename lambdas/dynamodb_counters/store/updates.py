@@ -22,10 +22,13 @@ class Update:
         The item's group.
     measures : mapping of str to int or Decimal
         What to add; zeros are left out.
+    feed : str
+        Where the numbers come from: a stream shard, or anything that varies. Decides which item of a spread group it
+        is.
     """
 
-    def __init__(self, program: Program, group: GroupKey, measures: Mapping[str, Number]) -> None:
-        self.key = program.key(group)
+    def __init__(self, program: Program, group: GroupKey, measures: Mapping[str, Number], feed: str) -> None:
+        self.key = program.key(group, feed)
         self._names: dict[str, str] = {}
         self._values: dict[str, dict[str, str]] = {}
         self._set: list[str] = []
