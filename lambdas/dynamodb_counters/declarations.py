@@ -336,7 +336,9 @@ def _require_duration(argument: str, value: object, *, zero: bool = False) -> No
         raise InvalidArgumentError(argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
 
 
-def _require_fields(argument: str, text: str) -> None:
+def _require_fields(argument: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
     for name in key_template(text, MAX_PK_BYTES if argument == "pk" else MAX_SK_BYTES, argument).fields:
         if is_reserved(name):
             raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")
