@@ -67,7 +67,7 @@ def typed_number(value: Number) -> dict[str, str]:
     dict
         ``{"N": text}``.
     """
-    return {"N": str(value) if isinstance(value, int) else str(value.normalize())}
+    return {"N": format_number(value)}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:
