@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dynamodb_counters.conditions import Image
+from dynamodb_counters.attributes import Image
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.schema import QUARANTINE, TYPE
 
