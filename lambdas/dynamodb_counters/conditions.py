@@ -61,10 +61,10 @@ class Condition:
         return tuple(name for part in self.operands for name in part.attributes)
 
     def __and__(self, other: Condition) -> Condition:
-        return Condition("and", None, (self, other))
+        return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
 
     def __or__(self, other: Condition) -> Condition:
-        return Condition("or", None, (self, other))
+        return Condition("or", None, (self, other)) if isinstance(other, Condition) else NotImplemented
 
     def __invert__(self) -> Condition:
         return Condition("not", None, (self,))
@@ -121,8 +121,8 @@ class Attr:
 
     def is_in(self, values: list[Operand]) -> Condition:
         """Equal to one of `values`."""
-        if not values:
-            raise InvalidArgumentError("values", values, "at least one value")
+        if not isinstance(values, list | tuple) or not values:
+            raise InvalidArgumentError("values", values, "a list of at least one value")
         return Condition("or", None, tuple(self.eq(value) for value in values))
 
     def begins_with(self, prefix: str) -> Condition:

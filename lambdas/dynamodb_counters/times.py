@@ -18,6 +18,10 @@ MINUTE: Final = 60
 _FIRST_MILLISECONDS: Final = 10**11
 _FIRST_MICROSECONDS: Final = 10**14
 
+# 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: a bucket outside of them has no name.
+_FIRST_SECOND: Final = -62_135_596_800
+_LAST_SECOND: Final = 253_402_300_799
+
 
 def event_seconds(value: Mapping[str, Any]) -> int:
     """Read an event's time from a typed attribute.
@@ -42,16 +46,10 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     >>> event_seconds({"S": "2022-03-28T15:17:23+02:00"}) == event_seconds({"N": "1648473443"})
     True
     """
-    text = value.get("S")
-    if text is not None:
-        return _iso_seconds(text)
-    text = value.get("N")
-    if text is None:
-        raise MalformedImageError(f"a time is a string or a number, not {dict(value)!r:.80}")
-    try:
-        return _epoch_seconds(parse_number(text))
-    except ValueError as error:
-        raise MalformedImageError(str(error)) from None
+    seconds = _iso_seconds(value["S"]) if "S" in value else _number_seconds(value)
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        raise MalformedImageError(f"{dict(value)!r:.80} is not in the years 1 to 9999 of UTC")
+    return seconds
 
 
 def hour_text(hour: int) -> str:
@@ -127,6 +125,16 @@ def _iso_seconds(text: str) -> int:
         return math.floor(moment.timestamp())
     except (OverflowError, ValueError):
         raise MalformedImageError(f"{text!r:.80} is out of range") from None
+
+
+def _number_seconds(value: Mapping[str, Any]) -> int:
+    text = value.get("N")
+    if text is None:
+        raise MalformedImageError(f"a time is a string or a number, not {dict(value)!r:.80}")
+    try:
+        return _epoch_seconds(parse_number(text))
+    except ValueError as error:
+        raise MalformedImageError(str(error)) from None
 
 
 def _epoch_seconds(number: Number) -> int:

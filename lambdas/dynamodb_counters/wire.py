@@ -79,9 +79,9 @@ def decode(text: str) -> tuple[Declaration, ...]:
     """
     try:
         plain = json.loads(zlib.decompress(base64.b85decode(text)))
-    except (ValueError, zlib.error) as error:
+        return tuple(_typed(part) for part in plain)
+    except (LookupError, TypeError, ValueError, zlib.error) as error:
         raise InvalidArgumentError("text", text, f"what encode() gave ({error})") from error
-    return tuple(_typed(part) for part in plain)
 
 
 def _plain(value: Any) -> Any:

@@ -39,8 +39,10 @@ def require_name(name: object) -> None:
         )
 
 
-def require_key(argument: str, text: str) -> None:
+def require_key(argument: str, text: object) -> None:
     """Refuse a key template that cannot be used or has reserved fields."""
+    if not isinstance(text, str):
+        raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
     for name in key_template(text, MAX_PK_BYTES if argument == "pk" else MAX_SK_BYTES, argument).fields:
         if is_reserved(name):
             raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")

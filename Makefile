@@ -1,0 +1,97 @@
+# Works with GNU make 4.3 and a POSIX sh. `make help` lists what it can do.
+
+.DEFAULT_GOAL := help
+
+PYTHON := .venv/bin/python
+PYTHONS := python3.14 python3.13 python3.12 python3.11 python3
+CDK := PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk
+ENVIRONMENT := .venv/.installed node_modules/.installed
+
+# File names may hold spaces and quotes: recipes read these from the environment, never as text of make.
+export LOG DUPLICATES SEED REPORT KEEP
+
+.PHONY: help setup demo test snapshot lint synth diff deploy clean clean-all
+
+help: ## List the targets
+	@echo 'Usage: make TARGET [NAME=VALUE ...]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(ENVIRONMENT) ## Create .venv and node_modules, where they are missing or out of date
+
+demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [LOG= DUPLICATES= SEED= REPORT= KEEP=1]
+	@set --; \
+	[ -z "$$LOG" ] || set -- "$$@" --log "$$LOG"; \
+	[ -z "$$DUPLICATES" ] || set -- "$$@" --duplicates "$$DUPLICATES"; \
+	[ -z "$$SEED" ] || set -- "$$@" --seed "$$SEED"; \
+	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
+	case "$$KEEP" in ''|0|no|false) ;; *) set -- "$$@" --keep ;; esac; \
+	exec $(PYTHON) -m demo "$$@"
+
+test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
+	@for tool in java mvn; do \
+		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
+	done
+	@exec $(PYTHON) -m pytest $(ARGS)
+
+snapshot: $(ENVIRONMENT) ## Write the snapshots of synthesized templates anew
+	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
+
+lint: $(ENVIRONMENT) ## Check style and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+synth: $(ENVIRONMENT) ## Synthesize the example app into cdk.out
+	$(CDK) synth --quiet $(ARGS)
+
+diff: $(ENVIRONMENT) ## Compare the example app with what is deployed in your AWS account
+	$(CDK) diff $(ARGS)
+
+deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
+	$(CDK) deploy --all $(ARGS)
+
+clean: ## Remove what tests and builds left behind
+	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find app.py demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+clean-all: clean ## Remove the environment too
+	rm -rf .venv node_modules .cache
+
+# A command that exists may still not run (version managers' shims) and Debian's may lack venv: try each.
+.venv/.installed: requirements.txt
+	@set -e; \
+	usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
+	if ! .venv/bin/python -c "$$usable" 2>/dev/null; then \
+		for python in $(PYTHONS); do \
+			if $$python -c "$$usable" 2>/dev/null; then break; fi; \
+			python=; \
+		done; \
+		if [ -z "$$python" ]; then \
+			echo 'error: needs Python 3.11 or newer with venv (tried: $(PYTHONS)); on Debian: apt install python3-venv' >&2; \
+			exit 1; \
+		fi; \
+		echo "Creating .venv with $$($$python --version)"; \
+		$$python -m venv --clear .venv; \
+	fi; \
+	printf 'Installing Python packages '; \
+	rm -f .venv/.complete; \
+	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input -r requirements.txt 2>&1; then \
+		touch .venv/.complete; fi; } \
+		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
+	if [ ! -e .venv/.complete ]; then \
+		tail -n 20 .venv/install.log >&2; \
+		echo 'error: pip failed, see .venv/install.log' >&2; \
+		exit 1; \
+	fi
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@major=$$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null) || major=0; \
+	if [ "$$major" -lt 20 ]; then \
+		echo "error: needs Node 20 or newer with npm (found: $$(node --version 2>/dev/null || echo none))" >&2; \
+		exit 1; \
+	fi
+	@echo 'Installing the CDK CLI'
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

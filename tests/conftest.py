@@ -1,0 +1,92 @@
+"""What all tests share: Hypothesis profiles, a sealed environment, the engines."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.engines import Engine, EngineUnavailableError, dynamodb_local, ministack, moto
+from tests.engines.tables import create_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+IN_CI = bool(os.environ.get("CI"))
+ENGINES = ["moto", "dynamodb_local", *(["ministack"] if ministack.is_available() else [])]
+
+# No deadline: a slow machine is no bug. The blob and the seed make a failure repeatable elsewhere.
+settings.register_profile("dev", print_blob=True, deadline=None, max_examples=100)
+settings.register_profile(
+    "ci",
+    print_blob=True,
+    deadline=None,
+    max_examples=500,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev")
+settings.load_profile(PROFILE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_real_account() -> Iterator[None]:
+    """Keep every test, and every process it starts, away from the developer's own AWS account."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("AWS_", "CDK_"))]:
+            patch.delenv(name)
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def dynamodb_local_engine() -> Iterator[dynamodb_local.DynamoDBLocal]:
+    """Start DynamoDB Local; without Java or Maven the test is skipped, but in CI it fails."""
+    try:
+        with dynamodb_local.start() as engine:
+            yield engine
+    except EngineUnavailableError as missing:
+        if IN_CI:
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def ministack_engine() -> Iterator[Engine]:
+    """Start the emulator the demo deploys to."""
+    with ministack.start() as engine:
+        yield engine
+
+
+@pytest.fixture
+def moto_engine() -> Iterator[Engine]:
+    """Mock AWS, empty for each test."""
+    with moto.start() as engine:
+        yield engine
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Take each engine in turn."""
+    engine = request.getfixturevalue(f"{request.param}_engine")
+    assert isinstance(engine, Engine)
+    return engine
+
+
+@pytest.fixture
+def table(engine: Engine) -> Iterator[str]:
+    """Create an empty table on the engine and name it."""
+    name = f"counters-{uuid.uuid4().hex[:12]}"
+    create_table(engine.client, name)
+    yield name
+    engine.client.delete_table(TableName=name)

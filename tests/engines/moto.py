@@ -1,0 +1,28 @@
+"""moto: DynamoDB inside this process, quick to start and to throw away."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from moto import mock_aws
+
+from tests.engines import Engine, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["start"]
+
+
+@contextmanager
+def start() -> Iterator[Engine]:
+    """Mock AWS, empty, until the block ends.
+
+    Yields
+    ------
+    Engine
+        Clients that moto answers.
+    """
+    with mock_aws():
+        yield connect("moto")

@@ -1,0 +1,48 @@
+"""The table every engine is tested with: same schema as the one the constructs provision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+__all__ = ["TABLE_NAME", "create_table"]
+
+TABLE_NAME = "counters"
+
+
+def create_table(client: DynamoDBClient, name: str = TABLE_NAME) -> str:
+    """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL.
+
+    Parameters
+    ----------
+    client : DynamoDBClient
+        Client of the engine.
+    name : str, optional
+        The table's name.
+
+    Returns
+    -------
+    str
+        The ARN of its stream.
+    """
+    client.create_table(
+        TableName=name,
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    client.update_time_to_live(
+        TableName=name,
+        TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+    )
+    return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]

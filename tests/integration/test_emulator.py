@@ -1,0 +1,162 @@
+"""The emulator listens on loopback only, and nothing of it outlives the process that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from demo.emulator import Emulator, EmulatorError
+
+_PROJECT = Path(__file__).resolve().parents[2]
+_PATIENCE_SECONDS = 10.0
+
+# Deploys one function and calls it, so that there is a worker process to be left behind.
+_CALLER = """
+import io, signal, sys, time, zipfile
+from demo.emulator import Emulator
+
+# A test run started in the background ignores interrupts, and hands that down.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+with Emulator.start(max_seconds=int(sys.argv[1])) as emulator:
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("index.py", "import os\\ndef handler(event, context):\\n    return os.getpid()\\n")
+    functions = emulator.client("lambda")
+    functions.create_function(
+        FunctionName="echo", Runtime="python3.13", Handler="index.handler",
+        Role=f"arn:aws:iam::{emulator.account}:role/any", Code={"ZipFile": code.getvalue()},
+    )
+    functions.get_waiter("function_active_v2").wait(FunctionName="echo")
+    worker = functions.invoke(FunctionName="echo")["Payload"].read().decode()
+    print(emulator.port, worker, emulator.directory, flush=True)
+    time.sleep(60)
+"""
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _runs(pid: int) -> bool:
+    # An orphan that has ended stays visible until init collects it: that is not running.
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.lstrip().startswith("Z")
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def _start_caller(max_seconds: int = 60) -> tuple[subprocess.Popen[str], int, int, Path]:
+    caller = subprocess.Popen(
+        [sys.executable, "-c", _CALLER, str(max_seconds)], stdout=subprocess.PIPE, text=True, cwd=_PROJECT
+    )
+    assert caller.stdout is not None
+    port, worker, directory = caller.stdout.readline().split()
+    return caller, int(port), int(worker), Path(directory)
+
+
+def test_it_answers_on_loopback_only() -> None:
+    with Emulator.start(max_seconds=60) as emulator:
+        assert emulator.client("dynamodb").list_tables()["TableNames"] == []
+        assert _listens(emulator.port)
+        for address in _other_addresses():
+            with socket.socket() as probe:
+                probe.settimeout(1)
+                assert probe.connect_ex((address, emulator.port)) != 0
+
+
+def _other_addresses() -> set[str]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket sends nothing: it only chooses the address it would send from.
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return set()
+        address: str = probe.getsockname()[0]
+        return {address} - {"127.0.0.1"}
+
+
+def test_nothing_is_left_after_the_block() -> None:
+    with Emulator.start(max_seconds=60) as emulator:
+        assert emulator.directory.is_dir()
+
+    assert not _listens(emulator.port)
+    assert not emulator.directory.exists()
+
+
+def test_nothing_is_left_after_an_exception() -> None:
+    with pytest.raises(ZeroDivisionError), Emulator.start(max_seconds=60) as emulator:
+        raise ZeroDivisionError
+
+    assert not _listens(emulator.port)
+    assert not emulator.directory.exists()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> None:
+    caller, port, worker, directory = _start_caller()
+    with caller:
+        assert _listens(port)
+        assert _runs(worker)
+
+        os.kill(caller.pid, ending)
+
+        assert caller.wait(_PATIENCE_SECONDS) != 0
+        assert _eventually(lambda: not _listens(port))
+        assert _eventually(lambda: not _runs(worker))
+        assert _eventually(lambda: not directory.exists())
+
+
+def test_it_ends_when_its_time_is_up() -> None:
+    caller, port, worker, directory = _start_caller(max_seconds=5)
+    with caller:
+        try:
+            assert _eventually(lambda: not _listens(port))
+            assert _eventually(lambda: not _runs(worker))
+            assert _eventually(lambda: not directory.exists())
+        finally:
+            caller.kill()
+
+
+def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr("demo.emulator._free_port", lambda: taken.getsockname()[1])
+
+        with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=60):
+            pytest.fail("it must not start")
+
+
+def test_the_log_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / "emulator.log"
+    with Emulator.start(max_seconds=60, log=log) as emulator:
+        emulator.client("sqs").list_queues()
+
+    assert str(emulator.port) in log.read_text()
+
+
+def test_its_settings_hide_the_callers_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "somebody")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with Emulator.start(max_seconds=60) as emulator:
+        assert emulator.client("sts").get_caller_identity()["Account"] == emulator.account
+        environment = emulator.environment()
+
+    assert environment["AWS_ENDPOINT_URL"] == emulator.endpoint_url
+    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN"} & environment.keys()

@@ -1,0 +1,103 @@
+"""What every engine must get right for the tests on it to mean anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.engines import Engine, EngineUnavailableError
+from tests.engines.dynamodb_local import DynamoDBLocal, install
+from tests.engines.tables import create_table
+
+START_THEN_DIE = """
+import os, signal
+from tests.engines.dynamodb_local import start
+with start() as engine:
+    print(engine.process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_failed_condition_returns_the_old_item(engine: Engine, table: str) -> None:
+    item = {"pk": {"S": "p"}, "sk": {"S": "s"}, "mark": {"S": "2".zfill(40)}}
+    engine.client.put_item(TableName=table, Item=item)
+    with pytest.raises(ClientError) as failure:
+        engine.client.update_item(
+            TableName=table,
+            Key={"pk": {"S": "p"}, "sk": {"S": "s"}},
+            UpdateExpression="SET mark = :last ADD n :one",
+            ConditionExpression="attribute_not_exists(mark) OR mark < :first",
+            ExpressionAttributeValues={
+                ":first": {"S": "1".zfill(40)},
+                ":last": {"S": "3".zfill(40)},
+                ":one": {"N": "1"},
+            },
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    assert failure.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    assert dict(failure.value.response)["Item"] == item
+
+
+def test_writes_show_in_the_stream(engine: Engine, table: str) -> None:
+    assert engine.streams is not None
+    engine.client.put_item(TableName=table, Item={"pk": {"S": "p"}, "sk": {"S": "s"}})
+    arn = engine.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
+    (shard,) = engine.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+    iterator = engine.streams.get_shard_iterator(
+        StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+    )["ShardIterator"]
+    (record,) = engine.streams.get_records(ShardIterator=iterator)["Records"]
+    assert record["eventName"] == "INSERT"
+    assert record["dynamodb"]["NewImage"] == {"pk": {"S": "p"}, "sk": {"S": "s"}}
+
+
+def test_a_rollover_closes_the_shard_and_opens_a_child(dynamodb_local_engine: DynamoDBLocal) -> None:
+    engine = dynamodb_local_engine
+    assert engine.streams is not None
+    arn = create_table(engine.client, "rollover")
+    engine.client.put_item(TableName="rollover", Item={"pk": {"S": "p"}, "sk": {"S": "s"}})
+    engine.rollover()
+    parent, child = engine.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+    engine.client.delete_table(TableName="rollover")
+    assert "EndingSequenceNumber" in parent["SequenceNumberRange"]
+    assert child["ParentShardId"] == parent["ShardId"]
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads the kernel's list of sockets, Linux only")
+def test_dynamodb_local_listens_on_loopback_only(dynamodb_local_engine: DynamoDBLocal) -> None:
+    port = int((dynamodb_local_engine.endpoint_url or "").rpartition(":")[2])
+    listening = "0A"
+    rows = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()]
+    addresses = {row[1] for row in rows if row[3] == listening and row[1].endswith(f":{port:04X}")}
+    assert addresses == {f"0100007F:{port:04X}"}
+
+
+def test_dynamodb_local_does_not_outlive_a_killed_parent(dynamodb_local_engine: DynamoDBLocal) -> None:
+    root = Path(__file__).parents[2]
+    parent = subprocess.run(
+        [sys.executable, "-c", START_THEN_DIE], cwd=root, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert parent.returncode == -signal.SIGKILL
+    orphan = int(parent.stdout)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and _runs(orphan):
+        time.sleep(0.1)
+    assert not _runs(orphan)
+
+
+def test_without_java_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(EngineUnavailableError, match=r"needs a JDK 17 or newer .*default-jdk-headless"):
+        install.find_java()
+
+
+def _runs(process: int) -> bool:
+    command = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return command.stdout.strip() not in {"", "Z", "Zs", "Zsl"}
