@@ -34,6 +34,9 @@ WATERMARK_PREFIX: Final = "_w:"
 QUARANTINE: Final = "quarantine"
 """The type of quarantine items, and a name no declaration may take."""
 
+QUARANTINE_PREFIX: Final = "QUARANTINE#"
+"""Starts the partition keys of quarantine items."""
+
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024
 MAX_NUMBER_DIGITS: Final = 38

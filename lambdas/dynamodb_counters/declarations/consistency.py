@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dynamodb_counters.declarations.aggregates import Aggregate
 from dynamodb_counters.declarations.composites import Distinct, Hierarchy
 from dynamodb_counters.declarations.sources import Event, Items
 from dynamodb_counters.declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.keys import key_template
+from dynamodb_counters.schema import MAX_PK_BYTES, QUARANTINE_PREFIX
+
+_QUARANTINE: Final = key_template(f"{QUARANTINE_PREFIX}{{partition}}", MAX_PK_BYTES, "pk")
 
 Declaration: TypeAlias = Aggregate | Window
 """What the fold knows."""
@@ -74,6 +78,8 @@ def require_consistent(declarations: tuple[Declaration, ...]) -> None:
             )
     written = [part for part in named.values() if not isinstance(part, Items)]
     for place, one in enumerate(written):
+        if one.pk_template.overlaps(_QUARANTINE):
+            raise InvalidArgumentError("pk", one.pk, f"a key outside of the quarantine's {_QUARANTINE.text!r}")
         for two in written[place + 1 :]:
             _require_apart(one, two)
 
