@@ -1,42 +1,17 @@
-"""Declarations compiled into functions of an item image: done once a cold start, run for every record."""
+"""Programs: declarations made ready to run, with the keys of their items."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any
 
-from dynamodb_counters.conditions import Image, Predicate, compile_condition
-from dynamodb_counters.decimals import Number, format_number, parse_number
-from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate, Count, Declaration, Measure, Window
-from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.attributes import Image
+from dynamodb_counters.contributions import GroupKey, compile_aggregate, compile_window
+from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters.keys import is_hashed
 from dynamodb_counters.schema import PK, SK, is_reserved
-from dynamodb_counters.times import HOUR, MINUTE, event_seconds, hour_text
-from dynamodb_counters.windows import SLOTS, TOTAL
-
-GroupKey: TypeAlias = tuple[Any, ...]
-"""Texts of the group's fields; for a window the hour follows, as an int."""
-
-Numbers: TypeAlias = tuple[tuple[str, Number], ...]
-"""What an image adds: measure name and number."""
-
-
-class Contribution(NamedTuple):
-    """What one item image adds to one item of an aggregate."""
-
-    program: Program
-    group: GroupKey
-    numbers: Numbers
-
-
-class Late:
-    """Stands for a contribution whose bucket's retention is over."""
-
-
-LATE: Final = Late()
-
-_Contribute: TypeAlias = Callable[[Image, float | None], Contribution | Late | None]
+from dynamodb_counters.times import HOUR, hour_text
 
 
 class Program:
@@ -54,8 +29,8 @@ class Program:
     keeps_expired : bool
         Whether an item deleted by TTL stays counted.
     contribute : callable
-        Takes an image and the record's creation time (seconds since 1970), gives its `Contribution`, None when it has
-        none, or `LATE`; raises `MalformedImageError` for an image it cannot use.
+        Takes an image and the record's creation time (seconds since 1970), gives a tuple of `Contribution`, or `LATE`;
+        raises `MalformedImageError` for an image it cannot use.
     """
 
     __slots__ = ("_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
@@ -63,11 +38,13 @@ class Program:
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
-        self._pk, self._sk = declaration.pk_template, declaration.sk_template
-        self._spread = declaration.spread if isinstance(declaration, Aggregate) else 1
         self.keeps_expired = declaration.on_expiry == "keep"
-        self.contribute: _Contribute = (
-            _window(self, declaration) if isinstance(declaration, Window) else _aggregate(self, declaration)
+        self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._spread = 1 if isinstance(declaration, Window) else declaration.spread
+        self.contribute = (
+            compile_window(self, declaration)
+            if isinstance(declaration, Window)
+            else compile_aggregate(self, declaration)
         )
 
     def key(self, group: GroupKey, feed: str) -> dict[str, str]:
@@ -85,7 +62,7 @@ class Program:
         dict of str to str
             Partition and sort key.
         """
-        values = {**self.values(group), SPREAD_FIELD: str(zlib.crc32(feed.encode()) % self._spread)}
+        values = {**self.values(group), SPREAD_FIELD: _part(feed, self._spread)}
         return {
             name: template.render_texts([values[field] for field in template.fields])
             for name, template in ((PK, self._pk), (SK, self._sk))
@@ -132,6 +109,27 @@ class Program:
             if name in template.fields and not is_reserved(name)
         }
 
+    def board(self, group: GroupKey, key: dict[str, str]) -> tuple[str, str] | None:
+        """Tell where a group is ranked.
+
+        Parameters
+        ----------
+        group : tuple
+            As in a `Contribution`.
+        key : dict of str to str
+            The group's key.
+
+        Returns
+        -------
+        tuple of str or None
+            Partition key in the ranking index, and the attribute it is ranked by; None for one that is not ranked.
+        """
+        ranking = self.declaration.ranking if isinstance(self.declaration, Aggregate) else None
+        if ranking is None:
+            return None
+        values = {**self.values(group), SPREAD_FIELD: _part(f"{key[PK]}\0{key[SK]}", ranking.spread)}
+        return ranking.template.render(values), ranking.by
+
     def expires_at(self, group: GroupKey) -> int | None:
         """Tell when a group's item may be deleted.
 
@@ -150,94 +148,32 @@ class Program:
         return int((group[-1] + 1) * HOUR + self.declaration.retention.total_seconds())
 
 
-def _aggregate(program: Program, declaration: Aggregate) -> _Contribute:
-    group_of = _group(declaration.fields)
-    predicate = compile_condition(declaration.where) if declaration.where is not None else None
-    measure_all = _measures(declaration)
+def as_source(aggregate: Aggregate) -> Callable[[Image], Image]:
+    """Make a function that shows an aggregate's item as a source: with its fields, and 0 for what was never counted.
 
-    def contribute(image: Image, _: float | None) -> Contribution | None:
-        if predicate is not None and not predicate(image):
-            return None
-        numbers = measure_all(image)
-        return Contribution(program, group_of(image), numbers) if numbers else None
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The aggregate that others look at.
 
-    return contribute
+    Returns
+    -------
+    callable
+        Takes the item's image, gives one with every field and measure as an attribute.
+    """
+    parts = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
+    zeros: dict[str, Any] = {attribute: {"N": "0"} for attribute in aggregate.attributes}
 
+    def show(image: Image) -> Image:
+        shown = {**zeros, **image}
+        for name, template in parts:
+            key = image[name]["S"]
+            if not is_hashed(key):  # A hashed key's values are attributes already.
+                shown.update((field, {"S": text}) for field, text in template.parse(key).items())
+        return shown
 
-def _window(program: Program, declaration: Window) -> _Contribute:
-    group_of = _group(declaration.fields)
-    predicate: Predicate = compile_condition(declaration.where) if declaration.where else lambda _: True
-    measure = _measure(declaration.measure)
-    time, retention, tolerance = declaration.time, declaration.retention, declaration.future_tolerance
-    keep = None if retention is None else retention.total_seconds()
-    ahead = None if tolerance is None else tolerance.total_seconds()
-
-    def contribute(image: Image, created: float | None) -> Contribution | Late | None:
-        if not predicate(image):
-            return None
-        number = measure(image)
-        if not number:
-            return None
-        seconds = event_seconds(_attribute(image, time))
-        hour, second = divmod(seconds, HOUR)
-        if keep is not None or ahead is not None:
-            if created is None:
-                raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
-            if ahead is not None and seconds > created + ahead:
-                raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
-            if keep is not None and (hour + 1) * HOUR + keep <= created:
-                if declaration.late == "quarantine":
-                    raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
-                return LATE
-        return Contribution(program, (*group_of(image), hour), ((TOTAL, number), (SLOTS[second // MINUTE], number)))
-
-    return contribute
+    return show
 
 
-def _group(fields: tuple[str, ...]) -> Callable[[Image], GroupKey]:
-    if not fields:
-        return lambda _: ()
-    if len(fields) == 1:
-        [field] = fields
-        return lambda image: (_text(image, field),)
-    return lambda image: tuple([_text(image, field) for field in fields])
-
-
-def _measures(declaration: Aggregate) -> Callable[[Image], Numbers]:
-    if all(isinstance(measure, Count) for measure in declaration.measures.values()):
-        constant = tuple((name, 1) for name in declaration.measures)
-        return lambda _: constant
-    measures = [(name, _measure(measure)) for name, measure in declaration.measures.items()]
-    return lambda image: tuple([(name, number) for name, measure in measures if (number := measure(image))])
-
-
-def _measure(measure: Measure) -> Callable[[Image], Number]:
-    if isinstance(measure, Count):
-        return lambda _: 1
-    attribute = measure.attribute
-    return lambda image: _number(image, attribute)
-
-
-def _attribute(image: Image, name: str) -> Any:
-    try:
-        return image[name]
-    except KeyError:
-        raise MalformedImageError(f"attribute {name!r} is missing") from None
-
-
-def _text(image: Image, name: str) -> str:
-    value = _attribute(image, name)
-    text = value.get("S")
-    if text is not None:
-        return str(text)
-    text = value.get("N")
-    if text is None:
-        raise MalformedImageError(f"attribute {name!r} is neither a string nor a number, which a key needs")
-    return format_number(parse_number(text))
-
-
-def _number(image: Image, name: str) -> Number:
-    text = _attribute(image, name).get("N")
-    if text is None:
-        raise MalformedImageError(f"attribute {name!r} is no number")
-    return parse_number(text)
+def _part(text: str, spread: int) -> str:
+    return str(zlib.crc32(text.encode()) % spread)

@@ -7,16 +7,14 @@ only ``not_exists`` and ``ne``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters.attributes import Image, TypedValue, reader
 from dynamodb_counters.decimals import Number, parse_number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
-
-Image: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""An item as it stands in a stream record: attribute name to ``{type: value}``."""
 
 Predicate: TypeAlias = Callable[[Image], bool]
 Operand: TypeAlias = str | int | Decimal | bool
@@ -55,6 +53,13 @@ class Condition:
     attribute: str | None
     operands: tuple[Any, ...] = ()
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes it tests."""
+        if self.attribute is not None:
+            return (self.attribute,)
+        return tuple(name for part in self.operands for name in part.attributes)
+
     def __and__(self, other: Condition) -> Condition:
         return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
 
@@ -72,7 +77,7 @@ class Attr:
     Parameters
     ----------
     name : str
-        Attribute of the item, top level.
+        Attribute of the item; dots lead into maps.
 
     Examples
     --------
@@ -168,30 +173,30 @@ def compile_condition(condition: Condition) -> Predicate:
         return lambda image: not part(image)
     if attribute is None:
         raise InvalidArgumentError("operator", name, "a known operator with its attribute")
+    find = reader(attribute)
     if name == "exists":
-        return lambda image: attribute in image
+        return lambda image: find(image) is not None
     if name == "begins_with":
         prefix: str = condition.operands[0]
         return lambda image: (
-            str(image.get(attribute, _MISSING).get("S", "")).startswith(prefix)
-            and ("S" in image.get(attribute, _MISSING))
+            str((find(image) or _MISSING).get("S", "")).startswith(prefix) and ("S" in (find(image) or _MISSING))
         )
     if name not in _COMPARISONS:
         raise InvalidArgumentError("operator", name, "a known operator")
-    return _comparison(attribute, name, condition.operands[0])
+    return _comparison(find, name, condition.operands[0])
 
 
-_MISSING: Final[Mapping[str, Any]] = {}
+_MISSING: Final[TypedValue] = {}
 
 
-def _comparison(attribute: str, name: str, operand: Operand) -> Predicate:
+def _comparison(find: Callable[[Image], TypedValue | None], name: str, operand: Operand) -> Predicate:
     compare, unequal = _COMPARISONS[name], name == "ne"
     kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
     # Strings are ordered by their UTF-8 bytes, which is the order of code points, Python's own.
     read: Callable[[Any], Any] = _number if kind == "N" else lambda value: value
 
     def holds(image: Image) -> bool:
-        value = image.get(attribute, _MISSING).get(kind)
+        value = (find(image) or _MISSING).get(kind)
         return unequal if value is None else compare(read(value), operand)
 
     return holds

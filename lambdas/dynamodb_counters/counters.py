@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.declarations import Aggregate, Declaration, Event, Window
-from dynamodb_counters.store import accept, quarantine, reads, record
+from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram, Value, Window
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.groups import Group
+from dynamodb_counters.store import accept, groups, quarantine, rankings, record, windows
 from dynamodb_counters.store.accept import Outcome
 from dynamodb_counters.store.quarantine import Quarantined
-from dynamodb_counters.store.reads import Group
+from dynamodb_counters.store.rankings import Ranked
 from dynamodb_counters.store.table import Bulk, Table, make_client
 from dynamodb_counters.windows import WindowCount
 
@@ -110,7 +112,7 @@ class Counters:
 
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
-    ) -> dict[str, Number]:
+    ) -> dict[str, Value]:
         """Add to a group at once. Not idempotent: a retried call counts twice.
 
         Parameters
@@ -124,7 +126,7 @@ class Counters:
 
         Returns
         -------
-        dict of str to int or Decimal
+        dict of str to int, Decimal, mapping or None
             All measures after it; of a spread group, those of the one item that was written.
         """
         return record.increment(self._table, aggregate, values, by)
@@ -146,7 +148,7 @@ class Counters:
         """
         return accept.retract(self._table, event, values)
 
-    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Number]:
+    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Value]:
         """Set a group's measures to 0; a redelivery of what was counted before counts nothing.
 
         Parameters
@@ -158,7 +160,7 @@ class Counters:
 
         Returns
         -------
-        dict of str to int or Decimal
+        dict of str to int, Decimal, mapping or None
             All measures before it.
         """
         return record.reset(self._table, aggregate, values)
@@ -213,16 +215,16 @@ class Counters:
         Group
             With measures of 0 where nothing was counted.
         """
-        return reads.get(self._table, aggregate, values, consistent=consistent)
+        return groups.get(self._table, aggregate, values, consistent=consistent)
 
     def get_many(
-        self, groups: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
+        self, wanted: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
     ) -> list[Group]:
         """Read many groups, 100 a call and many calls at once.
 
         Parameters
         ----------
-        groups : iterable of (Aggregate, mapping)
+        wanted : iterable of (Aggregate, mapping)
             Aggregate and group, any number.
         consistent : bool, optional
             Whether to see all writes that are done, at twice the read units. Default False.
@@ -232,7 +234,116 @@ class Counters:
         list of Group
             In the order asked.
         """
-        return reads.get_many(self._table, groups, consistent=consistent)
+        return groups.get_many(self._table, wanted, consistent=consistent)
+
+    def group(
+        self, aggregates: Sequence[Aggregate], values: Mapping[str, object], *, consistent: bool = False
+    ) -> dict[str, list[Group]]:
+        """Read all groups of some aggregates that share a partition key, by one Query.
+
+        Parameters
+        ----------
+        aggregates : sequence of Aggregate
+            Aggregates with one ``pk`` template, none spread; the ``parts`` of a `Hierarchy`, for one.
+        values : mapping of str to str or number
+            The fields of that template.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        dict of str to list of Group
+            Groups by the aggregate's name.
+        """
+        return groups.group(self._table, aggregates, values, consistent=consistent)
+
+    def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
+        """Read how many different members a group has.
+
+        Parameters
+        ----------
+        declared : Distinct
+            Which declaration.
+        values : mapping of str to str or number
+            The group.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        int
+            Different members.
+        """
+        return int(str(self.get(declared.total, values, consistent=consistent).measures["distinct"]))
+
+    def histogram(
+        self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
+    ) -> Mapping[Number, Number]:
+        """Read a histogram.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Which aggregate.
+        values : mapping of str to str or number
+            The group.
+        measure : str
+            Name of the `Histogram`.
+        consistent : bool, optional
+            Whether to see all writes that are done, at twice the read units. Default False.
+
+        Returns
+        -------
+        mapping of number to number
+            How many in each bin.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The measure is no histogram.
+        """
+        if not isinstance(aggregate.measures.get(measure), Histogram):
+            raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
+        bins = self.get(aggregate, values, consistent=consistent).measures[measure]
+        return bins if isinstance(bins, Mapping) else {}
+
+    def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
+        """Read the first groups of a board.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        values : mapping of str to str or number, optional
+            The fields of the board. Default: it has none.
+        count : int, optional
+            How many at most. Default 10.
+
+        Returns
+        -------
+        list of Ranked
+            Highest score first.
+        """
+        return rankings.top(self._table, aggregate, values or {}, count)
+
+    def around(self, aggregate: Aggregate, values: Mapping[str, object], *, count: int = 5) -> list[Ranked]:
+        """Read a group with its neighbours on the board.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        values : mapping of str to str or number
+            The group.
+        count : int, optional
+            How many above it and how many below it at most. Default 5.
+
+        Returns
+        -------
+        list of Ranked
+            Highest score first, the group among them; empty if it was never counted.
+        """
+        return rankings.around(self._table, aggregate, values, count)
 
     def window(
         self,
@@ -263,4 +374,4 @@ class Counters:
         WindowCount
             The count and the interval it covers.
         """
-        return reads.window(self._table, window, values, last=last, as_of=as_of, consistent=consistent)
+        return windows.window(self._table, window, values, last=last, as_of=as_of, consistent=consistent)

@@ -7,15 +7,17 @@ from the future is judged by the record's own creation time, so that every deliv
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.compiler import Contribution, GroupKey, Late, Program
-from dynamodb_counters.conditions import Image
+from dynamodb_counters.attributes import Image
+from dynamodb_counters.compiler import Program, as_source
+from dynamodb_counters.conditions import Predicate, compile_condition
+from dynamodb_counters.contributions import Contribution, GroupKey, Late
 from dynamodb_counters.decimals import EXACT, Number, parse_number
-from dynamodb_counters.declarations import Declaration, require_consistent
+from dynamodb_counters.declarations import Aggregate, Declaration, Items, require_consistent
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.quarantine import SUM, held_record, released, unpack
 from dynamodb_counters.schema import SEQUENCE_DIGITS, TYPE
@@ -122,8 +124,15 @@ class Plan:
         require_consistent(declarations)
         self._by_name = {declaration.name: Program(declaration) for declaration in declarations}
         self._by_source: dict[str, list[Program]] = {}
+        self._show: dict[str, Callable[[Image], Image]] = {}
+        self._untyped: dict[str, Predicate] = {}
         for program in self._by_name.values():
-            self._by_source.setdefault(program.declaration.source.name, []).append(program)
+            source = program.declaration.source
+            self._by_source.setdefault(source.name, []).append(program)
+            if isinstance(source, Aggregate):
+                self._show[source.name] = as_source(source)
+            elif isinstance(source, Items):
+                self._untyped[source.name] = compile_condition(source.where)
 
     def fold(
         self,
@@ -188,19 +197,27 @@ class Plan:
         return [(1, part) for part in plus if part not in minus] + [(-1, part) for part in minus if part not in plus]
 
     def _evaluate(self, image: Image, created: float | None, folded: Folded, *, expired: bool) -> list[Contribution]:
-        declared = image.get(TYPE)
-        if declared is None:
-            return []
         contributions: list[Contribution] = []
-        for program in self._by_source.get(declared.get("S", ""), ()):
-            if expired and program.keeps_expired:
-                continue
-            contribution = program.contribute(image, created)
-            if isinstance(contribution, Late):
-                folded.late += 1
-            elif contribution is not None:
-                contributions.append(contribution)
+        for source in self._sources(image):
+            show = self._show.get(source)
+            shown = image if show is None else show(image)
+            for program in self._by_source[source]:
+                if expired and program.keeps_expired:
+                    continue
+                found = program.contribute(shown, created)
+                if isinstance(found, Late):
+                    folded.late += 1
+                else:
+                    contributions += found
         return contributions
+
+    def _sources(self, image: Image) -> Iterable[str]:
+        """Tell which declared sources an item belongs to."""
+        typed = image.get(TYPE)
+        if typed is None:
+            return [name for name, holds in self._untyped.items() if holds(image)]
+        name = typed.get("S", "")
+        return (name,) if name in self._by_source and name not in self._untyped else ()
 
     def _released_sum(self, release: Image) -> list[Change]:
         content = unpack(release[SUM])

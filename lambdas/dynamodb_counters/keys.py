@@ -145,6 +145,11 @@ class KeyTemplate:
         except UnicodeDecodeError:
             raise UnparsableKeyError(f"{key!r} holds escapes that are no text") from None
 
+    @property
+    def prefix(self) -> str:
+        """The literal text all its keys start with."""
+        return self._literals[0]
+
     def overlaps(self, other: KeyTemplate) -> bool:
         """Tell whether some values could give both templates the same key.
 

@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dynamodb_counters.conditions import Image
+from dynamodb_counters.attributes import Image
 from dynamodb_counters.errors import MalformedImageError
-from dynamodb_counters.schema import QUARANTINE, TYPE
+from dynamodb_counters.schema import QUARANTINE, QUARANTINE_PREFIX, TYPE
 
 STATE: Final = "state"
 WAITING: Final = "waiting"
@@ -45,7 +45,7 @@ def partition(number: int) -> str:
     str
         Partition key.
     """
-    return f"QUARANTINE#{number}"
+    return f"{QUARANTINE_PREFIX}{number}"
 
 
 def partition_of(shard: str) -> str:

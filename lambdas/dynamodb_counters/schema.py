@@ -20,11 +20,22 @@ TYPE: Final = "_type"
 ONCE_SUFFIX: Final = "#once"
 """Ends the type of an event that a transaction has counted, which the stream must not count again."""
 
+BOARD: Final = "_board"
+"""Partition key of the ranking index: the board a group is ranked on."""
+
+SCORE: Final = "_score"
+"""Sort key of the ranking index: the measure a group is ranked by."""
+
+RANKING_INDEX: Final = "ranking"
+
 WATERMARK_PREFIX: Final = "_w:"
 """Starts the attribute that holds how far one stream shard has been applied to an item."""
 
 QUARANTINE: Final = "quarantine"
 """The type of quarantine items, and a name no declaration may take."""
+
+QUARANTINE_PREFIX: Final = "QUARANTINE#"
+"""Starts the partition keys of quarantine items."""
 
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024

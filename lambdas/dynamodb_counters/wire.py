@@ -11,14 +11,28 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters.conditions import Condition
-from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event, Sum, Window
+from dynamodb_counters.declarations import (
+    Aggregate,
+    Average,
+    Count,
+    Declaration,
+    Event,
+    Histogram,
+    Items,
+    Ranking,
+    Sum,
+    Window,
+)
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_ENVIRONMENT_BYTES: Final = 4096
 """Lambda's limit for all of a function's environment variables together.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
-_TYPES: Final[dict[str, type]] = {kind.__name__: kind for kind in (Aggregate, Condition, Count, Event, Sum, Window)}
+_TYPES: Final[dict[str, type]] = {
+    kind.__name__: kind
+    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Ranking, Sum, Window)
+}
 
 
 def encode(declarations: tuple[Declaration, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
@@ -11,6 +10,7 @@ from boto3.dynamodb.types import TypeSerializer
 from dynamodb_counters.decimals import Number, format_number, parse_number
 from dynamodb_counters.declarations import Event
 from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.groups import whole
 from dynamodb_counters.schema import PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.store.table import Table
 
@@ -41,16 +41,46 @@ def event_item(table: Table, event: Event, values: Mapping[str, Any], kind: str 
     InvalidArgumentError
         An attribute cannot be stored, is reserved, or misses from the key.
     """
+    item = typed_item(event, values)
+    item[TYPE] = {"S": kind or event.name}
+    if event.retention is not None:
+        item[TTL] = {"N": str(int(table.clock() + event.retention.total_seconds()))}
+    return item
+
+
+def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Type the attributes of an event, with its key; or of an item that is none.
+
+    Parameters
+    ----------
+    event : Event or None
+        What kind of event it is.
+    values : mapping of str to object
+        Its attributes; those of the key must be strings or numbers.
+
+    Returns
+    -------
+    dict
+        The item, typed as DynamoDB wants it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An attribute cannot be stored, is reserved in an event, or misses from the key.
+    """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
+    if event is None:
+        return {name: _typed(name, value) for name, value in values.items()}
+    for name in values:
+        if not isinstance(name, str) or not name or is_reserved(name):
+            raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
     item = {name: _typed(name, value) for name, value in values.items()}
     if event.version is not None and not {"S", "N"} & item.get(event.version, {}).keys():
         raise InvalidArgumentError(event.version, values.get(event.version), "a string or number: the event's version")
     item[PK] = {"S": event.pk_template.render(values)}
     item[SK] = {"S": event.sk_template.render(values)}
-    item[TYPE] = {"S": kind or event.name}
-    if event.retention is not None:
-        item[TTL] = {"N": str(int(table.clock() + event.retention.total_seconds()))}
+    item[TYPE] = {"S": event.name}
     return item
 
 
@@ -85,37 +115,10 @@ def read_number(item: Mapping[str, Any], name: str) -> Number:
     int or Decimal
         0 where the attribute is missing; `int` where it is whole.
     """
-    number = parse_number(item[name]["N"]) if name in item else 0
-    return int(number) if isinstance(number, Decimal) and number == int(number) else number
+    return whole(parse_number(item[name]["N"])) if name in item else 0
 
 
-def group_values(item: Mapping[str, Any], names: tuple[str, ...], parsed: Mapping[str, str]) -> dict[str, str]:
-    """Read the values of a group from its item.
-
-    Parameters
-    ----------
-    item : mapping
-        Typed item.
-    names : tuple of str
-        The group's fields.
-    parsed : mapping of str to str
-        What the item's key tells.
-
-    Returns
-    -------
-    dict of str to str
-        Field to text.
-    """
-    return {name: parsed[name] if name in parsed else _text(item[name]) for name in names}
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    return str(value["S"]) if "S" in value else format_number(parse_number(value["N"]))
-
-
-def _typed(name: object, value: Any) -> dict[str, Any]:
-    if not isinstance(name, str) or not name or is_reserved(name):
-        raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
+def _typed(name: str, value: Any) -> dict[str, Any]:
     try:
         typed = dict(_serializer.serialize(value))
         _require_unicode(name, name)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import localcontext
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from dynamodb_counters.compiler import Program
-from dynamodb_counters.decimals import EXACT, Number, require_storable
-from dynamodb_counters.declarations import Aggregate, Declaration, Event
+from dynamodb_counters.decimals import Number, require_storable
+from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event, Sum, Value
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.fold import Plan
+from dynamodb_counters.groups import group_of
 from dynamodb_counters.keys import key_text
-from dynamodb_counters.schema import ONCE_SUFFIX, PK, TYPE
+from dynamodb_counters.schema import ONCE_SUFFIX, PK, SCORE, TYPE
 from dynamodb_counters.store.accept import ACCEPTED, DUPLICATE, Outcome
-from dynamodb_counters.store.items import event_item, read_number
-from dynamodb_counters.store.reads import group_keys
+from dynamodb_counters.store.groups import group_keys
+from dynamodb_counters.store.items import event_item
 from dynamodb_counters.store.table import Table
 from dynamodb_counters.store.updates import Update
 
@@ -31,7 +31,7 @@ _RETRIED: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 def increment(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number
-) -> dict[str, Number]:
+) -> dict[str, Value]:
     """Add to a group's measures. Not idempotent: a repeated call counts again.
 
     Parameters
@@ -47,7 +47,7 @@ def increment(
 
     Returns
     -------
-    dict of str to int or Decimal
+    dict of str to int, Decimal, mapping or None
         All measures after it; of a spread group, those of the one item that was written.
 
     Raises
@@ -64,10 +64,10 @@ def increment(
     answer = table.client.update_item(
         **Update(program, group, added, str(table.jitter())).request(table.name), ReturnValues="ALL_NEW"
     )
-    return {name: read_number(answer["Attributes"], name) for name in aggregate.measures}
+    return dict(group_of(aggregate, values, [answer["Attributes"]]).measures)
 
 
-def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Number]:
+def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Value]:
     """Set a group's measures to 0; what was counted stays remembered, so that no redelivery counts it again.
 
     Parameters
@@ -81,10 +81,11 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
 
     Returns
     -------
-    dict of str to int or Decimal
+    dict of str to int, Decimal, mapping or None
         All measures before it. What is counted meanwhile is either in here or in the group, never in both or neither.
     """
-    names = {f"#m{place}": name for place, name in enumerate(aggregate.measures)}
+    zeroed = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
+    names = {f"#m{place}": name for place, name in enumerate(zeroed)}
     before: list[Mapping[str, Any]] = []
     for key in group_keys(aggregate, values):
         try:
@@ -100,8 +101,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
         except table.client.exceptions.ConditionalCheckFailedException:
             continue  # Never counted: there is nothing to set to 0.
         before.append(answer["Attributes"])
-    with localcontext(EXACT):
-        return {name: sum(read_number(item, name) for item in before) for name in aggregate.measures}
+    return dict(group_of(aggregate, values, before).measures)
 
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
@@ -173,7 +173,7 @@ def _transact(table: Table, writes: list[Any]) -> Outcome:
 
 
 def _by_measure(aggregate: Aggregate, by: Mapping[str, Number] | Number) -> dict[str, Number]:
-    measures = list(aggregate.measures)
+    measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
     if not isinstance(by, Mapping):
         if len(measures) != 1:
             raise InvalidArgumentError("by", by, f"a mapping, as {aggregate.name!r} has the measures {measures}")

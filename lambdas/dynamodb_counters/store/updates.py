@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamodb_counters.compiler import GroupKey, Program
+from dynamodb_counters.compiler import Program
+from dynamodb_counters.contributions import GroupKey
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.schema import TTL, TYPE
+from dynamodb_counters.schema import BOARD, SCORE, TTL, TYPE
 from dynamodb_counters.store.items import typed_number
 
 
@@ -37,6 +38,11 @@ class Update:
         for name, number in measures.items():
             if number:
                 self._add.append(f"{self._name(name)} {self._value(typed_number(number))}")
+        ranked = program.board(group, self.key)
+        if ranked is not None:
+            board, by = ranked
+            self.set(BOARD, {"S": board})
+            self._add.append(f"{self._name(SCORE)} {self._value(typed_number(measures.get(by, 0)))}")
         self.set(TYPE, {"S": program.name})
         for name, text in program.unparsed(group, self.key).items():
             self.set(name, {"S": text})

@@ -1,0 +1,144 @@
+"""Reading an attribute of an item image: by name, through maps, through lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters.decimals import Number, format_number, parse_number
+from dynamodb_counters.errors import MalformedImageError
+
+Image: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""An item as it stands in a stream record: attribute name to ``{type: value}``."""
+
+TypedValue: TypeAlias = Mapping[str, Any]
+
+LIST_MARK: Final = "[]"
+
+
+def reader(path: str) -> Callable[[Image], TypedValue | None]:
+    """Make a function that finds an attribute.
+
+    Parameters
+    ----------
+    path : str
+        Attribute name, or names joined by dots that lead through maps.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives the typed value or None.
+
+    Examples
+    --------
+    >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
+    {'S': 'Oslo'}
+    """
+    first, *rest = path.split(".")
+    if not rest:
+        return lambda image: image.get(first)
+
+    def read(image: Image) -> TypedValue | None:
+        value = image.get(first)
+        for name in rest:
+            value = value.get("M", {}).get(name) if value is not None else None
+        return value
+
+    return read
+
+
+def number_reader(path: str) -> Callable[[Image], Number]:
+    """Make a function that reads a number.
+
+    Parameters
+    ----------
+    path : str
+        As for `reader`.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives the number; raises `MalformedImageError` where there is none.
+    """
+    find = reader(path)
+
+    def read(image: Image) -> Number:
+        value = _present(find(image), path)
+        text = value.get("N")
+        if text is None:
+            raise MalformedImageError(f"attribute {path!r} is no number")
+        return parse_number(text)
+
+    return read
+
+
+def text_reader(path: str) -> Callable[[Image], str]:
+    """Make a function that reads what stands for an attribute in a key.
+
+    Parameters
+    ----------
+    path : str
+        As for `reader`.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
+    """
+    find = reader(path)
+
+    def read(image: Image) -> str:
+        value = _present(find(image), path)
+        text = value.get("S")
+        return text if text is not None else _text(value, path)
+
+    return read
+
+
+def texts_reader(path: str) -> Callable[[Image], list[str]]:
+    """Make a function that reads the members of a list or set.
+
+    Parameters
+    ----------
+    path : str
+        As for `reader`, followed by ``[]``.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives the text of each different member; raises `MalformedImageError` for anything else.
+
+    Examples
+    --------
+    >>> texts_reader("tags[]")({"tags": {"L": [{"S": "a"}, {"S": "b"}, {"S": "a"}]}})
+    ['a', 'b']
+    """
+    find = reader(path.removesuffix(LIST_MARK))
+
+    def read(image: Image) -> list[str]:
+        value = _present(find(image), path)
+        if "L" in value:
+            texts = [_text(member, path) for member in value["L"]]
+        elif "SS" in value:
+            texts = list(value["SS"])
+        elif "NS" in value:
+            texts = [format_number(parse_number(text)) for text in value["NS"]]
+        else:
+            raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
+        return list(dict.fromkeys(texts))
+
+    return read
+
+
+def _present(value: TypedValue | None, path: str) -> TypedValue:
+    if value is None:
+        raise MalformedImageError(f"attribute {path!r} is missing")
+    return value
+
+
+def _text(value: TypedValue, path: str) -> str:
+    if "S" in value:
+        return str(value["S"])
+    if "N" in value:
+        return format_number(parse_number(value["N"]))
+    raise MalformedImageError(f"attribute {path!r} is neither a string nor a number, which a key needs")

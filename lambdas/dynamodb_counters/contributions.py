@@ -1,0 +1,184 @@
+"""What one item image contributes: declarations compiled once a cold start into functions run for every record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from dynamodb_counters.attributes import LIST_MARK, Image, number_reader, reader, text_reader, texts_reader
+from dynamodb_counters.conditions import Predicate, compile_condition
+from dynamodb_counters.decimals import Number
+from dynamodb_counters.declarations import Aggregate, Average, Count, Histogram, Measure, Sum, Window
+from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.times import HOUR, MINUTE, event_seconds
+from dynamodb_counters.windows import SLOTS, TOTAL
+
+if TYPE_CHECKING:
+    from dynamodb_counters.compiler import Program
+
+GroupKey: TypeAlias = tuple[Any, ...]
+"""Texts of the group's fields; for a window the hour follows, as an int."""
+
+Numbers: TypeAlias = tuple[tuple[str, Number], ...]
+"""What an image adds: attribute name and number."""
+
+
+class Contribution(NamedTuple):
+    """What one item image adds to one item of an aggregate."""
+
+    program: Program
+    group: GroupKey
+    numbers: Numbers
+
+
+class Late:
+    """Stands for a contribution whose bucket's retention is over."""
+
+
+LATE: Final = Late()
+
+Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | Late]
+
+
+def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
+    """Compile an aggregate.
+
+    Parameters
+    ----------
+    program : Program
+        What the contributions belong to.
+    declaration : Aggregate
+        What to compile.
+
+    Returns
+    -------
+    callable
+        Takes an image and the record's creation time, gives the image's contributions.
+    """
+    holds = _predicate(declaration)
+    numbers_of = _all_measures(declaration)
+    fields = declaration.fields
+    if any(field.endswith(LIST_MARK) for field in fields):
+        groups_of = _groups(fields)
+
+        def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
+            if not holds(image):
+                return ()
+            numbers = numbers_of(image)
+            return tuple(Contribution(program, group, numbers) for group in groups_of(image)) if numbers else ()
+
+        return contribute_each
+    group_of = _group(fields)
+
+    def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
+        if not holds(image):
+            return ()
+        numbers = numbers_of(image)
+        return (Contribution(program, group_of(image), numbers),) if numbers else ()
+
+    return contribute
+
+
+def compile_window(program: Program, declaration: Window) -> Contribute:
+    """Compile a window.
+
+    Parameters
+    ----------
+    program : Program
+        What the contributions belong to.
+    declaration : Window
+        What to compile.
+
+    Returns
+    -------
+    callable
+        Takes an image and the record's creation time, gives the image's contribution or `LATE`.
+    """
+    holds = _predicate(declaration)
+    group_of = _group(declaration.fields)
+    number_of = _window_measure(declaration.measure)
+    find_time, time = reader(declaration.time), declaration.time
+    retention, tolerance = declaration.retention, declaration.future_tolerance
+    keep = None if retention is None else retention.total_seconds()
+    ahead = None if tolerance is None else tolerance.total_seconds()
+
+    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | Late:
+        if not holds(image):
+            return ()
+        number = number_of(image)
+        if not number:
+            return ()
+        moment = find_time(image)
+        if moment is None:
+            raise MalformedImageError(f"attribute {time!r} is missing")
+        seconds = event_seconds(moment)
+        hour, second = divmod(seconds, HOUR)
+        if keep is not None or ahead is not None:
+            if created is None:
+                raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
+            if ahead is not None and seconds > created + ahead:
+                raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
+            if keep is not None and (hour + 1) * HOUR + keep <= created:
+                if declaration.late == "quarantine":
+                    raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
+                return LATE
+        numbers = ((TOTAL, number), (SLOTS[second // MINUTE], number))
+        return (Contribution(program, (*group_of(image), hour), numbers),)
+
+    return contribute
+
+
+def _predicate(declaration: Aggregate | Window) -> Predicate:
+    return compile_condition(declaration.where) if declaration.where is not None else lambda _: True
+
+
+def _group(fields: tuple[str, ...]) -> Callable[[Image], GroupKey]:
+    readers = [text_reader(field) for field in fields]
+    if len(readers) == 1:
+        [read] = readers
+        return lambda image: (read(image),)
+    return lambda image: tuple([read(image) for read in readers])
+
+
+def _groups(fields: tuple[str, ...]) -> Callable[[Image], list[GroupKey]]:
+    readers: list[Callable[[Image], list[str]]] = [
+        texts_reader(field) if field.endswith(LIST_MARK) else _alone(text_reader(field)) for field in fields
+    ]
+    return lambda image: list(product(*[read(image) for read in readers]))
+
+
+def _alone(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
+    return lambda image: [read(image)]
+
+
+def _all_measures(declaration: Aggregate) -> Callable[[Image], Numbers]:
+    measures = declaration.measures
+    if all(isinstance(measure, Count) for measure in measures.values()):
+        constant = tuple((name, 1) for name in measures)
+        return lambda _: constant
+    compiled = [_measure(name, measure) for name, measure in measures.items()]
+    return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
+
+
+def _measure(name: str, measure: Measure) -> Callable[[Image], Numbers]:
+    attributes = measure.attributes(name)
+    if isinstance(measure, Count):
+        return lambda _: ((name, 1),)
+    read = number_reader(measure.attribute)
+    if isinstance(measure, Average):
+        total, count = attributes
+        return lambda image: ((total, read(image)), (count, 1))
+    if isinstance(measure, Histogram):
+        histogram = measure
+        return lambda image: tuple([(attributes[place], 1) for place in histogram.places(read(image))])
+    cap = measure.cap
+    if cap is None:
+        return lambda image: ((name, read(image)),)
+    most = cap
+    return lambda image: ((name, min(read(image), most)),)
+
+
+def _window_measure(measure: Count | Sum) -> Callable[[Image], Number]:
+    numbers_of = _measure(TOTAL, measure)
+    return lambda image: numbers_of(image)[0][1]

@@ -1,0 +1,110 @@
+"""A group as it reads: its values and its measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import localcontext
+from typing import Any
+
+from dynamodb_counters.decimals import EXACT, Number, parse_number
+from dynamodb_counters.declarations import Aggregate, Value
+from dynamodb_counters.keys import is_hashed, key_text
+from dynamodb_counters.schema import PK, SK
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of an aggregate, as it is now.
+
+    Parameters
+    ----------
+    values : mapping of str to str
+        What makes the group.
+    measures : mapping of str to int, Decimal, mapping or None
+        All measures of the aggregate. 0 for what was never counted, None for the average of nothing; a histogram is a
+        mapping of bins to numbers.
+
+    Examples
+    --------
+    >>> Group({"url": "/"}, {"views": 3}).measures["views"]
+    3
+    """
+
+    values: Mapping[str, str]
+    measures: Mapping[str, Value]
+
+
+def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]]) -> Group:
+    """Make a group of the items that hold it.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        Which aggregate.
+    values : mapping of str to str or number
+        What makes the group.
+    items : iterable of mapping
+        Typed items: one, or several of a spread aggregate; empty ones count 0.
+
+    Returns
+    -------
+    Group
+        With every measure of the aggregate.
+    """
+    held = list(items)
+    with localcontext(EXACT):
+        numbers: dict[str, Number] = {
+            name: whole(sum(parse_number(item[name]["N"]) for item in held if name in item))
+            for name in aggregate.attributes
+        }
+    return Group(
+        {name: key_text(name, values[name]) for name in aggregate.fields},
+        {name: measure.read(name, numbers) for name, measure in aggregate.measures.items()},
+    )
+
+
+def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:
+    """Tell what makes the group that an item holds.
+
+    Parameters
+    ----------
+    aggregate : Aggregate
+        The aggregate the item belongs to.
+    item : mapping
+        Typed item, or at least its key.
+
+    Returns
+    -------
+    dict of str to str or None
+        Field to text; None when the key is hashed and the item lacks the values.
+    """
+    values: dict[str, str] = {}
+    for name, template in ((PK, aggregate.pk_template), (SK, aggregate.sk_template)):
+        key = item[name]["S"]
+        if not is_hashed(key):
+            values |= template.parse(key)
+    values |= {name: item[name]["S"] for name in aggregate.fields if name not in values and name in item}
+    return {name: values[name] for name in aggregate.fields} if values.keys() >= set(aggregate.fields) else None
+
+
+def whole(number: Number) -> Number:
+    """Give a number as `int` where it is whole.
+
+    Parameters
+    ----------
+    number : int or Decimal
+        Any finite number.
+
+    Returns
+    -------
+    int or Decimal
+        The same number.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> whole(Decimal("3.0"))
+    3
+    """
+    return int(number) if number == int(number) else number
