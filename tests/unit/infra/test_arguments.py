@@ -59,6 +59,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "encryption": ["aws", dynamodb.TableEncryption.DEFAULT],
         "max_read_request_units": [0, -1, 1.5, "10", True, 2**31],
         "max_write_request_units": [0, -1, 1.5, "10", True, 2**31],
+        "ranking_index": ["yes", 1],
     },
     StreamAggregator: {
         **PLACE,

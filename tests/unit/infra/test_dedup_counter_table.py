@@ -159,6 +159,7 @@ def test_refuses_an_imported_table_without_a_stream() -> None:
         ("encryption", dynamodb.TableEncryptionV2.dynamo_owned_key()),
         ("max_read_request_units", 1),
         ("max_write_request_units", 1),
+        ("ranking_index", True),
     ],
 )
 def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any) -> None:

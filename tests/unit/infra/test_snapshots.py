@@ -40,6 +40,7 @@ def table_everything(stack: Stack) -> None:
         encryption=dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key")),
         max_read_request_units=1000,
         max_write_request_units=2000,
+        ranking_index=True,
     )
     writer = iam.Role(stack, "Writer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     reader = iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
