@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from aws_cdk import Stage, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
+
 from dynamodb_counters.declarations import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 

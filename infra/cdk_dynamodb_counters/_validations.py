@@ -9,13 +9,13 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from constructs import IValidation
+
+from cdk_dynamodb_counters._properties import resolved_property
+from cdk_dynamodb_counters._registry import Registration
 from dynamodb_counters.declarations import Aggregate, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.schema import RANKING_INDEX
 from dynamodb_counters.wire import MAX_ENVIRONMENT_BYTES
-
-from cdk_dynamodb_counters._properties import resolved_property
-from cdk_dynamodb_counters._registry import Registration
 
 _UNKNOWN_BYTES: Final = 255
 """What a value known only at deployment is taken to be long: the longest table name."""

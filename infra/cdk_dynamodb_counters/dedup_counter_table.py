@@ -7,8 +7,6 @@ from typing import Final
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
-from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 
 from cdk_dynamodb_counters._arguments import (
     require_boolean,
@@ -21,6 +19,8 @@ from cdk_dynamodb_counters._given_table import require_usable
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

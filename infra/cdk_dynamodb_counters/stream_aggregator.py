@@ -11,8 +11,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
-from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
-from dynamodb_counters.errors import InvalidArgumentError
 
 from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
@@ -38,6 +36,8 @@ from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
 from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters.errors import InvalidArgumentError
 
 
 class StreamAggregator(Construct, AggregatorMetrics):

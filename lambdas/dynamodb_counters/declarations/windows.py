@@ -21,6 +21,7 @@ from dynamodb_counters.declarations.sources import Event, Items
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import KeyTemplate, key_template
 from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters.windows import SLOTS, TOTAL
 
 Late: TypeAlias = Literal["drop", "quarantine"]
 
@@ -84,6 +85,8 @@ class Window:
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where)
         require_key("pk", self.pk)
+        if not {TOTAL, *SLOTS}.isdisjoint(self.fields):
+            raise InvalidArgumentError("pk", self.pk, f"fields other than {TOTAL!r} and {SLOTS[0]!r} to {SLOTS[-1]!r}")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")

@@ -10,6 +10,7 @@ import pytest
 from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+
 from cdk_dynamodb_counters import (
     CountersLayer,
     DedupCounterTable,
@@ -18,7 +19,6 @@ from cdk_dynamodb_counters import (
     runtime_code,
 )
 from dynamodb_counters.errors import InvalidArgumentError
-
 from tests.unit.infra.support import ROLLING, VIEWS, counting_stack, new_stack, synthesized
 
 Make = Callable[[Stack, dict[str, Any]], object]

@@ -10,9 +10,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match
+
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters.errors import InvalidArgumentError
-
 from tests.unit.infra.support import VIEWS, actions, new_stack, properties, statements, synthesized
 
 STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"

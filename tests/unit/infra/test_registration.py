@@ -10,10 +10,10 @@ from aws_cdk import App, Stack, Stage
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk.aws_sns import Topic
+
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters.declarations import Aggregate, Count, Distinct, Event, Ranking, Window
 from dynamodb_counters.errors import InvalidArgumentError
-
 from tests.unit.infra.support import (
     ROLLING,
     SITE,

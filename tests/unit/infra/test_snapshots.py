@@ -19,8 +19,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
 
+from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
 from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEWS, new_stack, normalised, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
