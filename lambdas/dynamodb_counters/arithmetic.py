@@ -14,6 +14,9 @@ from dynamodb_counters.times import HOUR
 MOST_BUCKETS: Final = 40
 """So many buckets one Query reads without a second thought: 40 full ones are about 25 KB, 3.5 read units."""
 
+QUERY_PRICE: Final = 0.5
+"""A Query more takes a thread and a connection: as if it were half a read unit."""
+
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 _READ_BYTES: Final = 4096
 _WRITE_BYTES: Final = 1024
@@ -42,9 +45,9 @@ class Arithmetic:
     write_units : int
         What they consume.
     queries : int
-        Queries the longest window takes, all at once.
+        Queries that a window of up to the longest takes, all at once.
     items_read : int
-        Items they read.
+        Items they read; more of a finer tier where that costs no more units.
     read_units : float
         What that consumes, eventually consistent; twice as much strongly consistent.
     """
@@ -163,13 +166,19 @@ def bucket_bytes(tier: Tier, shards: int = 1) -> int:
 def _reads(tiers: tuple[Tier, ...], seconds: float, loose_ends: int) -> list[tuple[Tier, int]]:
     """Tell the Queries of a window; `dynamodb_counters.windows.plan` in numbers, at its worst."""
     finest, coarsest = tiers[0], tiers[-1]
-    if len(tiers) == 1 or finest.touched(seconds, loose_ends) <= MOST_BUCKETS:
-        return [(finest, finest.touched(seconds, loose_ends))]
+    alone = [(finest, finest.touched(seconds, loose_ends))]
+    if len(tiers) == 1:
+        return alone
     ends = _reads(tiers[:-1], coarsest.slot_seconds, 1) * loose_ends
-    return [(coarsest, coarsest.touched(seconds, loose_ends)), *ends]
+    apart = [(coarsest, coarsest.touched(seconds, loose_ends)), *ends]
+    return min(alone, apart, key=_units)
+
+
+def _units(reads: list[tuple[Tier, int]]) -> float:
+    return sum(QUERY_PRICE + read_units(tier, buckets) for tier, buckets in reads)
 
 
 def _price(tiers: tuple[Tier, ...], longest: float) -> tuple[int, int, float]:
     reads = _reads(tiers, longest, 2)
     widest = max(buckets for _, buckets in reads)
-    return max(0, widest - MOST_BUCKETS), len(tiers), sum(read_units(tier, buckets) for tier, buckets in reads)
+    return max(0, widest - MOST_BUCKETS), len(tiers), _units(reads)

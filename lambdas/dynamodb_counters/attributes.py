@@ -7,6 +7,8 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.decimals import Number, format_number, parse_number
 from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.tiers import BY_NAME
+from dynamodb_counters.times import event_seconds
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 """An item as it stands in a stream record: attribute name to ``{type: value}``."""
@@ -14,6 +16,8 @@ Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 TypedValue: TypeAlias = Mapping[str, Any]
 
 LIST_MARK: Final = "[]"
+TIER_MARK: Final = ":"
+"""Between a time and the tier it stands for in a key: ``{at:day}``."""
 
 
 def reader(path: str) -> Callable[[Image], TypedValue | None]:
@@ -84,7 +88,14 @@ def text_reader(path: str) -> Callable[[Image], str]:
     -------
     callable
         Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
+
+    Examples
+    --------
+    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
+    '2026-11-21'
     """
+    if TIER_MARK in path:
+        return _bucket_reader(path)
     find = reader(path)
 
     def read(image: Image) -> str:
@@ -126,6 +137,19 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
         else:
             raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
         return list(dict.fromkeys(texts))
+
+    return read
+
+
+def _bucket_reader(path: str) -> Callable[[Image], str]:
+    time, _, name = path.partition(TIER_MARK)
+    find, tier = reader(time), BY_NAME[name]
+
+    def read(image: Image) -> str:
+        known = image.get(path)  # An aggregate that is looked at has the bucket already, and no time.
+        if known is not None:
+            return _text(known, path)
+        return tier.text(tier.place(event_seconds(_present(find(image), time)))[0])
 
     return read
 

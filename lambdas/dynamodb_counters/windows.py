@@ -7,11 +7,11 @@ count by their total, the first and last by their slots. So every moment of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dynamodb_counters.arithmetic import MOST_BUCKETS
+from dynamodb_counters.arithmetic import QUERY_PRICE, read_units
 from dynamodb_counters.decimals import Number
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.tiers import TOTAL, Tier
@@ -218,14 +218,30 @@ def plan(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
     """
     if interval.start >= interval.end:
         return []
-    alone = Span(tiers[0], interval)
-    first, last = alone.buckets
-    if len(tiers) == 1 or last - first < MOST_BUCKETS:
-        return [alone]
+    alone = [Span(tiers[0], interval)]
+    if len(tiers) == 1:
+        return alone
     *finer, coarsest = tiers
     unit = coarsest.slot_seconds
     start, end = -(-interval.start // unit) * unit, interval.end // unit * unit
     if start >= end:
         return plan(tuple(finer), interval)
     ends = (Interval(interval.start, start), Interval(end, interval.end))
-    return [Span(coarsest, Interval(start, end)), *(span for part in ends for span in plan(tuple(finer), part))]
+    apart = [Span(coarsest, Interval(start, end)), *(span for part in ends for span in plan(tuple(finer), part))]
+    return min(alone, apart, key=price)
+
+
+def price(spans: Sequence[Span]) -> float:
+    """Weigh the Queries of a read: their read units, and half a unit for each.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+        What the Queries cover.
+
+    Returns
+    -------
+    float
+        Less is better.
+    """
+    return sum(QUERY_PRICE + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)

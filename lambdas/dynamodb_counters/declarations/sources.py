@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from dynamodb_counters.attributes import TIER_MARK
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.declarations.checks import require_duration, require_key, require_name
 from dynamodb_counters.errors import InvalidArgumentError
@@ -49,6 +50,9 @@ class Event:
         require_name(self.name)
         require_key("pk", self.pk)
         require_key("sk", self.sk)
+        for argument, template in (("pk", self.pk_template), ("sk", self.sk_template)):
+            if any(TIER_MARK in name for name in template.fields):
+                raise InvalidArgumentError(argument, template.text, "attributes as they are; {time:day} is for groups")
         require_duration("retention", self.retention)
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import TypeAlias
 
-from dynamodb_counters.arithmetic import read_units
 from dynamodb_counters.decimals import EXACT, Number
 from dynamodb_counters.declarations import BUCKET_FIELD, Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -17,7 +16,7 @@ from dynamodb_counters.store.items import read_number
 from dynamodb_counters.store.table import Table
 from dynamodb_counters.tiers import TOTAL
 from dynamodb_counters.times import utc
-from dynamodb_counters.windows import Interval, Span, WindowCount, plan
+from dynamodb_counters.windows import Interval, Span, WindowCount, plan, price
 
 Values: TypeAlias = Mapping[str, object]
 Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
@@ -91,8 +90,8 @@ def series(
     ]
     spans = [Span(tier, over) for tier in aligned]
     apart = [span for interval in intervals for span in plan(window.kept_tiers, interval)]
-    best = min(spans, key=lambda span: _price([span]))
-    if _price(apart) < _price([best]):
+    best = min(spans, key=lambda span: price([span]))
+    if price(apart) < price([best]):
         return count(table, [(window, values, interval) for interval in intervals], consistent=consistent)
     [buckets] = _query_all(table, _reads(window, values, [best]), consistent=consistent)
     with localcontext(EXACT):
@@ -134,11 +133,6 @@ def _count(interval: Interval, numbers: Iterable[Number]) -> WindowCount:
 def _reads(window: Window, values: Values, spans: Iterable[Span]) -> list[_Read]:
     pk = window.pk_template.render(values)
     return [_Read(window, pk, span) for span in spans]
-
-
-def _price(spans: Sequence[Span]) -> float:
-    # A Query more costs time, and a connection: as much as half a read unit.
-    return sum(0.5 + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)
 
 
 def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[WindowCount]:
