@@ -113,6 +113,23 @@ def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, day: tuple[int, int, 
     assert sum((each.end - each.start for each in half), timedelta(0)) == timedelta(hours=hours)
 
 
+def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
+    # At St John's, on 2010-11-07 a minute after midnight it was 23:01 again: the new day had begun, and stayed.
+    counters, first = _written(_JOBS).counters, _utc(2010, 11, 7, 2, 30)
+    for as_of in (first, first + timedelta(seconds=30), first + timedelta(minutes=30), first + timedelta(hours=2)):
+        assert counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=as_of).start == first
+    before = counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=first - timedelta(seconds=1))
+    assert before.start == _utc(2010, 11, 6, 2, 30)
+
+
+def test_a_day_whose_midnight_is_amid_what_clocks_skip_begins_when_they_do() -> None:
+    # In Toronto, on 1919-03-30 after 23:30 it was 00:30.
+    as_of = _utc(1919, 3, 31, 12)
+    start = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz="America/Toronto", as_of=as_of).start
+
+    assert start == _utc(1919, 3, 31, 4, 30)
+
+
 def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     days = _written(_JOBS).counters.series(
         _JOBS, _C, _utc(2011, 12, 29, 10), _utc(2011, 12, 31, 10), step="day", tz="Pacific/Apia"

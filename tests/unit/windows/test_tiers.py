@@ -12,7 +12,7 @@ from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters.arithmetic import MOST_BUCKETS, QUERY_PRICE, arithmetic
 from dynamodb_counters.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier
 from dynamodb_counters.times import FIRST_SECOND, LAST_SECOND
-from dynamodb_counters.windows import Interval, plan, price
+from dynamodb_counters.windows import Interval, Span, plan, price
 from dynamodb_counters.wire import decode, encode
 
 _JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
@@ -94,6 +94,11 @@ def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
 
     assert span.tier is HOURS
     assert span.buckets[1] - span.buckets[0] < MOST_BUCKETS
+
+
+def test_a_whole_bucket_is_read_from_its_total_alone() -> None:
+    assert Span(HOURS, Interval(3600, 7200)).add_up([(1, {"total": 5})]) == 5
+    assert Span(HOURS, Interval(3660, 7200)).add_up([(1, {"total": 5, "m00": 2, "m59": 3})]) == 3
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
