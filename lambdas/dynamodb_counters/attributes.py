@@ -16,13 +16,15 @@ TypedValue: TypeAlias = Mapping[str, Any]
 LIST_MARK: Final = "[]"
 
 
-def reader(path: str) -> Callable[[Image], TypedValue | None]:
+def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
     """Make a function that finds an attribute.
 
     Parameters
     ----------
     path : str
         Attribute name, or names joined by dots that lead through maps.
+    literal : bool, optional
+        Whether the path is one name, dots and all, as aggregates have them. Default False.
 
     Returns
     -------
@@ -34,7 +36,7 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
     {'S': 'Oslo'}
     """
-    first, *rest = path.split(".")
+    first, *rest = [path] if literal else path.split(".")
     if not rest:
         return lambda image: image.get(first)
 
@@ -47,12 +49,14 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     return read
 
 
-def number_reader(path: str) -> Callable[[Image], Number]:
+def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
     """Make a function that reads a number.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -60,7 +64,7 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     callable
         Takes an image, gives the number; raises `MalformedImageError` where there is none.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> Number:
         value = _present(find(image), path)
@@ -72,12 +76,14 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     return read
 
 
-def text_reader(path: str) -> Callable[[Image], str]:
+def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     """Make a function that reads what stands for an attribute in a key.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -85,7 +91,7 @@ def text_reader(path: str) -> Callable[[Image], str]:
     callable
         Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> str:
         value = _present(find(image), path)
