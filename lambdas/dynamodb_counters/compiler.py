@@ -15,6 +15,7 @@ from dynamodb_counters.times import HOUR, hour_text
 
 _ZERO: Final = {"N": "0"}
 
+
 class Program:
     """One declaration, ready to run.
 
@@ -166,7 +167,7 @@ def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
         Takes the item's image, gives one with every field and measure as an attribute, or None.
     """
     parts = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
-    zeros: dict[str, Any] = {attribute: _ZERO for attribute in aggregate.attributes}
+    zeros: dict[str, Any] = dict.fromkeys(aggregate.attributes, _ZERO)
 
     def show(image: Image) -> Image | None:
         if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):

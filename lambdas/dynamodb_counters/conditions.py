@@ -60,6 +60,13 @@ class Condition:
             return (self.attribute,)
         return tuple(name for part in self.operands for name in part.attributes)
 
+    @property
+    def comparisons(self) -> tuple[tuple[str, Operand], ...]:
+        """The attributes it compares, and with what."""
+        if self.attribute is not None:
+            return tuple((self.attribute, operand) for operand in self.operands)
+        return tuple(pair for part in self.operands for pair in part.comparisons)
+
     def __and__(self, other: Condition) -> Condition:
         return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
 
