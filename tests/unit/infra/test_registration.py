@@ -1,0 +1,146 @@
+"""One stream consumer a table, which knows of everything that is declared anywhere in the app."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import sha256
+
+import pytest
+from aws_cdk import App, Stack, Stage
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk.aws_sns import Topic
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+from dynamodb_counters.errors import InvalidArgumentError
+
+from tests.unit.infra.support import (
+    ROLLING,
+    SITE,
+    VIEW,
+    VIEWS,
+    counting_stack,
+    declared,
+    new_app,
+    new_stack,
+    synthesized,
+)
+
+STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
+
+
+def imported(scope: Stack) -> dynamodb.ITableV2:
+    return dynamodb.TableV2.from_table_attributes(scope, "Own", table_name="events", table_stream_arn=STREAM_ARN)
+
+
+def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
+    app = new_app()
+    before, home, after = (Stack(app, name) for name in ("Before", "Home", "After"))
+    for stack in (before, after):
+        Topic(stack, "Something")  # CloudFormation refuses an empty stack
+    counters = DedupCounterTable(home, "Counters")
+    WindowedCounter(before, "Rolling", table=counters, window=ROLLING)
+    aggregator = StreamAggregator(home, "Aggregator", table=counters, aggregates=[VIEWS])
+    late = Window("late", VIEW, pk="CLIENT#{clientId}", time="time")
+    WindowedCounter(after, "Late", table=counters, window=late)
+    aggregator.add_aggregate(SITE)
+    assert declared(synthesized(home)) == ["late", "rolling", "site", "views"]
+
+
+def test_aggregator_may_stand_in_another_stack_than_the_table() -> None:
+    app = new_app()
+    counters = DedupCounterTable(Stack(app, "Data"), "Counters")
+    compute = Stack(app, "Compute")
+    StreamAggregator(compute, "Aggregator", table=counters, aggregates=[VIEWS])
+    synthesized(compute).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
+
+
+def test_root_may_be_an_app_that_nobody_made() -> None:
+    stack = Stack()
+    counters = DedupCounterTable(stack, "Counters")
+    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    StreamAggregator(stack, "Aggregator", table=counters)
+    with pytest.raises(InvalidArgumentError, match="the one at 'Default/Aggregator'"):
+        StreamAggregator(stack, "Second", table=counters)
+
+
+def test_second_aggregator_is_refused_with_the_way_out() -> None:
+    stack, counters, _ = counting_stack()
+    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator a table.*'Test/Aggregator'.*add_aggregate"):
+        StreamAggregator(stack, "Second", table=counters, aggregates=[SITE])
+
+
+def test_table_wrapped_twice_is_refused_with_the_way_out() -> None:
+    stack, counters, _ = counting_stack()
+    with pytest.raises(InvalidArgumentError, match="use the one at 'Test/Counters'"):
+        DedupCounterTable(stack, "Again", table=counters.table)
+
+
+def test_table_wrapped_again_from_another_stack_is_refused() -> None:
+    app = new_app()
+    counters = DedupCounterTable(Stack(app, "One"), "Counters")
+    two = Stack(app, "Two")
+    again = dynamodb.TableV2.from_table_attributes(
+        two, "Own", table_arn=counters.table_arn, table_stream_arn=counters.table_stream_arn
+    )
+    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
+        DedupCounterTable(two, "Counters", table=again)
+
+
+def test_table_imported_twice_by_name_is_refused() -> None:
+    app = new_app()
+    one, two = Stack(app, "One"), Stack(app, "Two")
+    DedupCounterTable(one, "Counters", table=imported(one))
+    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
+        DedupCounterTable(two, "Counters", table=imported(two))
+
+
+def test_same_name_in_another_account_or_stage_is_another_table() -> None:
+    app = App()
+    stacks = [
+        Stack(app, f"A{account}", env={"account": account, "region": "us-east-1"}) for account in ("1" * 12, "2" * 12)
+    ]
+    stacks += [Stack(Stage(app, name), "Stack") for name in ("Dev", "Prod")]
+    for stack in stacks:
+        DedupCounterTable(stack, "Counters", table=imported(stack))
+
+
+def test_other_app_is_another_world() -> None:
+    for _ in range(2):
+        stack = new_stack()
+        DedupCounterTable(stack, "Counters", table=imported(stack))
+
+
+def test_window_that_nobody_counts_is_an_error_at_synth() -> None:
+    stack = new_stack()
+    WindowedCounter(stack, "Rolling", table=DedupCounterTable(stack, "Counters"), window=ROLLING)
+    with pytest.raises(RuntimeError, match=r"window 'rolling' is never counted.*create a StreamAggregator"):
+        synthesized(stack)
+
+
+def test_aggregator_without_anything_to_count_is_an_error_at_synth() -> None:
+    stack = new_stack()
+    StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"))
+    with pytest.raises(RuntimeError, match="nothing is counted"):
+        synthesized(stack)
+
+
+def test_contradicting_declarations_are_refused_where_they_are_made() -> None:
+    stack, counters, aggregator = counting_stack()
+    same_name = Window("views", VIEW, pk="CLIENT#{clientId}", time="time")
+    with pytest.raises(InvalidArgumentError, match=r"^name='views'"):
+        WindowedCounter(stack, "Rolling", table=counters, window=same_name)
+    other_event = Event("view", pk="ELSE#{url}", sk="T#{time}", retention=timedelta(days=1))
+    with pytest.raises(InvalidArgumentError, match=r"^name='view'"):
+        aggregator.add_aggregate(Aggregate("else", other_event, pk="E#{url}", sk="S", measures={"n": Count()}))
+    assert declared(synthesized(stack)) == ["views"]
+
+
+def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None:
+    stack, _, aggregator = counting_stack()
+    # Names that do not compress.
+    names = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
+    aggregator.add_aggregate(
+        *(Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in names)
+    )
+    with pytest.raises(RuntimeError, match=r"take \d+ bytes .* but Lambda allows 4096: declare less"):
+        synthesized(stack)
