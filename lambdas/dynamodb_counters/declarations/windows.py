@@ -22,6 +22,7 @@ from dynamodb_counters.declarations.sources import Event, Items
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import KeyTemplate, key_template
 from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters.windows import SLOTS, TOTAL
 
 Late: TypeAlias = Literal["drop", "quarantine"]
 
@@ -87,6 +88,8 @@ class Window:
         require_key("pk", self.pk)
         if any(name.endswith(LIST_MARK) for name in self.fields):
             raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
+        if not {TOTAL, *SLOTS}.isdisjoint(self.fields):
+            raise InvalidArgumentError("pk", self.pk, f"fields other than {TOTAL!r} and the slots 'm00' to 'm59'")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
