@@ -10,6 +10,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent / root) for root in ("infra"
 
 from aws_cdk import App, Validations  # noqa: E402
 from cdk_nag import AwsSolutionsChecks  # noqa: E402
+
 from examples.blog_stack import BlogStack  # noqa: E402
 from examples.jobs_stack import JobsStack  # noqa: E402
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from demo.inputs import Inputs
+from demo.progress import Progress
 from dynamodb_counters import Aggregate, Counters, Window, WindowCount
 from examples.blog_declarations import ROLLING, SITE, VIEWS, VISITORS
 from examples.jobs_declarations import JOBS, JOBS_24H
-
-from demo.inputs import Inputs
-from demo.progress import Progress
 
 DAY: Final = timedelta(hours=24)
 _THREADS: Final = 8

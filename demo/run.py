@@ -9,10 +9,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from dynamodb_counters import Counters
-from examples.blog_declarations import VIEW
-from examples.jobs_declarations import JOB
-
 from demo.deployment import Deployment, deployed
 from demo.drain import StalledError, read_settled, wait_until_drained
 from demo.inputs import Inputs, prepare
@@ -25,6 +21,9 @@ from demo.report import report, summary
 from demo.result import Result
 from demo.sending import send
 from demo.truth import BlogTruth, JobsTruth
+from dynamodb_counters import Counters
+from examples.blog_declarations import VIEW
+from examples.jobs_declarations import JOB
 
 _BASE_SECONDS: Final = 900
 _SLOWEST_EVENTS_PER_SECOND: Final = 50

@@ -12,13 +12,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from dynamodb_counters.wire import encode
 
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._nag import acknowledge
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters.runtime_code import runtime_code
+from dynamodb_counters.wire import encode
 
 if TYPE_CHECKING:
     from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable

@@ -8,6 +8,7 @@ from typing import Final
 
 from aws_cdk import Duration, Token
 from constructs import Construct
+
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = re.compile(r"[^/\s][^/]*")

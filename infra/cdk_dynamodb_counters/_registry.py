@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, cast
 from aws_cdk import Stage, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
-from dynamodb_counters.declarations import Declaration, require_consistent
+
+from dynamodb_counters.declarations import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,13 +48,14 @@ class Registry(Construct):
 
     def registration(self, table: DedupCounterTable) -> Registration:
         """Give what is declared to the aggregator of ``table``, now and later."""
-        return self._registrations.setdefault(table.node.addr, Registration())
+        return self._registrations.setdefault(table.node.addr, Registration(table.table))
 
 
 class Registration:
     """What is declared to the one aggregator of a table, in the order of names."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: dynamodb.ITableV2) -> None:
+        self.table = table
         self.aggregator: StreamAggregator | None = None
         self._declarations: tuple[Declaration, ...] = ()
 
@@ -62,11 +64,12 @@ class Registration:
         """All aggregates and windows of the table."""
         return self._declarations
 
-    def add(self, *declarations: Declaration) -> None:
+    def add(self, *declarations: Declarable) -> None:
         """Add declarations; refuse those that contradict the others."""
         # By name: moving a construct within a program is then no change of the template.
-        together = tuple(sorted((*self._declarations, *declarations), key=lambda declared: declared.name))
-        require_consistent(together)
+        together = tuple(sorted((*self._declarations, *flatten(declarations)), key=lambda declared: declared.name))
+        # What an aggregate looks at may be declared later, so that is asked at synthesis.
+        require_consistent(together, complete=False)
         self._declarations = together
 
     def connect(self, aggregator: StreamAggregator) -> None:

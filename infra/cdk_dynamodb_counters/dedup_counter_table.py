@@ -7,8 +7,6 @@ from typing import Final
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
-from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.schema import PK, SK, TTL
 
 from cdk_dynamodb_counters._arguments import (
     require_boolean,
@@ -21,6 +19,8 @@ from cdk_dynamodb_counters._given_table import require_usable
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -48,6 +48,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         The key that encrypts the table; one of yours needs a stack with a region. Default: one DynamoDB owns.
     max_read_request_units, max_write_request_units : int, optional
         Units a second beyond which DynamoDB throttles, to bound the bill. Default: no bound.
+    ranking_index : bool, optional
+        Whether the table has the index that ranked aggregates need. Default: it has not.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         encryption: dynamodb.TableEncryptionV2 | None = None,
         max_read_request_units: int | None = None,
         max_write_request_units: int | None = None,
+        ranking_index: bool | None = None,
     ) -> None:
         creating = {
             "removal_policy": removal_policy,
@@ -87,6 +90,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             "encryption": encryption,
             "max_read_request_units": max_read_request_units,
             "max_write_request_units": max_write_request_units,
+            "ranking_index": ranking_index,
         }
         require_place(scope, construct_id)
         _require_creating({name: value for name, value in creating.items() if value is not None}, table)
@@ -124,6 +128,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         encryption: dynamodb.TableEncryptionV2 | None,
         max_read_request_units: int | None,
         max_write_request_units: int | None,
+        ranking_index: bool | None,
     ) -> dynamodb.ITableV2:
         retained = removal_policy is None or removal_policy in _RETAINING
         recoverable = point_in_time_recovery is not False
@@ -146,10 +151,21 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=recoverable
             ),
+            global_secondary_indexes=[_ranking_index()] if ranking_index else None,
             encryption=encryption,
             deletion_protection=retained if deletion_protection is None else deletion_protection,
             removal_policy=removal_policy or RemovalPolicy.RETAIN,
         )
+
+
+def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=RANKING_INDEX,
+        partition_key=dynamodb.Attribute(name=BOARD, type=dynamodb.AttributeType.STRING),
+        sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
+        # Keys only: a watermark or another measure that moves then costs nothing in the index.
+        projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+    )
 
 
 def _require_creating(creating: dict[str, object], table: object) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
+
 from dynamodb_counters.errors import InvalidArgumentError
 
 _MODULES: Final = ("aws_lambda_powertools", "dynamodb_counters", "jmespath", "typing_extensions")

@@ -11,7 +11,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
-from dynamodb_counters.declarations import Aggregate
 
 from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
@@ -35,8 +34,10 @@ from cdk_dynamodb_counters._arguments import (
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters._validations import EnvironmentSize, SomethingDeclared
+from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters.errors import InvalidArgumentError
 
 
 class StreamAggregator(Construct, AggregatorMetrics):
@@ -113,7 +114,7 @@ class StreamAggregator(Construct, AggregatorMetrics):
         construct_id: str,
         *,
         table: DedupCounterTable,
-        aggregates: Sequence[Aggregate] = (),
+        aggregates: Sequence[Aggregate | Distinct | Hierarchy] = (),
         service_name: str | None = None,
         batch_size: int = 1000,
         max_batching_window: Duration | None = None,
@@ -189,15 +190,16 @@ class StreamAggregator(Construct, AggregatorMetrics):
             self, table, self._function, self._bucket, batch_size=batch_size, max_batching_window=max_batching_window
         )
         self._alarms = build_alarms(self, alarm_actions)
-        self.node.add_validation(SomethingDeclared(self._registration))
+        self.node.add_validation(CompletelyDeclared(self._registration))
+        self.node.add_validation(RankingIndex(self._registration))
         self.node.add_validation(EnvironmentSize(self._function))
 
-    def add_aggregate(self, *aggregates: Aggregate) -> None:
+    def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
         """Declare more aggregates of the table.
 
         Parameters
         ----------
-        *aggregates : Aggregate
+        *aggregates : Aggregate, Distinct or Hierarchy
             What to keep current.
 
         Raises
@@ -249,9 +251,11 @@ class StreamAggregator(Construct, AggregatorMetrics):
 
 
 def _require_aggregates(aggregates: object) -> None:
-    require_sequence("aggregates", aggregates, "a list of Aggregate")
+    require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy")
     for aggregate in aggregates:  # type: ignore[attr-defined]
-        require_instance("aggregates", aggregate, Aggregate, "Aggregates; a Window is declared by a WindowedCounter")
+        if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
+            allowed = "Aggregate, Distinct or Hierarchy; a Window is declared by a WindowedCounter"
+            raise InvalidArgumentError("aggregates", aggregate, allowed)
 
 
 def _require_runtime(runtime: object) -> None:

@@ -7,12 +7,12 @@ from aws_cdk import Duration, IStableStringProducer, Lazy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IValidation
-from dynamodb_counters.declarations import Window
 
 from cdk_dynamodb_counters._arguments import require_instance, require_place
 from cdk_dynamodb_counters._metrics import counters_metric
 from cdk_dynamodb_counters._registry import Registration, Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from dynamodb_counters.declarations import Window
 
 
 class WindowedCounter(Construct):

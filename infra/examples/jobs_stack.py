@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aws_cdk import CfnOutput, Stack
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from constructs import Construct
 
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from examples.jobs_declarations import JOBS, JOBS_24H
 
 

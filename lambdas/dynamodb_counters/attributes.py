@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.decimals import Number, format_number, parse_number
+from dynamodb_counters.decimals import Number, format_number, parse_number, require_storable
 from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.schema import MAX_NUMBER_DIGITS
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 """An item as it stands in a stream record: attribute name to ``{type: value}``."""
@@ -71,7 +72,9 @@ def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Numb
         text = value.get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is no number")
-        return parse_number(text)
+        number = parse_number(text)
+        # An engine that keeps what DynamoDB refuses must not bring the fold's arithmetic down.
+        return number if isinstance(number, int) and len(text) <= MAX_NUMBER_DIGITS else require_storable(path, number)
 
     return read
 

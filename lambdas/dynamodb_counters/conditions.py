@@ -67,6 +67,9 @@ class Condition:
             return tuple((self.attribute, operand) for operand in self.operands)
         return tuple(pair for part in self.operands for pair in part.comparisons)
 
+    def __bool__(self) -> bool:
+        raise InvalidArgumentError("condition", self, "combined with &, | and ~; 'and', 'or' and 'not' lose a part")
+
     def __and__(self, other: Condition) -> Condition:
         return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
 
@@ -147,6 +150,8 @@ class Attr:
         return ~self.exists()
 
     def _compare(self, name: str, value: Operand) -> Condition:
+        if isinstance(value, bool) and name not in ("eq", "ne"):
+            raise InvalidArgumentError("value", value, "a str, int or Decimal: booleans have no order")
         if not isinstance(value, str | bool):
             require_storable("value", value)
         return Condition(name, self.name, (value,))

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram, Value, Window
+from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.groups import Group
 from dynamodb_counters.store import accept, groups, quarantine, rankings, record, windows
@@ -112,7 +112,7 @@ class Counters:
 
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
-    ) -> dict[str, Value]:
+    ) -> dict[str, Any]:
         """Add to a group at once. Not idempotent: a retried call counts twice.
 
         Parameters
@@ -148,7 +148,7 @@ class Counters:
         """
         return accept.retract(self._table, event, values)
 
-    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Value]:
+    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
         """Set a group's measures to 0; a redelivery of what was counted before counts nothing.
 
         Parameters
@@ -274,7 +274,7 @@ class Counters:
         int
             Different members.
         """
-        return int(str(self.get(declared.total, values, consistent=consistent).measures["distinct"]))
+        return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
 
     def histogram(
         self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
@@ -304,8 +304,8 @@ class Counters:
         """
         if not isinstance(aggregate.measures.get(measure), Histogram):
             raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
-        bins = self.get(aggregate, values, consistent=consistent).measures[measure]
-        return bins if isinstance(bins, Mapping) else {}
+        bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
+        return bins
 
     def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
         """Read the first groups of a board.

@@ -45,13 +45,15 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     )
 
 
-def require_consistent(declarations: tuple[Declaration, ...]) -> None:
+def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool = True) -> None:
     """Check declarations that are to share a table.
 
     Parameters
     ----------
     declarations : tuple of Aggregate and Window
         All aggregates and windows of one table.
+    complete : bool, optional
+        Whether every aggregate that another looks at must be among them. Default True.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def require_consistent(declarations: tuple[Declaration, ...]) -> None:
     for declaration in declarations:
         if names.count(declaration.name) > 1:
             raise InvalidArgumentError("name", declaration.name, "each declaration once")
-        if isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
+        if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
             raise InvalidArgumentError(
                 "source", declaration.source.name, f"a declared aggregate; declare it beside {declaration.name!r}"
             )

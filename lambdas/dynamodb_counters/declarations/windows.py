@@ -89,7 +89,7 @@ class Window:
         if any(name.endswith(LIST_MARK) for name in self.fields):
             raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
         if not {TOTAL, *SLOTS}.isdisjoint(self.fields):
-            raise InvalidArgumentError("pk", self.pk, f"fields other than {TOTAL!r} and the slots 'm00' to 'm59'")
+            raise InvalidArgumentError("pk", self.pk, f"fields other than {TOTAL!r} and {SLOTS[0]!r} to {SLOTS[-1]!r}")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")

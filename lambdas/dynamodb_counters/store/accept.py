@@ -232,7 +232,9 @@ def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome
             ]
         except ClientError as error:
             if error.response["Error"]["Code"] not in _REFUSED:
-                raise
+                for place in pending:
+                    outcomes[place] = _outcome(error, error.response["Error"])
+                continue
             # One bad statement can make DynamoDB refuse the whole call: alone, each gets its own answer.
             for place in pending:
                 outcomes[place] = insert(table, items[place])

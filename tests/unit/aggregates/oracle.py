@@ -64,14 +64,15 @@ def holds(condition: Condition, row: Row, literal: bool) -> bool:
         return condition.operator == "ne"
     if not isinstance(operand, str):
         value, operand = Fraction(value), Fraction(operand)
-    return {
+    orders: dict[str, bool] = {
         "eq": value == operand,
         "ne": value != operand,
         "lt": value < operand,
         "le": value <= operand,
         "gt": value > operand,
         "ge": value >= operand,
-    }[condition.operator]
+    }
+    return orders[condition.operator]
 
 
 def text(value: Any) -> str:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from hypothesis import strategies as st
+
 from dynamodb_counters import (
     Aggregate,
     Attr,
@@ -20,9 +22,9 @@ from dynamodb_counters import (
     Sum,
 )
 from dynamodb_counters.declarations import Declarable
-from hypothesis import strategies as st
-
 from tests.unit.aggregates.oracle import attributes, fields
+
+Source = Event | Items
 
 GAME = Event("game", pk="GAME#{id}", sk="GAME")
 FOREIGN = Items("foreign", where=Attr("kind").eq("game"))
@@ -54,7 +56,7 @@ values = st.fixed_dictionaries(
 
 @st.composite
 def declared(draw: st.DrawFn) -> list[Declarable]:
-    """Aggregates over items, over those, and over those; perhaps a distinct count and a hierarchy."""
+    """Make aggregates over items, over those, and over those; perhaps a distinct count and a hierarchy."""
     levels: list[list[Aggregate]] = [[]]
     for number in range(draw(st.integers(1, 2))):
         source = draw(st.sampled_from([GAME, FOREIGN]))
@@ -121,10 +123,13 @@ def _conditions(source: Any, numbers: list[str]) -> st.SearchStrategy[Condition]
     )
 
 
+_sources: st.SearchStrategy[Source] = st.sampled_from([GAME, FOREIGN])
+
+
 def _distinct(draw: st.DrawFn) -> Distinct:
     return Distinct(
         "distinct",
-        draw(st.sampled_from([GAME, FOREIGN])),
+        draw(_sources),
         pk=draw(st.sampled_from(["DISTINCT", "DISTINCT#{team}"])),
         sk=draw(st.sampled_from(["WHO", "WHO#{place.city}"])),
         member=draw(st.sampled_from(["member", "tags[]"])),
@@ -135,7 +140,7 @@ def _distinct(draw: st.DrawFn) -> Distinct:
 def _hierarchy(draw: st.DrawFn) -> Hierarchy:
     return Hierarchy(
         "hierarchy",
-        draw(st.sampled_from([GAME, FOREIGN])),
+        draw(_sources),
         pk="HIERARCHY#{team}",
         levels=("ALL", "CITY#{place.city}", "CITY#{place.city}#TAG#{tags[]}"),
         measures={"n": Count(), "points": Average("points")},

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from dynamodb_counters import Aggregate, Event, Items, evaluate
-from dynamodb_counters.declarations import Declarable, flatten
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from dynamodb_counters import Aggregate, Event, Items, evaluate
+from dynamodb_counters.declarations import Declarable, flatten
 from tests.unit.aggregates.oracle import count
 from tests.unit.aggregates.strategies import FOREIGN, GAME, declared, values
 from tests.unit.aggregates.world import World

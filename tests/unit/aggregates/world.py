@@ -15,7 +15,6 @@ from dynamodb_counters.groups import values_of
 from dynamodb_counters.store.commit import Committer
 from dynamodb_counters.store.items import event_item, typed_item
 from dynamodb_counters.store.table import Table
-
 from tests.harness.memory import MemoryTable, failure
 from tests.harness.virtual import VirtualClock
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
-from dynamodb_counters import Aggregate, Counters, Group, Window, WindowCount
-from examples.blog_declarations import ROLLING, VIEWS
 
 from demo.events import Job, View
 from demo.inputs import Inputs
 from demo.progress import Progress
 from demo.readback import Reader, UnevenWindowsError, read_groups, read_rolling
 from demo.truth import blog_truth, jobs_truth
+from dynamodb_counters import Aggregate, Counters, Group, Window, WindowCount
+from examples.blog_declarations import ROLLING, VIEWS
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 

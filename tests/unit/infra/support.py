@@ -14,6 +14,7 @@ from typing import Any
 
 from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
+
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters.declarations import Aggregate, Count, Event, Window
 from dynamodb_counters.wire import decode

@@ -10,6 +10,7 @@ import pytest
 from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+
 from cdk_dynamodb_counters import (
     CountersLayer,
     DedupCounterTable,
@@ -18,7 +19,6 @@ from cdk_dynamodb_counters import (
     runtime_code,
 )
 from dynamodb_counters.errors import InvalidArgumentError
-
 from tests.unit.infra.support import ROLLING, VIEWS, counting_stack, new_stack, synthesized
 
 Make = Callable[[Stack, dict[str, Any]], object]
@@ -59,6 +59,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "encryption": ["aws", dynamodb.TableEncryption.DEFAULT],
         "max_read_request_units": [0, -1, 1.5, "10", True, 2**31],
         "max_write_request_units": [0, -1, 1.5, "10", True, 2**31],
+        "ranking_index": ["yes", 1],
     },
     StreamAggregator: {
         **PLACE,

@@ -10,9 +10,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match
+
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters.errors import InvalidArgumentError
-
 from tests.unit.infra.support import VIEWS, actions, new_stack, properties, statements, synthesized
 
 STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
@@ -159,6 +159,7 @@ def test_refuses_an_imported_table_without_a_stream() -> None:
         ("encryption", dynamodb.TableEncryptionV2.dynamo_owned_key()),
         ("max_read_request_units", 1),
         ("max_write_request_units", 1),
+        ("ranking_index", True),
     ],
 )
 def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any) -> None:

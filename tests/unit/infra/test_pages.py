@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import aws_cdk
-import cdk_dynamodb_counters
 import pytest
 from aws_cdk import aws_dynamodb, aws_lambda
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 
+import cdk_dynamodb_counters
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from tests.unit.infra.support import PROJECT, VIEWS, new_stack, synthesized
 
 PAGES = {

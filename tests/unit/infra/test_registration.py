@@ -8,20 +8,24 @@ from hashlib import sha256
 import pytest
 from aws_cdk import App, Stack, Stage
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk.aws_sns import Topic
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters.declarations import Aggregate, Count, Event, Window
-from dynamodb_counters.errors import InvalidArgumentError
 
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters.declarations import Aggregate, Count, Distinct, Event, Ranking, Window
+from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
     SITE,
     VIEW,
     VIEWS,
+    actions,
     counting_stack,
     declared,
     new_app,
     new_stack,
+    properties,
+    statements,
     synthesized,
 )
 
@@ -144,3 +148,47 @@ def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None
     )
     with pytest.raises(RuntimeError, match=r"take \d+ bytes .* but Lambda allows 4096: declare less"):
         synthesized(stack)
+
+
+PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
+ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
+RANKED = Aggregate("ranked", VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", board="R"))
+
+
+def test_aggregate_over_another_may_be_declared_before_it() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(ACTIVE)
+    aggregator.add_aggregate(PLAYERS)
+    assert declared(synthesized(stack)) == ["active", "players", "views"]
+
+
+def test_aggregate_over_one_that_is_not_declared_is_refused_at_synth() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(ACTIVE)
+    with pytest.raises(RuntimeError, match="source='players' is not allowed: a declared aggregate"):
+        synthesized(stack)
+
+
+def test_declarations_of_several_aggregates_are_taken_apart() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId"))
+    assert declared(synthesized(stack)) == ["views", "visitors", "visitors-members"]
+
+
+def test_ranked_aggregate_needs_the_ranking_index() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(RANKED)
+    with pytest.raises(RuntimeError, match="ranked: ranked, but the table has no index 'ranking'"):
+        synthesized(stack)
+
+
+def test_ranking_index_may_be_read_and_holds_keys_only() -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[RANKED])
+    counters.grant_read_counts(iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
+    template = synthesized(stack)
+    [index] = properties(template, "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
+    readable = [str(s["Resource"]) for s in statements(template) if "dynamodb:Query" in actions(s)]
+    assert any("/index/*" in resource for resource in readable)

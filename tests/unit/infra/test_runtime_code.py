@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
+
 from cdk_dynamodb_counters import CountersLayer, runtime_code
 
 IMPORTED = (

@@ -19,8 +19,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
 
+from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
 from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEWS, new_stack, normalised, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
@@ -40,6 +40,7 @@ def table_everything(stack: Stack) -> None:
         encryption=dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key")),
         max_read_request_units=1000,
         max_write_request_units=2000,
+        ranking_index=True,
     )
     writer = iam.Role(stack, "Writer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     reader = iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))

@@ -10,9 +10,9 @@ from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
+
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters.wire import decode
-
 from tests.unit.infra.support import (
     SITE,
     VIEWS,
