@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.decimals import Number, format_number, parse_number
+from dynamodb_counters.decimals import Number, format_number, parse_number, require_storable
 from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters.schema import MAX_NUMBER_DIGITS
 from dynamodb_counters.tiers import BY_NAME
 from dynamodb_counters.times import event_seconds
 
@@ -20,13 +21,15 @@ TIER_MARK: Final = ":"
 """Between a time and the tier it stands for in a key: ``{at:day}``."""
 
 
-def reader(path: str) -> Callable[[Image], TypedValue | None]:
+def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
     """Make a function that finds an attribute.
 
     Parameters
     ----------
     path : str
         Attribute name, or names joined by dots that lead through maps.
+    literal : bool, optional
+        Whether the path is one name, dots and all, as aggregates have them. Default False.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
     {'S': 'Oslo'}
     """
-    first, *rest = path.split(".")
+    first, *rest = [path] if literal else path.split(".")
     if not rest:
         return lambda image: image.get(first)
 
@@ -51,12 +54,14 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     return read
 
 
-def number_reader(path: str) -> Callable[[Image], Number]:
+def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
     """Make a function that reads a number.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -64,24 +69,28 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     callable
         Takes an image, gives the number; raises `MalformedImageError` where there is none.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> Number:
         value = _present(find(image), path)
         text = value.get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is no number")
-        return parse_number(text)
+        number = parse_number(text)
+        # An engine that keeps what DynamoDB refuses must not bring the fold's arithmetic down.
+        return number if isinstance(number, int) and len(text) <= MAX_NUMBER_DIGITS else require_storable(path, number)
 
     return read
 
 
-def text_reader(path: str) -> Callable[[Image], str]:
+def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     """Make a function that reads what stands for an attribute in a key.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -94,9 +103,9 @@ def text_reader(path: str) -> Callable[[Image], str]:
     >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
     '2026-11-21'
     """
-    if TIER_MARK in path:
+    if TIER_MARK in path and not literal:
         return _bucket_reader(path)
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> str:
         value = _present(find(image), path)
@@ -146,9 +155,6 @@ def _bucket_reader(path: str) -> Callable[[Image], str]:
     find, tier = reader(time), BY_NAME[name]
 
     def read(image: Image) -> str:
-        known = image.get(path)  # An aggregate that is looked at has the bucket already, and no time.
-        if known is not None:
-            return _text(known, path)
         return tier.text(tier.place(event_seconds(_present(find(image), time)))[0])
 
     return read

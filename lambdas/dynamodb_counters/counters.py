@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram, Value
+from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.groups import Group
 from dynamodb_counters.store import accept, groups, quarantine, rankings, record
@@ -111,7 +111,7 @@ class Counters(WindowReads):
 
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
-    ) -> dict[str, Value]:
+    ) -> dict[str, Any]:
         """Add to a group at once. Not idempotent: a retried call counts twice.
 
         Parameters
@@ -147,7 +147,7 @@ class Counters(WindowReads):
         """
         return accept.retract(self._table, event, values)
 
-    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Value]:
+    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
         """Set a group's measures to 0; a redelivery of what was counted before counts nothing.
 
         Parameters
@@ -273,7 +273,7 @@ class Counters(WindowReads):
         int
             Different members.
         """
-        return int(str(self.get(declared.total, values, consistent=consistent).measures["distinct"]))
+        return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
 
     def histogram(
         self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
@@ -303,8 +303,8 @@ class Counters(WindowReads):
         """
         if not isinstance(aggregate.measures.get(measure), Histogram):
             raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
-        bins = self.get(aggregate, values, consistent=consistent).measures[measure]
-        return bins if isinstance(bins, Mapping) else {}
+        bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
+        return bins
 
     def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
         """Read the first groups of a board.

@@ -8,7 +8,7 @@ from decimal import localcontext
 from typing import Any
 
 from dynamodb_counters.decimals import EXACT, Number, parse_number
-from dynamodb_counters.declarations import Aggregate, Value
+from dynamodb_counters.declarations import Aggregate
 from dynamodb_counters.keys import is_hashed, key_text
 from dynamodb_counters.schema import PK, SK
 
@@ -32,7 +32,7 @@ class Group:
     """
 
     values: Mapping[str, str]
-    measures: Mapping[str, Value]
+    measures: Mapping[str, Any]
 
 
 def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]]) -> Group:

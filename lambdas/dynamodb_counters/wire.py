@@ -29,6 +29,8 @@ MAX_ENVIRONMENT_BYTES: Final = 4096
 """Lambda's limit for all of a function's environment variables together.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
+_PLAIN_CHARACTERS: Final = 2500
+
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Ranking, Sum, Window)
@@ -41,12 +43,13 @@ def encode(declarations: tuple[Declaration, ...]) -> str:
     Parameters
     ----------
     declarations : tuple of Aggregate and Window
-        What to write; an event they share is written once.
+        What to write.
 
     Returns
     -------
     str
-        ASCII. The same declarations always give the same text.
+        ASCII: JSON while that is short, so that it can be read where it stands and is the same wherever it is made;
+        compressed JSON beyond.
 
     Examples
     --------
@@ -56,7 +59,7 @@ def encode(declarations: tuple[Declaration, ...]) -> str:
     True
     """
     plain = json.dumps([_plain(declaration) for declaration in declarations], separators=(",", ":"))
-    return base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
+    return plain if len(plain) <= _PLAIN_CHARACTERS else base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
 
 
 def decode(text: str) -> tuple[Declaration, ...]:
@@ -78,7 +81,7 @@ def decode(text: str) -> tuple[Declaration, ...]:
         The text is not of `encode`.
     """
     try:
-        plain = json.loads(zlib.decompress(base64.b85decode(text)))
+        plain = json.loads(text if text.startswith("[") else zlib.decompress(base64.b85decode(text)))
         return tuple(_typed(part) for part in plain)
     except (LookupError, TypeError, ValueError, zlib.error) as error:
         raise InvalidArgumentError("text", text, f"what encode() gave ({error})") from error

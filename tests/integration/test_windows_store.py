@@ -10,10 +10,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+
 from dynamodb_counters import Counters, Event, Sum, Window
 from dynamodb_counters.aggregator import Aggregator
 from dynamodb_counters.store.table import Table
-
 from tests.engines import Engine
 
 _JOB = Event("job", pk="JOB#{id}", sk="JOB")

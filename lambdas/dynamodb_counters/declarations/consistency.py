@@ -45,19 +45,21 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     )
 
 
-def require_consistent(declarations: tuple[Declaration, ...]) -> None:
+def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool = True) -> None:
     """Check declarations that are to share a table.
 
     Parameters
     ----------
     declarations : tuple of Aggregate and Window
         All aggregates and windows of one table.
+    complete : bool, optional
+        Whether every aggregate that another looks at must be among them. Default True.
 
     Raises
     ------
     InvalidArgumentError
         Two share a name without being the same, an aggregate's source is not declared, or two could write the same
-        item.
+        item or rank on the same board.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def require_consistent(declarations: tuple[Declaration, ...]) -> None:
     for declaration in declarations:
         if names.count(declaration.name) > 1:
             raise InvalidArgumentError("name", declaration.name, "each declaration once")
-        if isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
+        if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
             raise InvalidArgumentError(
                 "source", declaration.source.name, f"a declared aggregate; declare it beside {declaration.name!r}"
             )
@@ -82,6 +84,7 @@ def require_consistent(declarations: tuple[Declaration, ...]) -> None:
             raise InvalidArgumentError("pk", one.pk, f"a key outside of the quarantine's {_QUARANTINE.text!r}")
         for two in written[place + 1 :]:
             _require_apart(one, two)
+    _require_boards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
@@ -92,3 +95,11 @@ def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
     raise InvalidArgumentError(
         "sk", two.sk, f"a key that no item of {one.name!r} can have; change pk or sk of {two.name!r}"
     )
+
+
+def _require_boards_apart(aggregates: list[Aggregate]) -> None:
+    ranked = [(aggregate, aggregate.ranking) for aggregate in aggregates if aggregate.ranking is not None]
+    for place, (one, first) in enumerate(ranked):
+        for _, second in ranked[place + 1 :]:
+            if first.template.overlaps(second.template):
+                raise InvalidArgumentError("board", second.board, f"a board on which no group of {one.name!r} can be")

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters.arithmetic import Arithmetic, arithmetic, choose
+from dynamodb_counters.attributes import LIST_MARK
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.declarations.aggregates import OnExpiry
 from dynamodb_counters.declarations.checks import (
@@ -22,7 +23,7 @@ from dynamodb_counters.declarations.sources import Event, Items
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import KeyTemplate, key_template
 from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters.tiers import BY_NAME, TIERS, Tier
+from dynamodb_counters.tiers import BY_NAME, TIERS, TOTAL, Tier
 
 Late: TypeAlias = Literal["drop", "quarantine"]
 
@@ -106,6 +107,8 @@ class Window:
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where)
         require_key("pk", self.pk)
+        if any(name.endswith(LIST_MARK) for name in self.fields):
+            raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
@@ -119,6 +122,9 @@ class Window:
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
         self._require_tiers()
+        taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
+        if not taken.isdisjoint(self.fields):
+            raise InvalidArgumentError("pk", self.pk, f"fields other than {', '.join(sorted(taken))}")
 
     @property
     def longest_window(self) -> timedelta:

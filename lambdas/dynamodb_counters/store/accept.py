@@ -225,16 +225,16 @@ def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome
             outcomes[place] = insert(table, items[place])
         else:
             pending.append(place)
-    for _ in table.tries(_TRIES):
-        if not pending:
-            break
+    for _ in table.tries(_TRIES if pending else 0):
         try:
             answers = table.client.batch_execute_statement(Statements=[statements[place] for place in pending])[
                 "Responses"
             ]
         except ClientError as error:
             if error.response["Error"]["Code"] not in _REFUSED:
-                raise
+                for place in pending:
+                    outcomes[place] = _outcome(error, error.response["Error"])
+                continue
             # One bad statement can make DynamoDB refuse the whole call: alone, each gets its own answer.
             for place in pending:
                 outcomes[place] = insert(table, items[place])
@@ -242,6 +242,8 @@ def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome
         for place, answer in zip(pending, answers, strict=True):
             outcomes[place] = _outcome(None, answer["Error"]) if "Error" in answer else ACCEPTED
         pending = [place for place in pending if outcomes[place].status == "failed"]
+        if not pending:
+            break
     return outcomes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
 
-from dynamodb_counters.decimals import Number, parse_number
+from dynamodb_counters.decimals import Number, format_number, parse_number
 from dynamodb_counters.declarations import Event
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.groups import whole
@@ -97,7 +97,7 @@ def typed_number(value: Number) -> dict[str, str]:
     dict
         ``{"N": text}``.
     """
-    return {"N": str(value) if isinstance(value, int) else str(value.normalize())}
+    return {"N": format_number(value)}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters.compiler import Program
 from dynamodb_counters.decimals import Number, require_storable
-from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event, Sum, Value
+from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event, Sum
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import group_of
@@ -31,7 +31,7 @@ _RETRIED: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 def increment(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number
-) -> dict[str, Value]:
+) -> dict[str, Any]:
     """Add to a group's measures. Not idempotent: a repeated call counts again.
 
     Parameters
@@ -67,7 +67,7 @@ def increment(
     return dict(group_of(aggregate, values, [answer["Attributes"]]).measures)
 
 
-def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Value]:
+def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0; what was counted stays remembered, so that no redelivery counts it again.
 
     Parameters

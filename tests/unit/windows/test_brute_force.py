@@ -11,8 +11,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from dynamodb_counters import Count, Sum, Window, WindowCount
 
+from dynamodb_counters import Count, Sum, Window, WindowCount
 from tests.unit.windows.memory import JOB, Buckets, Number, fold
 
 WORLDS, QUESTIONS = 300, 40

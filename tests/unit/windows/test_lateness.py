@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from dynamodb_counters import InvalidArgumentError, Window
 from dynamodb_counters.fold import Plan
-
 from tests.unit.windows.memory import JOB, Buckets, fold, job
 
 _C = {"customer": "c"}

@@ -9,9 +9,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+
 from dynamodb_counters import InvalidArgumentError, Sum, Window
 from dynamodb_counters.calendars import time_zone
-
 from tests.unit.windows.memory import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}

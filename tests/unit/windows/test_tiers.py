@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters.arithmetic import MOST_BUCKETS, QUERY_PRICE, arithmetic
 from dynamodb_counters.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+
 from dynamodb_counters import Aggregate, Count, Window
 from dynamodb_counters.aggregator import Aggregator
 from dynamodb_counters.compiler import Program
 from dynamodb_counters.errors import CountersError
 from dynamodb_counters.store.table import Table
-
 from tests.unit.windows.memory import JOB, job
 
 _NOW = 1_790_000_000

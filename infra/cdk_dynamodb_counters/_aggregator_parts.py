@@ -1,0 +1,243 @@
+"""The parts of a `StreamAggregator`, each built by one function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import jsii
+from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+
+from cdk_dynamodb_counters._grants import grant_aggregation
+from cdk_dynamodb_counters._metrics import NAMESPACE
+from cdk_dynamodb_counters._nag import acknowledge
+from cdk_dynamodb_counters._registry import Registration
+from cdk_dynamodb_counters.runtime_code import runtime_code
+from dynamodb_counters.wire import encode
+
+if TYPE_CHECKING:
+    from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+    from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
+
+HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
+
+SINGLE_SHARD_CONTEXT: Final = "single_shard_stream"
+"""Context flag that says the stream has one shard and events do not name it, as with local emulators."""
+
+# Metrics are log lines without a level. Lambda takes them for INFO, and a higher level would drop them:
+# https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
+LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
+
+
+def build_bucket(scope: StreamAggregator, retention: Duration) -> s3.IBucket:
+    """Build the bucket for batches that Lambda gives up on."""
+    bucket = s3.Bucket(
+        scope,
+        "OnFailureBucket",
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        lifecycle_rules=[
+            s3.LifecycleRule(expiration=retention, abort_incomplete_multipart_upload_after=Duration.days(1))
+        ],
+        removal_policy=RemovalPolicy.RETAIN,
+    )
+    acknowledge(bucket, "S1", "Only the Lambda service writes here, and only when counting failed for a day.")
+    return bucket
+
+
+def build_role(
+    scope: StreamAggregator, table: DedupCounterTable, log_group: logs.ILogGroup, bucket: s3.IBucket
+) -> iam.Role:
+    """Build the role of the function; the event source mapping acts with it too."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        description="Reads the stream of a table and writes counts to the table",
+    )
+    log_group.grant_write(role)
+    grant_aggregation(table.table, role)
+    # All keys: Lambda documents below which prefix it writes, but not for which keys it checks the role beforehand.
+    objects = bucket.arn_for_objects("*")
+    role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
+    role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
+    if bucket.encryption_key is not None:
+        bucket.encryption_key.grant_encrypt_decrypt(role)
+    acknowledge(role, "IAM5", "X-Ray takes no resource.", "Resource::*")
+    acknowledge(
+        role,
+        "IAM5",
+        "Lambda chooses the keys, in this bucket only.",
+        _nag_resource(scope, objects),
+    )
+    if table.table.encryption_key is not None or bucket.encryption_key is not None:
+        for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
+            acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
+    return role
+
+
+def build_environment(
+    scope: StreamAggregator,
+    table: DedupCounterTable,
+    *,
+    declarations: Registration,
+    service_name: str,
+    quarantine_retention: Duration,
+    log_level: lambda_.ApplicationLogLevel,
+) -> dict[str, str]:
+    """Build the environment of the function: all that the handler is told."""
+    environment = {
+        "TABLE_NAME": table.table_name,
+        "DECLARATIONS": Lazy.string(_Declarations(declarations)),
+        "QUARANTINE_RETENTION_DAYS": str(int(quarantine_retention.to_days())),
+        "POWERTOOLS_SERVICE_NAME": service_name,
+        "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+        "POWERTOOLS_LOG_LEVEL": log_level.value,
+    }
+    if str(scope.node.try_get_context(SINGLE_SHARD_CONTEXT)).lower() == "true":
+        environment["SINGLE_SHARD"] = "true"
+    return environment
+
+
+def build_function(
+    scope: StreamAggregator,
+    *,
+    environment: Mapping[str, str],
+    role: iam.Role,
+    log_group: logs.ILogGroup,
+    memory_size: int,
+    timeout: Duration,
+    runtime: lambda_.Runtime,
+    architecture: lambda_.Architecture,
+    tracing: lambda_.Tracing,
+    log_level: lambda_.ApplicationLogLevel,
+) -> lambda_.Function:
+    """Build the function that counts."""
+    return lambda_.Function(
+        scope,
+        "Function",
+        description="Counts the events of a table from its stream",
+        code=runtime_code(),
+        handler=HANDLER,
+        runtime=runtime,
+        architecture=architecture,
+        memory_size=memory_size,
+        timeout=timeout,
+        role=role,
+        environment=dict(environment),
+        log_group=log_group,
+        logging_format=lambda_.LoggingFormat.JSON,
+        application_log_level_v2=log_level,
+        tracing=tracing,
+    )
+
+
+def build_mapping(
+    scope: StreamAggregator,
+    table: DedupCounterTable,
+    function: lambda_.Function,
+    bucket: s3.IBucket,
+    *,
+    batch_size: int,
+    max_batching_window: Duration,
+) -> lambda_.EventSourceMapping:
+    """Build what connects the function to the stream."""
+    mapping = lambda_.EventSourceMapping(
+        scope,
+        "EventSourceMapping",
+        target=function,
+        event_source_arn=table.table_stream_arn,
+        # LATEST could miss events that are accepted while the mapping is created.
+        starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+        batch_size=batch_size,
+        max_batching_window=max_batching_window,
+        # Lambda names the shard of a batch only if there is a tumbling window; its state is not used. The longest one
+        # cuts the fewest batches short. It rules out filters and a parallelization factor.
+        tumbling_window=Duration.minutes(15),
+        bisect_batch_on_error=True,
+        metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
+    )
+    resource = mapping.node.default_child
+    assert isinstance(resource, lambda_.CfnEventSourceMapping)
+    # Until the record expires: a batch that is discarded is a wrong count. Both are Lambda's defaults, said aloud.
+    resource.maximum_retry_attempts = -1
+    resource.maximum_record_age_in_seconds = -1
+    # CDK's own S3OnFailureDestination grants more than Lambda needs; build_role grants that.
+    resource.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+        on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=bucket.bucket_arn)
+    )
+    return mapping
+
+
+def build_alarms(scope: StreamAggregator, actions: Sequence[cloudwatch.IAlarmAction]) -> tuple[cloudwatch.Alarm, ...]:
+    """Build the alarms: each says that a count is, or is about to be, wrong."""
+    alarms = tuple(
+        metric.create_alarm(
+            scope,
+            construct_id,
+            alarm_description=description,
+            threshold=threshold,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        for construct_id, metric, threshold, description in (
+            (
+                "LagAlarm",
+                scope.metric_iterator_age(),
+                Duration.hours(1).to_milliseconds(),
+                "Counting lags an hour behind the events; at 24 hours records are lost.",
+            ),
+            (
+                "QuarantineAlarm",
+                scope.metric_quarantined(),
+                1,
+                "Records that cannot be counted were quarantined; repair and redrive them.",
+            ),
+            (
+                "GivenUpAlarm",
+                scope.metric_given_up(),
+                1,
+                "Lambda gave up on records and put them into the on-failure bucket; their counts are missing.",
+            ),
+            (
+                "DroppedAlarm",
+                scope.metric_dropped(),
+                1,
+                "Lambda gave up on records and could not put them into the on-failure bucket; they are lost.",
+            ),
+        )
+    )
+    for alarm in alarms:
+        alarm.add_alarm_action(*actions)
+    return alarms
+
+
+@jsii.implements(IStableStringProducer)
+class _Declarations:
+    def __init__(self, registration: Registration) -> None:
+        self._registration = registration
+
+    def produce(self) -> str:
+        return encode(self._registration.declarations)
+
+
+def _nag_resource(scope: StreamAggregator, arn: str) -> str:
+    return "Resource::" + _flat(Stack.of(scope).resolve(arn))
+
+
+def _flat(value: object) -> str:
+    """Write a resolved ARN as cdk-nag does in its findings."""
+    if isinstance(value, dict):
+        [(function, operand)] = value.items()
+        if function == "Fn::Join":
+            return "".join(map(_flat, operand[1]))
+        return "<" + (".".join(operand) if isinstance(operand, list) else str(operand)) + ">"
+    return str(value)

@@ -1,0 +1,90 @@
+"""Checks of constructor arguments, made before CDK sees them: its own errors do not name the argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from aws_cdk import Duration, Token
+from constructs import Construct
+
+from dynamodb_counters.errors import InvalidArgumentError
+
+_ID: Final = re.compile(r"[^/\s][^/]*")
+_SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]{0,254}")  # a CloudWatch dimension value
+
+_MEMBERS: Final = {
+    # CDK's interfaces are protocols that isinstance cannot test: a member none of their neighbours has stands in.
+    "ITableV2": "table_id",
+    "IBucket": "bucket_arn",
+    "IAlarmAction": "bind",
+    "IGrantable": "grant_principal",
+}
+
+
+def require_place(scope: object, construct_id: object) -> None:
+    """Refuse a scope that is no construct and an id that is no id."""
+    if not isinstance(scope, Construct):
+        raise InvalidArgumentError("scope", scope, "a construct, such as the stack: self")
+    if not isinstance(construct_id, str) or not _ID.fullmatch(construct_id) or Token.is_unresolved(construct_id):
+        raise InvalidArgumentError("construct_id", construct_id, "text without '/', such as 'Counters'")
+
+
+def require_instance(argument: str, value: object, kind: type, allowed: str) -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, kind):
+        raise InvalidArgumentError(argument, value, allowed)
+
+
+def require_interface(argument: str, value: object, interface: str, allowed: str) -> None:
+    """Refuse a value that does not implement a CDK interface."""
+    if not hasattr(type(value), _MEMBERS[interface]):
+        raise InvalidArgumentError(argument, value, allowed)
+
+
+def require_sequence(argument: str, value: object, allowed: str) -> None:
+    """Refuse what is not a list or tuple; a string is none."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise InvalidArgumentError(argument, value, allowed)
+
+
+def require_integer(argument: str, value: object, low: int, high: int) -> None:
+    """Refuse a number outside ``low`` to ``high``; a token is let through."""
+    # A number that is not known yet stands as a float.
+    if isinstance(value, int | float) and Token.is_unresolved(value):
+        return
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return
+    raise InvalidArgumentError(argument, value, f"a whole number from {low:,} to {high:,}")
+
+
+def require_boolean(argument: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    require_instance(argument, value, bool, "True or False")
+
+
+def require_duration(argument: str, value: object, low: Duration, high: Duration, unit: str = "seconds") -> None:
+    """Refuse a duration outside ``low`` to ``high`` or not whole in ``unit``; a token is let through."""
+    allowed = f"a Duration of {low.to_human_string()} to {high.to_human_string()}, in whole {unit}"
+    if not isinstance(value, Duration):
+        raise InvalidArgumentError(argument, value, allowed)
+    if value.is_unresolved():
+        return
+    step = 86_400_000 if unit == "days" else 1000
+    milliseconds = value.to_milliseconds()
+    if not low.to_milliseconds() <= milliseconds <= high.to_milliseconds() or milliseconds % step:
+        raise InvalidArgumentError(argument, value.to_human_string(), allowed)
+
+
+def require_service_name(argument: str, value: object) -> None:
+    """Refuse what CloudWatch does not take as the value of a dimension; a token is let through."""
+    if isinstance(value, str) and (Token.is_unresolved(value) or _SERVICE_NAME.fullmatch(value)):
+        return
+    raise InvalidArgumentError(argument, value, "1 to 255 printable ASCII characters that do not start with ':'")
+
+
+def require_choice(argument: str, value: object, allowed: Collection[object]) -> None:
+    """Refuse a value that is not one of a few."""
+    if value not in allowed:
+        raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(str, allowed)))

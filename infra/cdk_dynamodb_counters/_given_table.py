@@ -1,0 +1,61 @@
+"""Checks of a table that the user brings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Annotations
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_dynamodb_counters._arguments import require_interface
+from cdk_dynamodb_counters._properties import resolved_property
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.schema import PK, SK, TTL
+
+_KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
+
+
+def require_usable(table: object) -> None:
+    """Refuse a table that cannot hold counters, as far as synthesis can know.
+
+    Parameters
+    ----------
+    table : object
+        What was given as the table.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is no ``ITableV2``, has no stream of new and old images, or its key or TTL attributes have other names.
+    """
+    require_interface("table", table, "ITableV2", "a TableV2 or TableV2.from_table_attributes(…, table_stream_arn=…)")
+    given: dynamodb.ITableV2 = table  # type: ignore[assignment]
+    if given.table_stream_arn is None:
+        raise _refusal(given, "a table with a stream: import it with from_table_attributes(…, table_stream_arn=…)")
+    resource = given.node.default_child
+    if isinstance(resource, dynamodb.CfnGlobalTable):
+        _require_schema(given, resource)
+    else:
+        Annotations.of(given).add_info(
+            f"The imported table must have the keys {PK!r} and {SK!r} (strings), TTL on {TTL!r} and a stream of "
+            "NEW_AND_OLD_IMAGES: none of it can be checked at synthesis."
+        )
+
+
+def _require_schema(table: dynamodb.ITableV2, resource: dynamodb.CfnGlobalTable) -> None:
+    types = {a["attributeName"]: a["attributeType"] for a in resolved_property(resource, "attributeDefinitions") or ()}
+    keys = [
+        (k["attributeName"], k["keyType"], types[k["attributeName"]]) for k in resolved_property(resource, "keySchema")
+    ]
+    if keys != _KEYS:
+        raise _refusal(table, f"a table with partition key {PK!r} and sort key {SK!r}, both strings")
+    stream = resolved_property(resource, "streamSpecification") or {}
+    if stream.get("streamViewType") != "NEW_AND_OLD_IMAGES":
+        raise _refusal(table, "a table with dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES")
+    ttl = resolved_property(resource, "timeToLiveSpecification") or {}
+    if ttl.get("attributeName") != TTL:
+        raise _refusal(table, f"a table with time_to_live_attribute={TTL!r}")
+
+
+def _refusal(table: dynamodb.ITableV2, allowed: str) -> InvalidArgumentError:
+    return InvalidArgumentError("table", table.node.path, allowed)

@@ -1,0 +1,15 @@
+"""Lambda runtimes the aggregator runs on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import aws_lambda as lambda_
+
+RUNTIMES: Final = (
+    lambda_.Runtime.PYTHON_3_11,
+    lambda_.Runtime.PYTHON_3_12,
+    lambda_.Runtime.PYTHON_3_13,
+    lambda_.Runtime.PYTHON_3_14,
+)
+"""Oldest first; the last is the default."""

@@ -1,0 +1,190 @@
+"""The single table of events and counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Annotations, RemovalPolicy, Stack, Token
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from cdk_dynamodb_counters._arguments import (
+    require_boolean,
+    require_choice,
+    require_instance,
+    require_integer,
+    require_place,
+)
+from cdk_dynamodb_counters._given_table import require_usable
+from cdk_dynamodb_counters._grants import TableGrants
+from cdk_dynamodb_counters._metrics import TableMetrics
+from cdk_dynamodb_counters._registry import Registry
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
+
+_MAX_UNITS: Final = 2**31 - 1
+_RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+
+class DedupCounterTable(Construct, TableGrants, TableMetrics):
+    """A table in which each event is accepted once, and in which its counts stand.
+
+    Parameters
+    ----------
+    scope : Construct
+        Where it stands.
+    construct_id : str
+        Its name there. Renaming it replaces the table.
+    table : ITableV2, optional
+        A table to use, with keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. None of the
+        arguments below may be given then. Default: one is created.
+    removal_policy : RemovalPolicy, optional
+        What becomes of the table when it leaves the stack: retained or destroyed. Default: it is retained.
+    deletion_protection : bool, optional
+        Whether DynamoDB refuses to delete the table. Default: it refuses if `removal_policy` retains the table.
+    point_in_time_recovery : bool, optional
+        Whether the table can be restored to any second of the last 35 days. Default: it can.
+    encryption : TableEncryptionV2, optional
+        The key that encrypts the table; one of yours needs a stack with a region. Default: one DynamoDB owns.
+    max_read_request_units, max_write_request_units : int, optional
+        Units a second beyond which DynamoDB throttles, to bound the bill. Default: no bound.
+    ranking_index : bool, optional
+        Whether the table has the index that ranked aggregates need. Default: it has not.
+
+    Attributes
+    ----------
+    table : ITableV2
+        The table.
+    table_name, table_arn, table_stream_arn : str
+        What identifies it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed, or the table is in use by another `DedupCounterTable`.
+
+    Examples
+    --------
+    >>> counters = DedupCounterTable(stack, "Counters")  # doctest: +SKIP
+    >>> counters.grant_accept(function)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        table: dynamodb.ITableV2 | None = None,
+        removal_policy: RemovalPolicy | None = None,
+        deletion_protection: bool | None = None,
+        point_in_time_recovery: bool | None = None,
+        encryption: dynamodb.TableEncryptionV2 | None = None,
+        max_read_request_units: int | None = None,
+        max_write_request_units: int | None = None,
+        ranking_index: bool | None = None,
+    ) -> None:
+        creating = {
+            "removal_policy": removal_policy,
+            "deletion_protection": deletion_protection,
+            "point_in_time_recovery": point_in_time_recovery,
+            "encryption": encryption,
+            "max_read_request_units": max_read_request_units,
+            "max_write_request_units": max_write_request_units,
+            "ranking_index": ranking_index,
+        }
+        require_place(scope, construct_id)
+        _require_creating({name: value for name, value in creating.items() if value is not None}, table)
+        _require_region(scope, encryption)
+        super().__init__(scope, construct_id)
+        self._table = table if table is not None else self._build_table(**creating)  # type: ignore[arg-type]
+        Registry.of(self).add_table(self, self._table)
+
+    @property
+    def table(self) -> dynamodb.ITableV2:
+        """The table."""
+        return self._table
+
+    @property
+    def table_name(self) -> str:
+        """The table's name, which the runtime expects in the environment as ``TABLE_NAME``."""
+        return self._table.table_name
+
+    @property
+    def table_arn(self) -> str:
+        """The table's ARN."""
+        return self._table.table_arn
+
+    @property
+    def table_stream_arn(self) -> str:
+        """The ARN of the table's stream."""
+        return str(self._table.table_stream_arn)
+
+    def _build_table(
+        self,
+        *,
+        removal_policy: RemovalPolicy | None,
+        deletion_protection: bool | None,
+        point_in_time_recovery: bool | None,
+        encryption: dynamodb.TableEncryptionV2 | None,
+        max_read_request_units: int | None,
+        max_write_request_units: int | None,
+        ranking_index: bool | None,
+    ) -> dynamodb.ITableV2:
+        retained = removal_policy is None or removal_policy in _RETAINING
+        recoverable = point_in_time_recovery is not False
+        if not retained and not recoverable:
+            Annotations.of(self).add_warning_v2(
+                "dynamodb-counters:countsUnrecoverable",
+                "The table is deleted with the stack and has no backup: its counts cannot be got back. "
+                "Leave removal_policy or point_in_time_recovery at its default.",
+            )
+        return dynamodb.TableV2(
+            self,
+            "Table",
+            partition_key=dynamodb.Attribute(name=PK, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=SK, type=dynamodb.AttributeType.STRING),
+            time_to_live_attribute=TTL,
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            billing=dynamodb.Billing.on_demand(
+                max_read_request_units=max_read_request_units, max_write_request_units=max_write_request_units
+            ),
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=recoverable
+            ),
+            global_secondary_indexes=[_ranking_index()] if ranking_index else None,
+            encryption=encryption,
+            deletion_protection=retained if deletion_protection is None else deletion_protection,
+            removal_policy=removal_policy or RemovalPolicy.RETAIN,
+        )
+
+
+def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=RANKING_INDEX,
+        partition_key=dynamodb.Attribute(name=BOARD, type=dynamodb.AttributeType.STRING),
+        sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
+        # Keys only: a watermark or another measure that moves then costs nothing in the index.
+        projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+    )
+
+
+def _require_creating(creating: dict[str, object], table: object) -> None:
+    if table is not None:
+        require_usable(table)
+        for name, value in creating.items():
+            raise InvalidArgumentError(name, value, "None when table is given: it concerns a table that is created")
+    for name, value in creating.items():
+        if name == "removal_policy":
+            require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
+        elif name == "encryption":
+            require_instance(name, value, dynamodb.TableEncryptionV2, "a TableEncryptionV2")
+        elif name.startswith("max_"):
+            require_integer(name, value, 1, _MAX_UNITS)
+        else:
+            require_boolean(name, value)
+
+
+def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:
+    own_key = encryption is not None and encryption.type == dynamodb.TableEncryption.CUSTOMER_MANAGED
+    if own_key and Token.is_unresolved(Stack.of(scope).region):
+        raise InvalidArgumentError("encryption", "a key of yours", "one in a stack whose env= names a region")

@@ -1,0 +1,263 @@
+"""The one consumer of a table's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_dynamodb_counters._aggregator_parts import (
+    LOG_LEVELS,
+    build_alarms,
+    build_bucket,
+    build_environment,
+    build_function,
+    build_mapping,
+    build_role,
+)
+from cdk_dynamodb_counters._arguments import (
+    require_choice,
+    require_duration,
+    require_instance,
+    require_integer,
+    require_interface,
+    require_place,
+    require_sequence,
+    require_service_name,
+)
+from cdk_dynamodb_counters._metrics import AggregatorMetrics
+from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._runtimes import RUNTIMES
+from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
+from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters.errors import InvalidArgumentError
+
+
+class StreamAggregator(Construct, AggregatorMetrics):
+    """Keeps the declared aggregates and windows of a table exact. A table has one.
+
+    Parameters
+    ----------
+    scope : Construct
+        Where it stands.
+    construct_id : str
+        Its name there.
+    table : DedupCounterTable
+        The table.
+    aggregates : sequence of Aggregate, optional
+        What to keep current. More may come by `add_aggregate` and `WindowedCounter`. Default: none.
+    service_name : str, optional
+        Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
+    batch_size : int, optional
+        Most records of one invocation, 1 to 10,000. Default: 1,000.
+    max_batching_window : Duration, optional
+        How long records may wait for a fuller batch, up to 5 minutes. A counter costs one write unit in each batch that
+        concerns it, so waiting saves money. Default: 1 second.
+    memory_size : int, optional
+        Memory of the function in MiB, 128 to 10,240. Default: 1,024.
+    timeout : Duration, optional
+        Longest invocation, 30 seconds to 15 minutes. Default: 1 minute.
+    runtime : Runtime, optional
+        The function's Python. Default: 3.14.
+    architecture : Architecture, optional
+        The function's processor. Default: ARM64.
+    tracing : Tracing, optional
+        Whether X-Ray traces the function. Default: it does.
+    log_level : ApplicationLogLevel, optional
+        INFO, or DEBUG for more. Default: INFO.
+    log_retention : RetentionDays, optional
+        How long logs are kept. Default: one month.
+    quarantine_retention : Duration, optional
+        How long what could not be counted is kept for repair, in whole days up to 10 years. Default: 90 days.
+    on_failure_bucket : IBucket, optional
+        Where Lambda puts batches it gives up on. Default: a bucket is created, encrypted and retained.
+    alarm_actions : sequence of IAlarmAction, optional
+        What the alarms do. Default: nothing but change their state.
+
+    Attributes
+    ----------
+    function : Function
+        Counts.
+    role : Role
+        What the function may do.
+    log_group : LogGroup
+        Where it logs to.
+    event_source_mapping : EventSourceMapping
+        Connects it to the stream.
+    on_failure_bucket : IBucket
+        Batches that Lambda gave up on.
+    alarms : tuple of Alarm
+        Counting lags an hour; records were quarantined, given up, dropped.
+    service_name : str
+        As given, or the default.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed, declarations contradict each other, or the table has an aggregator.
+
+    Examples
+    --------
+    >>> StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        table: DedupCounterTable,
+        aggregates: Sequence[Aggregate | Distinct | Hierarchy] = (),
+        service_name: str | None = None,
+        batch_size: int = 1000,
+        max_batching_window: Duration | None = None,
+        memory_size: int = 1024,
+        timeout: Duration | None = None,
+        runtime: lambda_.Runtime | None = None,
+        architecture: lambda_.Architecture | None = None,
+        tracing: lambda_.Tracing = lambda_.Tracing.ACTIVE,
+        log_level: lambda_.ApplicationLogLevel = lambda_.ApplicationLogLevel.INFO,
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        quarantine_retention: Duration | None = None,
+        on_failure_bucket: s3.IBucket | None = None,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+    ) -> None:
+        max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
+        timeout = Duration.minutes(1) if timeout is None else timeout
+        runtime = RUNTIMES[-1] if runtime is None else runtime
+        architecture = lambda_.Architecture.ARM_64 if architecture is None else architecture
+        quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
+
+        require_place(scope, construct_id)
+        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        _require_aggregates(aggregates)
+        if service_name is not None:
+            require_service_name("service_name", service_name)
+        require_integer("batch_size", batch_size, 1, 10_000)
+        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
+        require_integer("memory_size", memory_size, 128, 10_240)
+        require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
+        _require_runtime(runtime)
+        require_instance("architecture", architecture, lambda_.Architecture, "an Architecture")
+        require_instance("tracing", tracing, lambda_.Tracing, "a Tracing")
+        require_choice("log_level", log_level, LOG_LEVELS)
+        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
+        require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
+        if on_failure_bucket is not None:
+            require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
+        require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
+        for action in alarm_actions:
+            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+
+        super().__init__(scope, construct_id)
+        self._service_name = self.node.path if service_name is None else service_name
+        require_service_name("service_name", self._service_name)
+        self._registration = Registry.of(table).registration(table)
+        self._registration.connect(self)
+        self.add_aggregate(*aggregates)
+
+        self._bucket = build_bucket(self, quarantine_retention) if on_failure_bucket is None else on_failure_bucket
+        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
+        self._role = build_role(self, table, self._log_group, self._bucket)
+        environment = build_environment(
+            self,
+            table,
+            declarations=self._registration,
+            service_name=self._service_name,
+            quarantine_retention=quarantine_retention,
+            log_level=log_level,
+        )
+        self._function = build_function(
+            self,
+            environment=environment,
+            role=self._role,
+            log_group=self._log_group,
+            memory_size=memory_size,
+            timeout=timeout,
+            runtime=runtime,
+            architecture=architecture,
+            tracing=tracing,
+            log_level=log_level,
+        )
+        self._mapping = build_mapping(
+            self, table, self._function, self._bucket, batch_size=batch_size, max_batching_window=max_batching_window
+        )
+        self._alarms = build_alarms(self, alarm_actions)
+        self.node.add_validation(CompletelyDeclared(self._registration))
+        self.node.add_validation(RankingIndex(self._registration))
+        self.node.add_validation(EnvironmentSize(self._function))
+
+    def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
+        """Declare more aggregates of the table.
+
+        Parameters
+        ----------
+        *aggregates : Aggregate, Distinct or Hierarchy
+            What to keep current.
+
+        Raises
+        ------
+        InvalidArgumentError
+            One is no aggregate, or contradicts another declaration of the table.
+
+        Examples
+        --------
+        >>> aggregator.add_aggregate(VISITORS)  # doctest: +SKIP
+        """
+        _require_aggregates(aggregates)
+        self._registration.add(*aggregates)
+
+    @property
+    def function(self) -> lambda_.Function:
+        """The function that counts."""
+        return self._function
+
+    @property
+    def role(self) -> iam.Role:
+        """What the function may do."""
+        return self._role
+
+    @property
+    def log_group(self) -> logs.LogGroup:
+        """Where the function logs to."""
+        return self._log_group
+
+    @property
+    def event_source_mapping(self) -> lambda_.EventSourceMapping:
+        """What connects the function to the stream."""
+        return self._mapping
+
+    @property
+    def on_failure_bucket(self) -> s3.IBucket:
+        """Batches that Lambda gave up on."""
+        return self._bucket
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """Counting lags an hour; records were quarantined; were given up; were dropped."""
+        return self._alarms
+
+    @property
+    def service_name(self) -> str:
+        """The ``service`` of logs and metrics."""
+        return self._service_name
+
+
+def _require_aggregates(aggregates: object) -> None:
+    require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy")
+    for aggregate in aggregates:  # type: ignore[attr-defined]
+        if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
+            allowed = "Aggregate, Distinct or Hierarchy; a Window is declared by a WindowedCounter"
+            raise InvalidArgumentError("aggregates", aggregate, allowed)
+
+
+def _require_runtime(runtime: object) -> None:
+    require_instance("runtime", runtime, lambda_.Runtime, "a Runtime")
+    require_choice("runtime", runtime.name, [known.name for known in RUNTIMES])  # type: ignore[attr-defined]

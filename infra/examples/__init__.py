@@ -1,0 +1,1 @@
+"""Example stacks. Their declarations stand apart from them, for whoever writes and reads the table."""

@@ -1,0 +1,62 @@
+"""The README's example is run as it stands: synthesized as an app, and counting in a table."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Counters
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.store.table import Table
+from tests.engines import Engine
+from tests.engines.tables import create_table
+
+PROJECT = Path(__file__).resolve().parents[2]
+README = (PROJECT / "README.md").read_text()
+APP, USE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_app_synthesizes(tmp_path: Path) -> None:
+    roots = [str(PROJECT / root) for root in ("infra", "lambdas")]
+    program = APP.replace("App()", f"App(outdir={str(tmp_path)!r})")
+    subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {roots}\n{program}"], check=True, timeout=120, cwd=tmp_path
+    )
+    assert "AWS::DynamoDB::GlobalTable" in (tmp_path / "Blog.template.json").read_text()
+
+
+def test_the_example_counts(moto_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = moto_engine.client
+    create_table(client, "blog")
+    monkeypatch.setattr("dynamodb_counters.counters.make_client", lambda: client)
+    known: dict[str, Any] = {"table_name": "blog"}
+    exec(APP.split("app = App()")[0], known)
+    lines = USE.splitlines()
+    get, window = (next(line for line in lines if f".{name}(" in line) for name in ("get", "window"))
+    exec("\n".join(line for line in lines if line not in (get, window)), known)
+
+    images = client.scan(TableName="blog")["Items"]
+    changes = [{"NewImage": image, "SequenceNumber": "1", "ApproximateCreationDateTime": 1.8e9} for image in images]
+    Aggregator(Table("blog", client), (known["VIEWS"], known["LAST_24H"]), quarantine_retention_seconds=1e6).handle(
+        {"Records": [{"eventName": "INSERT", "dynamodb": change} for change in changes], "shardId": "shardId-1"}
+    )
+
+    assert isinstance(known["counters"], Counters)
+    assert eval(get, known) == 1
+    as_of = "datetime(2026, 11, 20, 10, 0, tzinfo=UTC)"
+    exec("from datetime import UTC, datetime", known)
+    assert (
+        eval(window.replace("timedelta(hours=24)", f"timedelta(hours=24), as_of={as_of}").split("  #")[0], known) == 1
+    )
+
+
+def test_the_first_screen_tells_what_for_whom_and_how() -> None:
+    first = README[: README.index("## Why")]
+    for told in ("make demo", "make test", "make deploy", "data-flow.svg", "For teams"):
+        assert told in first
+    assert len(APP.strip().splitlines()) <= 20

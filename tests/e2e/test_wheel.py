@@ -1,0 +1,148 @@
+"""The built wheel, in an environment of its own and an app that knows nothing of this repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from importlib.metadata import Distribution, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+FOREIGN_APP = """
+import json, sys
+from datetime import timedelta
+
+import cdk_dynamodb_counters, dynamodb_counters
+from aws_cdk import App, Stack
+from aws_cdk import aws_lambda as lambda_
+from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+
+ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
+ORDERS = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="TOTAL", measures={"orders": Count()})
+LAST_DAY = Window("last_day", ORDER, pk="SHOP#{shop}", time="at", retention=timedelta(hours=25))
+
+app = App(outdir="out", analytics_reporting=False)
+stack = Stack(app, "Foreign")
+counters = DedupCounterTable(stack, "Counters")
+StreamAggregator(stack, "Aggregator", table=counters, aggregates=[ORDERS])
+WindowedCounter(stack, "LastDay", table=counters, window=LAST_DAY)
+writer = lambda_.Function(
+    stack, "Writer", runtime=lambda_.Runtime.PYTHON_3_13, handler="index.handler",
+    code=lambda_.Code.from_inline("import dynamodb_counters"), layers=[CountersLayer(stack, "Layer")],
+)
+counters.grant_accept(writer)
+app.synth()
+print(json.dumps([cdk_dynamodb_counters.__file__, dynamodb_counters.__file__, *sys.path]))
+"""
+
+IMPORT_ALONE = """
+import sys
+import dynamodb_counters
+heavy = {"aws_cdk", "boto3", "botocore", "aws_lambda_powertools", "cdk_dynamodb_counters", "constructs"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(output), str(PROJECT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [built] = output.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the interpreter of a fresh environment with the wheel in it."""
+    home = tmp_path_factory.mktemp("foreign") / "venv"
+    venv.create(home, with_pip=False)
+    interpreter = home / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-deps", str(wheel)],
+        check=True,
+    )
+    # Its dependencies are the ones installed here: downloading CDK again would take minutes and prove nothing more. A
+    # path named in a .pth file is searched, but .pth files found there are not: an editable install stays out of it.
+    (site_packages(home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return interpreter
+
+
+def site_packages(home: Path) -> Path:
+    [found] = home.glob("lib/python*/site-packages")
+    return found
+
+
+def run(python: Path, program: str, directory: Path) -> str:
+    done = subprocess.run(
+        [str(python), "-I", "-c", program],
+        cwd=directory,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.e2e
+def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> None:
+    paths = json.loads(run(python, FOREIGN_APP, tmp_path))
+    home = python.parents[1]
+    assert all(path.startswith(str(site_packages(home))) for path in paths[:2])
+    roots = {str(PROJECT), str(PROJECT / "infra"), str(PROJECT / "lambdas")}
+    assert roots.isdisjoint(paths)
+
+    template: dict[str, Any] = json.loads((tmp_path / "out" / "Foreign.template.json").read_text())
+    resources = list(template["Resources"].values())
+    types = [resource["Type"] for resource in resources]
+    assert types.count("AWS::DynamoDB::GlobalTable") == 1
+    assert types.count("AWS::Lambda::EventSourceMapping") == 1
+    assert types.count("AWS::Lambda::LayerVersion") == 1
+    [counting] = [r["Properties"] for r in resources if r["Properties"].get("Runtime") == "python3.14"]
+    asset = tmp_path / "out" / f"asset.{counting['Code']['S3Key'].removesuffix('.zip')}"
+    assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
+
+    installed = site_packages(home) / "dynamodb_counters"
+    assert {path.relative_to(installed) for path in installed.rglob("*.py")} == {
+        path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
+    }
+
+
+@pytest.mark.e2e
+def test_runtime_imports_neither_cdk_nor_boto3(python: Path, tmp_path: Path) -> None:
+    assert run(python, IMPORT_ALONE, tmp_path) == "[]"
+
+
+@pytest.mark.e2e
+def test_wheel_holds_two_typed_packages_and_asks_for_what_they_import(python: Path) -> None:
+    packages = site_packages(python.parents[1])
+    assert {path.name for path in packages.iterdir() if path.is_dir() and not path.name.endswith(".dist-info")} == {
+        "cdk_dynamodb_counters",
+        "dynamodb_counters",
+    }
+    assert (packages / "cdk_dynamodb_counters" / "py.typed").is_file()
+    assert (packages / "dynamodb_counters" / "py.typed").is_file()
+
+    [information] = packages.glob("*.dist-info")
+    required = [Requirement(text) for text in Distribution.at(information).requires or ()]
+    assert {"aws-cdk-lib", "constructs", "aws-lambda-powertools", "boto3"} <= {r.name for r in required if not r.marker}
+    for requirement in required:
+        if not requirement.marker:
+            assert requirement.specifier.contains(version(requirement.name)), requirement

@@ -1,0 +1,62 @@
+"""A store over any engine, with a clock that stands still, pauses that take no time, and faults on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from dynamodb_counters import Aggregate, Counters, Window
+from dynamodb_counters.aggregator import Aggregator, Report
+from dynamodb_counters.store.table import Table
+from tests.engines import Engine
+from tests.unit.runtime.clients import Clock, FaultyClient
+from tests.unit.runtime.streams import NOW, Record, record
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+SHARD = "shardId-00000001790000000000-aaaaaaaa"
+
+
+class Store:
+    """One table of an engine, as producers, readers and the stream's consumer see it.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where the table is.
+    name : str
+        The table.
+    """
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.name = name
+        self.client = FaultyClient(engine.client)
+        self.clock = Clock(NOW)
+        typed = cast("DynamoDBClient", self.client)
+        # moto refuses parameters in a PartiQL INSERT: its parser knows no value for "?".
+        bulk = "put" if engine.name == "moto" else "partiql"
+        self.counters = Counters(name, client=typed, bulk=bulk, clock=self.clock)  # type: ignore[arg-type]
+        self.table = Table(name, typed, bulk, self.clock, sleep=lambda _: None, jitter=lambda: 0.5)  # type: ignore[arg-type]
+
+    def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
+        """Make a consumer, as a cold start does."""
+        return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9)
+
+    def deliver(self, records: Iterable[Record], *declarations: Aggregate | Window, shard: str = SHARD) -> Report:
+        """Hand a batch to a consumer of its own."""
+        return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
+
+    def items(self) -> list[dict[str, Any]]:
+        """Read the whole table."""
+        pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
+        return [item for page in pages for item in page["Items"]]
+
+    def item(self, pk: str, sk: str) -> Mapping[str, Any]:
+        """Read one item; empty where there is none."""
+        answer = self.client.get_item(TableName=self.name, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True)
+        return cast("Mapping[str, Any]", answer.get("Item", {}))
+
+    def inserts(self, first: int = 10**21) -> list[Record]:
+        """Make the stream's records of the items there are."""
+        return [record(first + place, item) for place, item in enumerate(self.items())]

@@ -1,0 +1,129 @@
+"""`increment` and `record_once`: what they write is current when they return."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
+from tests.engines import Engine
+from tests.integration.stores import Store
+from tests.unit.runtime.streams import NOW
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
+_SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
+_PAID = Aggregate("paid", _VIEW, pk="PAID", sk="PAID", measures={"n": Count()}, where=Attr("paid").eq(True))
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at", retention=timedelta(hours=25))
+
+
+@pytest.fixture
+def store(engine: Engine, table: str) -> Store:
+    return Store(engine, table)
+
+
+def _view(number: int = 1, **values: Any) -> dict[str, Any]:
+    return {"url": "/", "id": str(number), "bytes": 7, "at": NOW, **values}
+
+
+def test_the_first_increment_starts_at_zero_and_the_next_add(store: Store) -> None:
+    assert store.counters.increment(_SITE, {}) == {"n": 1}
+    assert store.counters.increment(_SITE, {}, 41) == {"n": 42}
+    assert store.counters.increment(_SITE, {}, -2) == {"n": 40}
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 40}
+
+
+def test_several_measures_are_added_at_once_and_all_are_told(store: Store) -> None:
+    assert store.counters.increment(_VIEWS, {"url": "#"}, {"bytes": Decimal("0.1")}) == {
+        "n": 0,
+        "bytes": Decimal("0.1"),
+    }
+    assert store.counters.increment(_VIEWS, {"url": "#"}, {"bytes": Decimal("0.2"), "n": 2}) == {
+        "n": 2,
+        "bytes": Decimal("0.3"),
+    }
+    assert store.counters.get(_VIEWS, {"url": "/"}).measures == {"n": 0, "bytes": 0}
+
+
+def test_a_whole_number_comes_back_as_an_int(store: Store) -> None:
+    [total] = store.counters.increment(_SITE, {}, Decimal("5.0")).values()
+
+    assert (total, type(total)) == (5, int)
+
+
+def test_an_increment_by_zero_tells_the_count(store: Store) -> None:
+    store.counters.increment(_SITE, {}, 3)
+
+    assert store.counters.increment(_SITE, {}, 0) == {"n": 3}
+
+
+def test_increments_and_the_stream_add_to_the_same_group(store: Store) -> None:
+    store.counters.increment(_VIEWS, {"url": "/"}, {"n": 10})
+    store.counters.accept(_VIEW, _view())
+    store.deliver([entry for entry in store.inserts() if entry["dynamodb"]["NewImage"]["_type"]["S"] == "view"], _VIEWS)
+
+    assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 11, "bytes": 7}
+
+
+def test_an_event_recorded_once_is_counted_when_the_call_returns(store: Store) -> None:
+    outcome = store.counters.record_once(_VIEW, _view(bytes=Decimal("1.5")), [_VIEWS, _SITE, _PAID, _RECENT])
+
+    assert outcome.status == "accepted"
+    assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 1, "bytes": Decimal("1.5")}
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
+    assert store.counters.get(_PAID, {}, consistent=True).measures == {"n": 0}
+    assert store.counters.window(_RECENT, {"url": "/"}, last=timedelta(minutes=1), consistent=True).count == 1
+
+
+def test_recording_an_event_again_counts_nothing(store: Store) -> None:
+    statuses = [store.counters.record_once(_VIEW, _view(), [_VIEWS, _SITE]).status for _ in range(3)]
+
+    assert statuses == ["accepted", "duplicate", "duplicate"]
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
+
+
+def test_an_accepted_event_cannot_be_recorded_and_the_other_way_round(store: Store) -> None:
+    store.counters.accept(_VIEW, _view(1))
+    store.counters.record_once(_VIEW, _view(2), [_SITE])
+
+    assert store.counters.record_once(_VIEW, _view(1), [_SITE]).status == "duplicate"
+    assert store.counters.accept(_VIEW, _view(2)).status == "duplicate"
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
+
+
+def test_the_stream_does_not_count_what_was_recorded_again(store: Store) -> None:
+    store.counters.record_once(_VIEW, _view(1), [_VIEWS, _SITE])
+    store.counters.accept(_VIEW, _view(2))
+
+    store.deliver(store.inserts(), _VIEWS, _SITE)
+
+    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 2}
+    assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 2, "bytes": 14}
+
+
+def test_an_event_that_cannot_be_counted_leaves_no_trace(store: Store) -> None:
+    outcome = store.counters.record_once(_VIEW, _view(bytes="many"), [_SITE, _VIEWS])
+
+    assert outcome.status == "rejected"
+    assert "bytes" in str(outcome.reason)
+    assert store.items() == []
+
+
+def test_an_event_counted_nowhere_is_still_recorded(store: Store) -> None:
+    assert store.counters.record_once(_VIEW, _view(), []).status == "accepted"
+    assert store.counters.record_once(_VIEW, _view(), []).status == "duplicate"
+
+
+def test_very_long_groups_are_counted_apart(store: Store) -> None:
+    urls = ["/" + "x" * 3000, "/" + "x" * 2999 + "y", "/" + "x" * 3001]
+    for number, url in enumerate(urls, 1):
+        for once in range(number):
+            store.counters.record_once(_VIEW, _view(once, url=url), [_VIEWS, _RECENT])
+
+    groups = store.counters.get_many([(_VIEWS, {"url": url}) for url in urls], consistent=True)
+
+    assert [group.measures["n"] for group in groups] == [1, 2, 3]
+    assert [group.values["url"] for group in groups] == urls

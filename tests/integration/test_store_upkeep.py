@@ -1,0 +1,151 @@
+"""Upkeep of aggregate items: old watermarks go, resets keep them, hot groups are spread, time limits are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum
+from dynamodb_counters.errors import CommitError
+from dynamodb_counters.store.commit import RESERVE_SECONDS
+from dynamodb_counters.store.watermarks import KEPT_HOURS, PRUNED_AT
+from tests.engines import Engine
+from tests.integration.stores import SHARD, Store
+from tests.unit.runtime.streams import NOW, image, record
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
+_SPREAD = Aggregate("site", _VIEW, pk="SITE", sk="STATISTICS", measures={"n": Count()}, spread=5)
+_VALUES = {"url": "a"}
+
+
+@pytest.fixture
+def store(engine: Engine, table: str) -> Store:
+    return Store(engine, table)
+
+
+def _view(sequence: int, url: str = "a") -> dict[str, Any]:
+    return record(sequence, image("view", url=url, id=str(sequence), bytes=10))
+
+
+def _watermarks(store: Store) -> set[str]:
+    return {name for name in store.item("URL#a", "STATISTICS") if name.startswith("_w:")}
+
+
+def _shard(number: int) -> str:
+    return f"shardId-{number:020}-aaaaaaaa"
+
+
+def test_watermarks_that_can_refuse_nothing_any_more_are_removed(store: Store) -> None:
+    for number in range(1, PRUNED_AT + 1):
+        store.deliver([_view(number)], _VIEWS, shard=_shard(number))
+    store.clock.now = NOW + KEPT_HOURS * 3600
+    store.deliver([_view(50)], _VIEWS, shard=_shard(50))
+    assert len(_watermarks(store)) == PRUNED_AT + 1
+
+    store.clock.now += 3600
+    store.deliver([_view(60)], _VIEWS, shard=_shard(60))
+
+    assert _watermarks(store) == {"_w:50-aaaaaaaa", "_w:60-aaaaaaaa"}
+    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures["n"] == PRUNED_AT + 2
+
+
+def test_a_watermark_that_moved_meanwhile_is_not_removed(store: Store) -> None:
+    for number in range(1, PRUNED_AT + 1):
+        store.deliver([_view(number)], _VIEWS, shard=_shard(number))
+    store.clock.now = NOW + (KEPT_HOURS + 2) * 3600
+    late = [_view(1), _view(2)]
+
+    def race(name: str, arguments: Any) -> None:
+        if name == "update_item" and arguments["UpdateExpression"].startswith("REMOVE"):
+            store.client.before = lambda *_: None
+            store.deliver(late, _VIEWS, shard=_shard(1))
+
+    store.client.before = race
+    store.deliver([_view(60)], _VIEWS, shard=_shard(60))
+
+    assert store.deliver(late, _VIEWS, shard=_shard(1)).updated == 0
+    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures["n"] == PRUNED_AT + 2
+
+
+def test_a_reset_zeroes_and_a_redelivery_counts_nothing(store: Store) -> None:
+    batch = [_view(1), _view(2)]
+    store.deliver(batch, _VIEWS)
+
+    assert store.counters.reset(_VIEWS, _VALUES) == {"n": 2, "bytes": 20}
+
+    assert store.deliver(batch, _VIEWS).updated == 0
+    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures == {"n": 0, "bytes": 0}
+    store.deliver([*batch, _view(3)], _VIEWS)
+    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures == {"n": 1, "bytes": 10}
+
+
+def test_a_reset_of_what_was_never_counted_writes_nothing(store: Store) -> None:
+    assert store.counters.reset(_VIEWS, _VALUES) == {"n": 0, "bytes": 0}
+    assert store.items() == []
+
+
+def test_a_spread_group_is_fed_by_shard_and_read_as_one(store: Store) -> None:
+    batches = {_shard(number): [_view(number), _view(number + 100)] for number in range(20)}
+    for _ in range(2):
+        for shard, batch in batches.items():
+            store.deliver(batch, _SPREAD, shard=shard)
+
+    assert len({item["pk"]["S"] for item in store.items()}) == 5
+    assert store.counters.get(_SPREAD, {}, consistent=True).measures == {"n": 40}
+    assert store.counters.get_many([(_SPREAD, {}), (_VIEWS, _VALUES)], consistent=True)[0].measures == {"n": 40}
+
+    assert store.counters.reset(_SPREAD, {}) == {"n": 40}
+    assert store.counters.get(_SPREAD, {}, consistent=True).measures == {"n": 0}
+
+
+def test_a_reset_of_a_ranked_group_takes_it_down_the_board(store: Store) -> None:
+    ranked = Aggregate("r", _VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", board="B"))
+    store.deliver([_view(1)], ranked)
+    assert store.item("R#a", "R")["_score"] == {"N": "1"}
+
+    store.counters.reset(ranked, _VALUES)
+
+    assert store.item("R#a", "R")["_score"] == {"N": "0"}
+
+
+def test_an_event_of_a_newer_version_replaces_the_one_before(store: Store) -> None:
+    versioned = Event("price", pk="P#{id}", sk="P", version="at")
+
+    def accept(at: int, price: int) -> str:
+        return store.counters.accept(versioned, {"id": "x", "at": at, "price": price}).status
+
+    assert [accept(5, 1), accept(5, 2), accept(4, 3), accept(6, 4)] == [
+        "accepted",
+        "duplicate",
+        "duplicate",
+        "accepted",
+    ]
+    outcomes = store.counters.accept_many(versioned, [{"id": "x", "at": at, "price": 0} for at in (7, 6, 9, 8)])
+    assert [outcome.status for outcome in outcomes] == ["accepted", "duplicate", "accepted", "duplicate"]
+    assert store.counters.accept(versioned, {"id": "x"}).status == "rejected"
+    assert store.item("P#x", "P")["at"] == {"N": "9"}
+
+
+def test_a_retracted_event_is_gone_and_can_come_again(store: Store) -> None:
+    values = {"url": "a", "id": "1"}
+    store.counters.accept(_VIEW, values)
+
+    assert store.counters.retract(_VIEW, values)
+    assert not store.counters.retract(_VIEW, values)
+    assert store.counters.accept(_VIEW, values).status == "accepted"
+
+
+def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(store: Store) -> None:
+    left = iter([60.0, RESERVE_SECONDS, RESERVE_SECONDS - 0.1, 0.0])
+    batch = [_view(n, url) for n, url in enumerate("abcd", start=1)]
+    aggregator = store.aggregator(_VIEWS)
+
+    with pytest.raises(CommitError, match=r"2 item.*time is nearly up"):
+        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: next(left))
+
+    counted = store.counters.get_many([(_VIEWS, {"url": url}) for url in "abcd"], consistent=True)
+    assert sum(group.measures["n"] for group in counted) == 2
+    report = aggregator.handle({"Records": batch, "shardId": SHARD})
+    assert (report.updated, report.skipped) == (2, 2)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from demo.deployment import Deployment
+from demo.emulator import Emulator
+from demo.events import View
+from demo.inputs import Inputs
+from demo.keep import KEEP_SECONDS, keep
+from demo.truth import blog_truth, jobs_truth
+
+OUTPUTS = {"CountersBlog": {"TableName": "blog-table"}, "CountersJobs": {"TableName": "jobs-table"}}
+DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused")), OUTPUTS)
+VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("c1", "c2")]
+
+
+def test_it_says_how_to_query_and_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    waited: list[float] = []
+
+    keep(DEPLOYMENT, Inputs(VIEWS, [], 0, blog_truth(VIEWS), jobs_truth([])), waited.append)
+
+    printed = capsys.readouterr().out
+    assert waited == [KEEP_SECONDS]
+    assert "export AWS_ENDPOINT_URL=http://127.0.0.1:1234\n" in printed
+    assert "counters = Counters('blog-table')\n" in printed
+    assert "url = \"/'quoted'\"\n" in printed
+    assert "as_of=datetime.fromisoformat('2026-11-20T09:30:00+00:00')" in printed
+
+
+def test_ctrl_c_is_how_to_end_it() -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    keep(DEPLOYMENT, Inputs([], [], 0, blog_truth([]), jobs_truth([])), interrupt)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from demo.events import View
+from demo.progress import Progress
+from demo.sending import send
+
+
+class Answer(NamedTuple):
+    status: str
+    reason: str | None = None
+
+
+class Table:
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def accept_many(self, events: Sequence[Mapping[str, Any]], /) -> list[Answer]:
+        return [self.accept(event["url"]) for event in events]
+
+    def accept(self, url: str) -> Answer:
+        self.seen[url] += 1
+        if url == "bad":
+            return Answer("rejected", "no good")
+        if url == "busy" and self.seen[url] < 3:
+            return Answer("failed", "throttled")
+        if url == "always busy":
+            return Answer("failed", "throttled")
+        known = self.seen[url] > (3 if url == "busy" else 1)
+        return Answer("duplicate" if known else "accepted")
+
+
+def _views(*urls: str) -> list[View]:
+    return [View(url, "2026-11-20T09:00:00+00:00", "c") for url in urls]
+
+
+def test_every_event_gets_one_outcome() -> None:
+    views = _views("a", "b", "a", "bad", "busy", "always busy", *map(str, range(2_000)), "b", "busy")
+
+    account = send(Table().accept_many, views, "views", Progress(io.StringIO()))
+
+    assert account.sent == len(views)
+    assert account.statuses == {"accepted": 2_003, "duplicate": 3, "rejected": 1, "failed": 1}
+    assert account.reasons == {"no good": 1, "throttled": 1}
+
+
+def test_nothing_to_send_is_nothing_sent() -> None:
+    account = send(Table().accept_many, [], "views", Progress(io.StringIO()))
+
+    assert (account.sent, account.statuses) == (0, {})

@@ -1,0 +1,173 @@
+"""Every public argument given a wrong value: an error that names argument, value and what is allowed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+
+from cdk_dynamodb_counters import (
+    CountersLayer,
+    DedupCounterTable,
+    StreamAggregator,
+    WindowedCounter,
+    runtime_code,
+)
+from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.infra.support import ROLLING, VIEWS, counting_stack, new_stack, synthesized
+
+Make = Callable[[Stack, dict[str, Any]], object]
+
+
+def _make(construct: Callable[..., object], required: Callable[[Stack], dict[str, Any]]) -> Make:
+    def make(stack: Stack, wrong: dict[str, Any]) -> object:
+        arguments = {"scope": stack, "construct_id": "Tried", **required(stack), **wrong}
+        return construct(**arguments)
+
+    return make
+
+
+def _counters(stack: Stack) -> DedupCounterTable:
+    return DedupCounterTable(stack, "Counters")
+
+
+MAKERS: dict[Any, Make] = {
+    DedupCounterTable: _make(DedupCounterTable, lambda _: {}),
+    StreamAggregator: _make(StreamAggregator, lambda stack: {"table": _counters(stack), "aggregates": [VIEWS]}),
+    WindowedCounter: _make(WindowedCounter, lambda stack: {"table": _counters(stack), "window": ROLLING}),
+    CountersLayer: _make(CountersLayer, lambda _: {}),
+    runtime_code: lambda _, wrong: runtime_code(**wrong),
+}
+
+PLACE: dict[str, list[Any]] = {
+    "scope": [None, "stack", 1],
+    "construct_id": ["", "a/b", None, 1, " ", Token.as_string(1)],
+}
+
+WRONG: dict[Any, dict[str, list[Any]]] = {
+    DedupCounterTable: {
+        **PLACE,
+        "table": ["events", 1, object()],
+        "removal_policy": ["retain", True, RemovalPolicy.SNAPSHOT],
+        "deletion_protection": ["yes", 1],
+        "point_in_time_recovery": ["yes", 0],
+        "encryption": ["aws", dynamodb.TableEncryption.DEFAULT],
+        "max_read_request_units": [0, -1, 1.5, "10", True, 2**31],
+        "max_write_request_units": [0, -1, 1.5, "10", True, 2**31],
+        "ranking_index": ["yes", 1],
+    },
+    StreamAggregator: {
+        **PLACE,
+        "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
+        "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
+        "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
+        "batch_size": [0, 10_001, "100", 1.5, True, None],
+        "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
+        "memory_size": [127, 10_241, "1024", 1024.5, None],
+        "timeout": [60, Duration.seconds(29), Duration.minutes(16), Duration.millis(30_500)],
+        "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
+        "architecture": ["arm64", 1],
+        "tracing": [True, "Active", None],
+        "log_level": ["INFO", None, lambda_.ApplicationLogLevel.WARN, lambda_.ApplicationLogLevel.ERROR],
+        "log_retention": [30, "ONE_MONTH", Duration.days(30), None],
+        "quarantine_retention": [90, Duration.days(0), Duration.hours(36), Duration.days(3651)],
+        "on_failure_bucket": ["failures", 1],
+        "alarm_actions": [None, "topic", [1], ["topic"], [None]],
+    },
+    WindowedCounter: {
+        **PLACE,
+        "table": [None, "events"],
+        "window": [None, VIEWS, "rolling", Duration.hours(24)],
+    },
+    CountersLayer: PLACE,
+    runtime_code: {"prefix": [None, 1, "..", "../elsewhere", "/python", ".hidden", "a/b"]},
+}
+
+CASES = [
+    pytest.param(target, argument, value, id=f"{target.__name__}-{argument}-{index}")
+    for target, arguments in WRONG.items()
+    for argument, values in arguments.items()
+    for index, value in enumerate(values)
+]
+
+
+@pytest.mark.parametrize(("target", "argument", "value"), CASES)
+def test_wrong_value_is_refused_by_name(target: Any, argument: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        MAKERS[target](new_stack(), {argument: value})
+    assert refused.value.argument == argument
+    assert len(refused.value.allowed) > 3
+    assert str(refused.value).startswith(f"{argument}=")
+
+
+@pytest.mark.parametrize("target", WRONG)
+def test_no_public_argument_is_left_out(target: Any) -> None:
+    callable_ = target if inspect.isfunction(target) else target.__init__
+    public = set(inspect.signature(callable_).parameters) - {"self"}
+    assert set(WRONG[target]) == public
+
+
+@pytest.mark.parametrize("target", [DedupCounterTable, StreamAggregator, WindowedCounter])
+def test_arguments_after_the_id_are_keyword_only(target: Any) -> None:
+    parameters = list(inspect.signature(target.__init__).parameters.values())[3:]
+    assert parameters
+    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
+
+
+def _metrics() -> list[Any]:
+    stack, counters, aggregator = counting_stack()
+    window = WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    return [
+        pytest.param(getattr(construct, name), id=f"{type(construct).__name__}-{name}")
+        for construct in (counters, aggregator, window)
+        for name in dir(type(construct))
+        if name.startswith("metric_")
+    ]
+
+
+@pytest.mark.parametrize("metric", _metrics())
+def test_metrics_refuse_wrong_arguments(metric: Callable[..., object]) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^period="):
+        metric(period=300)
+    with pytest.raises(InvalidArgumentError, match=r"^statistic="):
+        metric(statistic=99)
+
+
+@pytest.mark.parametrize("name", [name for name in dir(DedupCounterTable) if name.startswith("grant_")])
+def test_grants_refuse_what_has_no_identity(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^grantee='role'"):
+        getattr(_counters(new_stack()), name)("role")
+
+
+def test_window_grant_refuses_what_has_no_identity() -> None:
+    stack = new_stack()
+    window = WindowedCounter(stack, "Rolling", table=_counters(stack), window=ROLLING)
+    with pytest.raises(InvalidArgumentError, match=r"^grantee='role'"):
+        window.grant_read("role")  # type: ignore[arg-type]
+
+
+def test_add_aggregate_refuses_a_window() -> None:
+    _, _, aggregator = counting_stack()
+    with pytest.raises(InvalidArgumentError, match=r"^aggregates=.*WindowedCounter"):
+        aggregator.add_aggregate(ROLLING)  # type: ignore[arg-type]
+
+
+def test_unresolved_tokens_pass() -> None:
+    stack = new_stack()
+    number = CfnParameter(stack, "Number", type="Number").value_as_number
+    counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)  # type: ignore[arg-type]
+    StreamAggregator(
+        stack,
+        "Aggregator",
+        table=counters,
+        aggregates=[VIEWS],
+        service_name=f"{Aws.REGION}-counters",
+        batch_size=number,  # type: ignore[arg-type]
+        memory_size=number,  # type: ignore[arg-type]
+    )
+    synthesized(stack)

@@ -1,0 +1,169 @@
+"""The table's settings and grants, and tables that the user brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.infra.support import VIEWS, actions, new_stack, properties, statements, synthesized
+
+STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
+STRING = dynamodb.AttributeType.STRING
+
+
+def own_table(stack: Stack, **changes: Any) -> dynamodb.TableV2:
+    settings: dict[str, Any] = {
+        "partition_key": dynamodb.Attribute(name="pk", type=STRING),
+        "sort_key": dynamodb.Attribute(name="sk", type=STRING),
+        "time_to_live_attribute": "ttl",
+        "dynamo_stream": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+    }
+    return dynamodb.TableV2(stack, "Own", **settings | changes)
+
+
+def test_defaults_keep_the_counts() -> None:
+    stack = new_stack()
+    DedupCounterTable(stack, "Counters")
+    template = synthesized(stack)
+    [table] = template.find_resources("AWS::DynamoDB::GlobalTable").values()
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    [replica] = table["Properties"]["Replicas"]
+    assert replica["DeletionProtectionEnabled"] is True
+    assert replica["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+    assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert "TableName" not in table["Properties"]
+
+
+def test_table_that_may_go_is_not_protected() -> None:
+    stack = new_stack()
+    DedupCounterTable(stack, "Counters", removal_policy=RemovalPolicy.DESTROY)
+    [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
+    assert replica["DeletionProtectionEnabled"] is False
+
+
+def test_warns_when_counts_cannot_be_got_back() -> None:
+    stack = new_stack()
+    DedupCounterTable(stack, "Kept", point_in_time_recovery=False)
+    DedupCounterTable(stack, "BackedUp", removal_policy=RemovalPolicy.DESTROY)
+    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
+    DedupCounterTable(stack, "Gone", removal_policy=RemovalPolicy.DESTROY, point_in_time_recovery=False)
+    Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be got back"))
+
+
+@pytest.mark.parametrize(
+    ("grant", "allowed"),
+    [
+        ("grant_accept", {"PutItem", "PartiQLInsert"}),
+        ("grant_record_once", {"PutItem", "UpdateItem"}),
+        ("grant_increment", {"UpdateItem"}),
+        ("grant_read_counts", {"BatchGetItem", "GetItem", "Query"}),
+        ("grant_redrive", {"Query", "UpdateItem"}),
+        ("grant_retract", {"DeleteItem"}),
+        ("grant_reset", {"UpdateItem"}),
+    ],
+)
+def test_grants_only_what_the_job_needs(grant: str, allowed: set[str]) -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters")
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    getattr(counters, grant)(role)
+    template = synthesized(stack)
+    [statement] = statements(template)
+    [table] = template.find_resources("AWS::DynamoDB::GlobalTable")
+    assert set(actions(statement)) == {f"dynamodb:{action}" for action in allowed}
+    assert statement["Resource"] == {"Fn::GetAtt": [table, "Arn"]}
+
+
+def test_key_of_the_user_needs_a_region() -> None:
+    stack = new_stack()
+    encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
+    with pytest.raises(InvalidArgumentError, match=r"^encryption=.*env= names a region"):
+        DedupCounterTable(stack, "Counters", encryption=encryption)
+
+
+def test_grants_the_key_with_the_table() -> None:
+    stack = new_stack(region="us-east-1")
+    encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
+    counters = DedupCounterTable(stack, "Counters", encryption=encryption)
+    reader = iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    counters.grant_read_counts(reader)
+    granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
+    assert "kms:Decrypt" in granted
+    assert "kms:Encrypt" not in granted
+
+
+def test_uses_a_table_of_the_same_app() -> None:
+    stack = new_stack()
+    table = own_table(stack)
+    counters = DedupCounterTable(stack, "Counters", table=table)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
+    template = synthesized(stack)
+    [logical_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
+    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [logical_id, "StreamArn"]}
+    assert counters.table is table
+
+
+def test_uses_an_imported_table_and_says_what_it_cannot_check() -> None:
+    stack = new_stack()
+    table = dynamodb.TableV2.from_table_attributes(stack, "Own", table_name="events", table_stream_arn=STREAM_ARN)
+    counters = DedupCounterTable(stack, "Counters", table=table)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
+    template = synthesized(stack)
+    template.resource_count_is("AWS::DynamoDB::GlobalTable", 0)
+    assert properties(template, "AWS::Lambda::EventSourceMapping")["EventSourceArn"] == STREAM_ARN
+    Annotations.from_stack(stack).has_info("/Test/Own", Match.string_like_regexp("none of it can be checked"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"partition_key": dynamodb.Attribute(name="id", type=STRING)}, "partition key 'pk' and sort key 'sk'"),
+        ({"sort_key": None}, "partition key 'pk' and sort key 'sk'"),
+        ({"sort_key": dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.NUMBER)}, "both strings"),
+        ({"dynamo_stream": None}, "StreamViewType.NEW_AND_OLD_IMAGES"),
+        ({"dynamo_stream": dynamodb.StreamViewType.NEW_IMAGE}, "StreamViewType.NEW_AND_OLD_IMAGES"),
+        ({"time_to_live_attribute": None}, "time_to_live_attribute='ttl'"),
+        ({"time_to_live_attribute": "expires"}, "time_to_live_attribute='ttl'"),
+    ],
+)
+def test_refuses_a_table_that_cannot_hold_counters(changes: dict[str, Any], message: str) -> None:
+    stack = new_stack()
+    with pytest.raises(InvalidArgumentError, match=message):
+        DedupCounterTable(stack, "Counters", table=own_table(stack, **changes))
+
+
+def test_refuses_an_imported_table_without_a_stream() -> None:
+    stack = new_stack()
+    table = dynamodb.TableV2.from_table_name(stack, "Own", "events")
+    with pytest.raises(InvalidArgumentError, match="table_stream_arn"):
+        DedupCounterTable(stack, "Counters", table=table)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("removal_policy", RemovalPolicy.RETAIN),
+        ("deletion_protection", False),
+        ("point_in_time_recovery", True),
+        ("encryption", dynamodb.TableEncryptionV2.dynamo_owned_key()),
+        ("max_read_request_units", 1),
+        ("max_write_request_units", 1),
+        ("ranking_index", True),
+    ],
+)
+def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any) -> None:
+    stack = new_stack()
+    table = own_table(stack)
+    with pytest.raises(InvalidArgumentError, match=rf"^{argument}=.*None when table is given"):
+        DedupCounterTable(stack, "Counters", **{"table": table, argument: value})

@@ -1,0 +1,121 @@
+"""The example app as the CLI runs it: clean, and the same wherever it is synthesized."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cfnlint.api  # type: ignore[import-untyped]
+import pytest
+
+from tests.unit.infra.support import CONTEXT, PROJECT
+
+SOURCES = ("app.py", "cdk.json", "infra", "lambdas")
+STACKS = ("CountersBlog", "CountersJobs")
+
+IGNORED = {
+    "W3005": "CDK makes a function depend on its role and on the role's policy; that the role is implied is no harm.",
+}
+
+
+# What the CLI does, then tells which modules that took.
+RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*sys.modules)"
+
+
+def synthesize(directory: Path, output: Path) -> list[str]:
+    """Run app.py as the CLI does, and give the modules it loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=directory,
+        env=os.environ | {"CDK_OUTDIR": str(output), "CDK_CONTEXT_JSON": json.dumps(CONTEXT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()
+
+
+def copy_of_project(target: Path) -> Path:
+    target.mkdir(parents=True)
+    for name in SOURCES:
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(PROJECT / name, target / name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("out") / "cdk.out"
+
+
+@pytest.fixture(scope="module")
+def modules(output: Path) -> list[str]:
+    return synthesize(PROJECT, output)
+
+
+@pytest.fixture(scope="module")
+def assembly(modules: list[str], output: Path) -> Path:
+    assert modules
+    return output
+
+
+def report(assembly: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((assembly / "validation-report.json").read_text())
+    return found
+
+
+def test_cdk_nag_finds_nothing_that_is_not_acknowledged_with_a_reason(assembly: Path) -> None:
+    plugins = report(assembly)["pluginReports"]
+    assert "AwsSolutions" in [plugin["pluginName"] for plugin in plugins]
+    for plugin in plugins:
+        assert plugin["conclusion"] == "success", plugin
+        assert plugin["violations"] == []
+        for finding in plugin.get("suppressedViolations", []):
+            assert len(finding["reason"]) > 10, finding
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_cfn_lint_finds_nothing(assembly: Path, stack: str) -> None:
+    config = cfnlint.api.ManualArgs(regions=["us-east-1"], ignore_checks=list(IGNORED))
+    found = cfnlint.api.lint((assembly / f"{stack}.template.json").read_text(), config=config)
+    assert [str(match) for match in found] == []
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_outputs_are_a_contract(assembly: Path, stack: str) -> None:
+    template = json.loads((assembly / f"{stack}.template.json").read_text())
+    assert set(template["Outputs"]) == {"TableName", "AggregatorName", "AggregatorLogGroup"}
+
+
+def test_templates_and_assets_are_the_same_in_every_clone(assembly: Path, tmp_path: Path) -> None:
+    clone = copy_of_project(tmp_path / "elsewhere" / "a longer way down")
+    for root in ("infra", "lambdas"):
+        subprocess.run([sys.executable, "-m", "compileall", "-q", root], cwd=clone, check=True)
+    (clone / "lambdas" / "dynamodb_counters" / ".hypothesis").mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--doctest-modules", "lambdas/dynamodb_counters/schema.py"],
+        cwd=clone,
+        check=True,
+        capture_output=True,
+    )
+    other = tmp_path / "other.out"
+    synthesize(clone, other)
+    names = sorted(path.relative_to(assembly) for path in assembly.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(other) for path in other.rglob("*") if path.is_file())
+    compared = [str(name) for name in names if "template" in name.name or "asset" in str(name)]
+    assert any(name.startswith("asset.") for name in compared)
+    assert filecmp.cmpfiles(assembly, other, compared, shallow=False) == (compared, [], [])
+
+
+def test_emulator_code_is_not_loaded(modules: list[str]) -> None:
+    assert {"demo", "ministack"}.isdisjoint(name.partition(".")[0] for name in modules)
+    assert "cdk_dynamodb_counters" in modules

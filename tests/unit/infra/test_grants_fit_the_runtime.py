@@ -1,0 +1,144 @@
+"""What is granted for a job is what the runtime calls to do it: no call is denied, no action is for nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+
+from cdk_dynamodb_counters import DedupCounterTable
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.counters import Counters
+from dynamodb_counters.declarations import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters.store.table import Table
+from tests.engines import Engine
+from tests.engines.tables import create_table
+from tests.unit.infra.support import actions, counting_stack, new_stack, statements, synthesized
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
+ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
+VALUES = {"url": "/", "time": "2026-01-01T00:00:00Z", "bytes": 1}
+
+_IN_TRANSACTIONS = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+
+
+class Calls:
+    """The IAM actions that a client's calls need."""
+
+    def __init__(self, client: Any) -> None:
+        self.actions: set[str] = set()
+        client.meta.events.register("before-parameter-build.dynamodb", self._note)
+
+    def _note(self, params: dict[str, Any], model: Any, **_: object) -> None:
+        if model.name == "TransactWriteItems":
+            self.actions |= {_IN_TRANSACTIONS[kind] for write in params["TransactItems"] for kind in write}
+        elif model.name == "BatchExecuteStatement":
+            assert all(statement["Statement"].startswith("INSERT") for statement in params["Statements"])
+            self.actions.add("PartiQLInsert")
+        else:
+            self.actions.add(model.name)
+
+
+@pytest.fixture
+def client(moto_engine: Engine) -> Any:
+    create_table(moto_engine.client, "counters")
+    return moto_engine.client
+
+
+def stream_event(first: int, *images: dict[str, Any]) -> dict[str, Any]:
+    changes = [
+        {"NewImage": image, "SequenceNumber": str(10**21 + place), "ApproximateCreationDateTime": 1_800_000_000}
+        for place, image in enumerate(images, start=first)
+    ]
+    records = [{"eventName": "INSERT", "dynamodb": change} for change in changes]
+    return {"Records": records, "shardId": "shardId-1", "state": {}}
+
+
+def image(number: str) -> dict[str, Any]:
+    return {
+        "pk": {"S": "URL#/"},
+        "sk": {"S": "T#2026-01-01T00:00:00Z"},
+        "_type": {"S": "view"},
+        "url": {"S": "/"},
+        "time": {"S": "2026-01-01T00:00:00Z"},
+        "bytes": {"N": number} if number else {"S": "x"},
+    }
+
+
+def _aggregate(client: Any) -> None:
+    table = Table("counters", client)
+    aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
+    # Counted; quarantined; in the second batch, a sum with more digits than an item can hold.
+    aggregator.handle(stream_event(1, image("1"), image("")))
+    aggregator.handle(stream_event(3, image("9" * 38), image("9" * 38)))
+
+
+def _accept(counters: Counters) -> None:
+    counters.accept(VIEW, VALUES)
+    with contextlib.suppress(TypeError):  # moto knows no PartiQL with parameters; that it is called is what counts
+        counters.accept_many(VIEW, [VALUES])
+
+
+def _redrive(counters: Counters) -> None:
+    [record, *_] = counters.quarantined()
+    assert counters.redrive(record)
+
+
+def _read(counters: Counters) -> None:
+    counters.get(VIEWS, {"url": "/"})
+    counters.get_many([(VIEWS, {"url": "/"})])
+    counters.window(ROLLING, {"url": "/"}, last=timedelta(hours=24))
+
+
+JOBS: dict[str, Callable[[Counters], object]] = {
+    "grant_accept": _accept,
+    "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
+    "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
+    "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
+    "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
+    "grant_redrive": _redrive,
+    "grant_read_counts": _read,
+}
+
+
+def dynamodb_actions(stack: Stack) -> set[str]:
+    granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
+    return {action.removeprefix("dynamodb:") for action in granted if action.startswith("dynamodb:")}
+
+
+@pytest.mark.parametrize("grant", JOBS)
+def test_writer_and_reader_may_do_their_job_and_no_more(client: Any, grant: str) -> None:
+    _aggregate(client)
+    seen = Calls(client)
+    JOBS[grant](Counters("counters", client=client))
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters")
+    getattr(counters, grant)(iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
+    assert seen.actions == dynamodb_actions(stack)
+
+
+def test_every_grant_has_a_job() -> None:
+    assert set(JOBS) == {name for name in dir(DedupCounterTable) if name.startswith("grant_")}
+
+
+def test_aggregator_may_do_its_job_and_no_more(client: Any) -> None:
+    seen = Calls(client)
+    _aggregate(client)
+    stack, _, _ = counting_stack()
+    assert seen.actions == dynamodb_actions(stack) - {
+        "DescribeStream",
+        "GetRecords",
+        "GetShardIterator",
+        "ListStreams",
+    }

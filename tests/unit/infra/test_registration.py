@@ -1,0 +1,194 @@
+"""One stream consumer a table, which knows of everything that is declared anywhere in the app."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import sha256
+
+import pytest
+from aws_cdk import App, Stack, Stage
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk.aws_sns import Topic
+
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters.declarations import Aggregate, Count, Distinct, Event, Ranking, Window
+from dynamodb_counters.errors import InvalidArgumentError
+from tests.unit.infra.support import (
+    ROLLING,
+    SITE,
+    VIEW,
+    VIEWS,
+    actions,
+    counting_stack,
+    declared,
+    new_app,
+    new_stack,
+    properties,
+    statements,
+    synthesized,
+)
+
+STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
+
+
+def imported(scope: Stack) -> dynamodb.ITableV2:
+    return dynamodb.TableV2.from_table_attributes(scope, "Own", table_name="events", table_stream_arn=STREAM_ARN)
+
+
+def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
+    app = new_app()
+    before, home, after = (Stack(app, name) for name in ("Before", "Home", "After"))
+    for stack in (before, after):
+        Topic(stack, "Something")  # CloudFormation refuses an empty stack
+    counters = DedupCounterTable(home, "Counters")
+    WindowedCounter(before, "Rolling", table=counters, window=ROLLING)
+    aggregator = StreamAggregator(home, "Aggregator", table=counters, aggregates=[VIEWS])
+    late = Window("late", VIEW, pk="CLIENT#{clientId}", time="time")
+    WindowedCounter(after, "Late", table=counters, window=late)
+    aggregator.add_aggregate(SITE)
+    assert declared(synthesized(home)) == ["late", "rolling", "site", "views"]
+
+
+def test_aggregator_may_stand_in_another_stack_than_the_table() -> None:
+    app = new_app()
+    counters = DedupCounterTable(Stack(app, "Data"), "Counters")
+    compute = Stack(app, "Compute")
+    StreamAggregator(compute, "Aggregator", table=counters, aggregates=[VIEWS])
+    synthesized(compute).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
+
+
+def test_root_may_be_an_app_that_nobody_made() -> None:
+    stack = Stack()
+    counters = DedupCounterTable(stack, "Counters")
+    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    StreamAggregator(stack, "Aggregator", table=counters)
+    with pytest.raises(InvalidArgumentError, match="the one at 'Default/Aggregator'"):
+        StreamAggregator(stack, "Second", table=counters)
+
+
+def test_second_aggregator_is_refused_with_the_way_out() -> None:
+    stack, counters, _ = counting_stack()
+    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator a table.*'Test/Aggregator'.*add_aggregate"):
+        StreamAggregator(stack, "Second", table=counters, aggregates=[SITE])
+
+
+def test_table_wrapped_twice_is_refused_with_the_way_out() -> None:
+    stack, counters, _ = counting_stack()
+    with pytest.raises(InvalidArgumentError, match="use the one at 'Test/Counters'"):
+        DedupCounterTable(stack, "Again", table=counters.table)
+
+
+def test_table_wrapped_again_from_another_stack_is_refused() -> None:
+    app = new_app()
+    counters = DedupCounterTable(Stack(app, "One"), "Counters")
+    two = Stack(app, "Two")
+    again = dynamodb.TableV2.from_table_attributes(
+        two, "Own", table_arn=counters.table_arn, table_stream_arn=counters.table_stream_arn
+    )
+    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
+        DedupCounterTable(two, "Counters", table=again)
+
+
+def test_table_imported_twice_by_name_is_refused() -> None:
+    app = new_app()
+    one, two = Stack(app, "One"), Stack(app, "Two")
+    DedupCounterTable(one, "Counters", table=imported(one))
+    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
+        DedupCounterTable(two, "Counters", table=imported(two))
+
+
+def test_same_name_in_another_account_or_stage_is_another_table() -> None:
+    app = App()
+    stacks = [
+        Stack(app, f"A{account}", env={"account": account, "region": "us-east-1"}) for account in ("1" * 12, "2" * 12)
+    ]
+    stacks += [Stack(Stage(app, name), "Stack") for name in ("Dev", "Prod")]
+    for stack in stacks:
+        DedupCounterTable(stack, "Counters", table=imported(stack))
+
+
+def test_other_app_is_another_world() -> None:
+    for _ in range(2):
+        stack = new_stack()
+        DedupCounterTable(stack, "Counters", table=imported(stack))
+
+
+def test_window_that_nobody_counts_is_an_error_at_synth() -> None:
+    stack = new_stack()
+    WindowedCounter(stack, "Rolling", table=DedupCounterTable(stack, "Counters"), window=ROLLING)
+    with pytest.raises(RuntimeError, match=r"window 'rolling' is never counted.*create a StreamAggregator"):
+        synthesized(stack)
+
+
+def test_aggregator_without_anything_to_count_is_an_error_at_synth() -> None:
+    stack = new_stack()
+    StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"))
+    with pytest.raises(RuntimeError, match="nothing is counted"):
+        synthesized(stack)
+
+
+def test_contradicting_declarations_are_refused_where_they_are_made() -> None:
+    stack, counters, aggregator = counting_stack()
+    same_name = Window("views", VIEW, pk="CLIENT#{clientId}", time="time")
+    with pytest.raises(InvalidArgumentError, match=r"^name='views'"):
+        WindowedCounter(stack, "Rolling", table=counters, window=same_name)
+    other_event = Event("view", pk="ELSE#{url}", sk="T#{time}", retention=timedelta(days=1))
+    with pytest.raises(InvalidArgumentError, match=r"^name='view'"):
+        aggregator.add_aggregate(Aggregate("else", other_event, pk="E#{url}", sk="S", measures={"n": Count()}))
+    assert declared(synthesized(stack)) == ["views"]
+
+
+def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None:
+    stack, _, aggregator = counting_stack()
+    # Names that do not compress.
+    names = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
+    aggregator.add_aggregate(
+        *(Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in names)
+    )
+    with pytest.raises(RuntimeError, match=r"take \d+ bytes .* but Lambda allows 4096: declare less"):
+        synthesized(stack)
+
+
+PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
+ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
+RANKED = Aggregate("ranked", VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", board="R"))
+
+
+def test_aggregate_over_another_may_be_declared_before_it() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(ACTIVE)
+    aggregator.add_aggregate(PLAYERS)
+    assert declared(synthesized(stack)) == ["active", "players", "views"]
+
+
+def test_aggregate_over_one_that_is_not_declared_is_refused_at_synth() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(ACTIVE)
+    with pytest.raises(RuntimeError, match="source='players' is not allowed: a declared aggregate"):
+        synthesized(stack)
+
+
+def test_declarations_of_several_aggregates_are_taken_apart() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId"))
+    assert declared(synthesized(stack)) == ["views", "visitors", "visitors-members"]
+
+
+def test_ranked_aggregate_needs_the_ranking_index() -> None:
+    stack, _, aggregator = counting_stack()
+    aggregator.add_aggregate(RANKED)
+    with pytest.raises(RuntimeError, match="ranked: ranked, but the table has no index 'ranking'"):
+        synthesized(stack)
+
+
+def test_ranking_index_may_be_read_and_holds_keys_only() -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[RANKED])
+    counters.grant_read_counts(iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
+    template = synthesized(stack)
+    [index] = properties(template, "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
+    readable = [str(s["Resource"]) for s in statements(template) if "dynamodb:Query" in actions(s)]
+    assert any("/index/*" in resource for resource in readable)

@@ -1,0 +1,75 @@
+"""The asset holds what the handler imports, and nothing that differs from machine to machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk import aws_lambda as lambda_
+
+from cdk_dynamodb_counters import CountersLayer, runtime_code
+
+IMPORTED = (
+    "dynamodb_counters.declarations",
+    "aws_lambda_powertools.logging",
+    "aws_lambda_powertools.metrics",
+    "aws_lambda_powertools.utilities.batch",
+    "aws_lambda_powertools.event_handler",
+)
+
+
+def run_isolated(program: str) -> str:
+    """Run a program without site-packages and PYTHONPATH: it has the standard library and what it adds itself."""
+    command = [sys.executable, "-S", "-E", "-B", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    app = App(outdir=str(tmp_path_factory.mktemp("cdk.out")))
+    stack = Stack(app, "Test")
+    lambda_.Function(stack, "F", code=runtime_code(), handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_13)
+    CountersLayer(stack, "Layer")
+    directory = Path(app.synth().directory)
+    [code] = [path for path in directory.glob("asset.*") if (path / "dynamodb_counters").is_dir()]
+    return code
+
+
+def test_holds_sources_only(asset: Path) -> None:
+    assert {path.name for path in asset.iterdir()} == {
+        "aws_lambda_powertools",
+        "dynamodb_counters",
+        "jmespath",
+        "typing_extensions.py",
+    }
+    assert {path.suffix for path in asset.rglob("*") if path.is_file()} == {".py"}
+    assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
+
+
+def test_layer_holds_the_same_under_python(asset: Path) -> None:
+    [layer] = [path for path in asset.parent.glob("asset.*") if (path / "python").is_dir()]
+    names = {path.relative_to(asset) for path in asset.rglob("*.py")}
+    assert {path.relative_to(layer / "python") for path in layer.rglob("*.py")} == names
+
+
+def test_needs_nothing_that_is_not_in_it(asset: Path) -> None:
+    run_isolated(f"import sys; sys.path.insert(0, {str(asset)!r}); import {', '.join(IMPORTED)}")
+
+
+def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
+    [site] = [path for path in map(Path, sys.path) if (path / "boto3").is_dir()]
+    program = (
+        f"import sys, json; sys.path.insert(0, {str(asset)!r}); sys.path.append({str(site)!r})\n"
+        "import dynamodb_counters.handlers.aggregator as handler\n"
+        "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
+    )
+    loaded = json.loads(run_isolated(program).splitlines()[-1])
+    ours = [name for name in loaded if name.partition(".")[0] in {"dynamodb_counters", "aws_lambda_powertools"}]
+    assert ours
+    assert all(loaded[name].startswith(str(asset)) for name in ours)

@@ -1,0 +1,208 @@
+"""What makes the aggregator exact, least privileged and observable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Template
+
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from dynamodb_counters.wire import decode
+from tests.unit.infra.support import (
+    SITE,
+    VIEWS,
+    actions,
+    counting_stack,
+    declared,
+    environment,
+    new_stack,
+    properties,
+    statements,
+    synthesized,
+)
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    stack, _, _ = counting_stack()
+    return synthesized(stack)
+
+
+def test_stream_is_read_in_order_until_records_expire(template: Template) -> None:
+    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
+    assert mapping["StartingPosition"] == "TRIM_HORIZON"
+    assert mapping["TumblingWindowInSeconds"] > 0, "without it Lambda does not name the shard"
+    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, -1)
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
+    assert mapping.keys().isdisjoint({"FilterCriteria", "ParallelizationFactor", "FunctionResponseTypes"})
+
+
+def test_what_lambda_gives_up_on_is_kept(template: Template) -> None:
+    [bucket_id] = template.find_resources("AWS::S3::Bucket")
+    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
+    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [bucket_id, "Arn"]}}}
+    bucket = properties(template, "AWS::S3::Bucket")
+    assert all(bucket["PublicAccessBlockConfiguration"].values())
+    assert bucket["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 90
+    assert "BucketEncryption" in bucket
+    [statement] = properties(template, "AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_function_is_current_and_logs_as_json_to_a_group_that_forgets(template: Template) -> None:
+    function = properties(template, "AWS::Lambda::Function")
+    assert function["Handler"] == "dynamodb_counters.handlers.aggregator.handler"
+    assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
+    assert function["TracingConfig"] == {"Mode": "Active"}
+    [group_id] = template.find_resources("AWS::Logs::LogGroup")
+    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+    assert function["LoggingConfig"]["LogGroup"] == {"Ref": group_id}
+    assert properties(template, "AWS::Logs::LogGroup")["RetentionInDays"] == 30
+
+
+def test_environment_is_what_the_handler_reads(template: Template) -> None:
+    [table_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
+    variables = environment(template)
+    assert decode(variables.pop("DECLARATIONS")) == (VIEWS,)
+    assert variables == {
+        "TABLE_NAME": {"Ref": table_id},
+        "QUARANTINE_RETENTION_DAYS": "90",
+        "POWERTOOLS_SERVICE_NAME": "Test/Aggregator",
+        "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+    }
+
+
+def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Template) -> None:
+    [table_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
+    [bucket_id] = template.find_resources("AWS::S3::Bucket")
+    [group_id] = template.find_resources("AWS::Logs::LogGroup")
+    bucket_arn = {"Fn::GetAtt": [bucket_id, "Arn"]}
+    expected = [
+        ("dynamodb:PutItem Query UpdateItem", {"Fn::GetAtt": [table_id, "Arn"]}),
+        ("dynamodb:DescribeStream GetRecords GetShardIterator ListStreams", {"Fn::GetAtt": [table_id, "StreamArn"]}),
+        ("logs:CreateLogStream PutLogEvents", {"Fn::GetAtt": [group_id, "Arn"]}),
+        ("s3:ListBucket", bucket_arn),
+        ("s3:PutObject", {"Fn::Join": ["", [bucket_arn, "/*"]]}),
+        ("xray:PutTelemetryRecords PutTraceSegments", "*"),  # X-Ray takes no resource
+    ]
+    found = []
+    for statement in statements(template):
+        service = actions(statement)[0].partition(":")[0]
+        names = " ".join(sorted(action.removeprefix(f"{service}:") for action in actions(statement)))
+        found.append((f"{service}:{names}", statement["Resource"]))
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert "ManagedPolicyArns" not in properties(template, "AWS::IAM::Role")
+
+
+def test_nothing_has_a_physical_name(template: Template) -> None:
+    names = {"AlarmName", "BucketName", "FunctionName", "LogGroupName", "RoleName", "TableName"}
+    for logical_id, resource in template.to_json()["Resources"].items():
+        # A mapping's FunctionName is the function it invokes.
+        if resource["Type"] != "AWS::Lambda::EventSourceMapping":
+            assert names.isdisjoint(resource["Properties"]), logical_id
+
+
+def test_alarms_say_that_a_count_is_wrong_or_about_to_be() -> None:
+    stack = new_stack()
+    topic = sns.Topic(stack, "Topic")
+    counters = DedupCounterTable(stack, "Counters")
+    aggregator = StreamAggregator(
+        stack,
+        "Aggregator",
+        table=counters,
+        aggregates=[VIEWS],
+        service_name="blog",
+        alarm_actions=[cloudwatch_actions.SnsAction(topic)],
+    )
+    alarms = [alarm["Properties"] for alarm in synthesized(stack).find_resources("AWS::CloudWatch::Alarm").values()]
+    assert len(alarms) == len(aggregator.alarms) == 4
+    assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
+    # Metric math would do with one alarm less, but emulators cannot create it.
+    assert {alarm["MetricName"] for alarm in alarms} == {
+        "IteratorAge",
+        "Quarantined",
+        "OnFailureDestinationDeliveredEventCount",
+        "DroppedEventCount",
+    }
+    [quarantined] = [alarm for alarm in alarms if alarm["MetricName"] == "Quarantined"]
+    assert quarantined["Namespace"] == "DynamoDBCounters"
+    assert quarantined["Dimensions"] == [{"Name": "service", "Value": "blog"}]
+
+
+def test_given_bucket_is_used_and_none_created() -> None:
+    stack = new_stack()
+    bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "failures")
+    counters = DedupCounterTable(stack, "Counters")
+    aggregator = StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], on_failure_bucket=bucket)
+    assert aggregator.on_failure_bucket is bucket
+    synthesized(stack).resource_count_is("AWS::S3::Bucket", 0)
+
+
+def test_context_flag_for_emulators_adds_one_variable_and_nothing_else() -> None:
+    def build(stack: Stack) -> dict[str, Any]:
+        StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"), aggregates=[VIEWS])
+        return dict(synthesized(stack).to_json())
+
+    real, emulated = build(new_stack()), build(new_stack(single_shard_stream="true"))
+    [function] = [r for r in emulated["Resources"].values() if r["Type"] == "AWS::Lambda::Function"]
+    assert function["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
+    assert emulated == real
+
+
+def test_order_of_declaration_does_not_show() -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters")
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE])
+    other = new_stack()
+    counters = DedupCounterTable(other, "Counters")
+    StreamAggregator(other, "Aggregator", table=counters, aggregates=[SITE]).add_aggregate(VIEWS)
+    assert environment(synthesized(stack)) == environment(synthesized(other))
+    assert declared(synthesized(other)) == ["site", "views"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("metric_records", "Records"),
+        ("metric_items_updated", "ItemsUpdated"),
+        ("metric_already_counted", "AlreadyCounted"),
+        ("metric_quarantined", "Quarantined"),
+        ("metric_late_events", "LateEvents"),
+        ("metric_write_units", "WriteUnits"),
+        ("metric_iterator_age", "IteratorAge"),
+        ("metric_errors", "Errors"),
+        ("metric_given_up", "OnFailureDestinationDeliveredEventCount"),
+        ("metric_dropped", "DroppedEventCount"),
+    ],
+)
+def test_metrics_are_those_that_are_emitted(metric: str, name: str) -> None:
+    _, _, aggregator = counting_stack(service_name="blog")
+    found = getattr(aggregator, metric)()
+    assert found.metric_name == name
+    assert found.namespace in {"DynamoDBCounters", "AWS/Lambda"}
+    if found.namespace == "DynamoDBCounters":
+        assert found.dimensions == {"service": "blog"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("metric_consumed_write_units", "ConsumedWriteCapacityUnits"),
+        ("metric_consumed_read_units", "ConsumedReadCapacityUnits"),
+        ("metric_write_throttles", "WriteThrottleEvents"),
+        ("metric_read_throttles", "ReadThrottleEvents"),
+        ("metric_rejected_writes", "ConditionalCheckFailedRequests"),
+    ],
+)
+def test_metrics_of_the_table_are_dynamodbs(metric: str, name: str) -> None:
+    _, counters, _ = counting_stack()
+    found = getattr(counters, metric)()
+    assert (found.namespace, found.metric_name) == ("AWS/DynamoDB", name)
+    assert found.dimensions == {"TableName": counters.table_name}

@@ -1,0 +1,80 @@
+"""Stream records as DynamoDB writes them: an item store that remembers what its stream would carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+Image = dict[str, dict[str, Any]]
+Record = dict[str, Any]
+
+NOW = 1_790_000_000
+"""When records are created, unless a test says otherwise."""
+
+TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+
+def image(kind: str, **values: str | int | Decimal) -> Image:
+    """Make an item image: strings become ``S``, numbers ``N``."""
+    typed = {name: {"S": value} if isinstance(value, str) else {"N": str(value)} for name, value in values.items()}
+    return {"_type": {"S": kind}, **typed}
+
+
+def record(
+    sequence: int | str,
+    new: Mapping[str, Any] | None = None,
+    old: Mapping[str, Any] | None = None,
+    *,
+    created: float | None = NOW,
+    expired: bool = False,
+) -> Record:
+    """Make a stream record; what kind it is follows from its images."""
+    change: dict[str, Any] = {"SequenceNumber": str(sequence), "StreamViewType": "NEW_AND_OLD_IMAGES", "SizeBytes": 1}
+    if created is not None:
+        change["ApproximateCreationDateTime"] = created
+    if new is not None:
+        change["NewImage"] = new
+    if old is not None:
+        change["OldImage"] = old
+    name = "REMOVE" if new is None else "INSERT" if old is None else "MODIFY"
+    made: Record = {"eventID": f"id-{sequence}", "eventName": name, "eventSource": "aws:dynamodb", "dynamodb": change}
+    if expired:
+        made["userIdentity"] = TTL_IDENTITY
+    return made
+
+
+class Shard:
+    """Items, and the records their changes leave in one shard."""
+
+    def __init__(self, first: int = 10**20 - 5, step: int = 3) -> None:
+        # Numbers grow by a digit on the way, as they do in real streams.
+        self._next, self._step = first, step
+        self.items: dict[str, Image] = {}
+        self.forgotten: list[Image] = []
+        """Last images of the items deleted by TTL."""
+        self.records: list[Record] = []
+
+    def __repr__(self) -> str:
+        return f"Shard(records={self.records}, items={self.items}, forgotten={self.forgotten})"
+
+    def put(self, key: str, new: Image) -> None:
+        """Insert or replace an item."""
+        self._write(new, self.items.get(key))
+        self.items[key] = new
+
+    def delete(self, key: str) -> None:
+        """Delete an item, if it is there."""
+        if key in self.items:
+            self._write(None, self.items.pop(key))
+
+    def expire(self, key: str) -> None:
+        """Delete an item as the TTL process does, if it is there."""
+        if key in self.items:
+            self.forgotten.append(self.items[key])
+            self._write(None, self.items.pop(key), expired=True)
+
+    def _write(self, new: Image | None, old: Image | None, *, expired: bool = False) -> None:
+        if new != old:
+            self.records.append(record(self._next, new, old, expired=expired))
+            self._next += self._step
