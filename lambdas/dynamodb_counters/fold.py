@@ -135,7 +135,7 @@ class Plan:
         require_consistent(declarations)
         self._by_name = {declaration.name: Program(declaration) for declaration in declarations}
         self._by_source: dict[str, list[Program]] = {}
-        self._show: dict[str, Callable[[Image], Image]] = {}
+        self._show: dict[str, Callable[[Image], Image | None]] = {}
         self._untyped: dict[str, Predicate] = {}
         for program in self._by_name.values():
             source = program.declaration.source
@@ -234,6 +234,8 @@ class Plan:
         for source in self._sources(image):
             show = self._show.get(source)
             shown = image if show is None else show(image)
+            if shown is None:
+                continue
             for program in self._by_source[source]:
                 if (expired and program.keeps_expired) or (only is not None and program.name not in only):
                     continue

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters.decimals import fits, format_number
-from dynamodb_counters.declarations import Window
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.fold import Delta, Origin
 from dynamodb_counters.quarantine import SUM, pack
@@ -127,10 +126,9 @@ class Committer:
             return self._set_aside(delta, "the sum has more than 38 digits")
         update = self._guarded(Update(delta.program, delta.group, delta.measures, self._shard), delta)
         try:
-            # A bucket is written for an hour and gathers few watermarks; its many slots would be read for nothing.
-            returned: Literal["NONE", "ALL_NEW"] = (
-                "NONE" if isinstance(delta.program.declaration, Window) else "ALL_NEW"
-            )
+            # Only where watermarks pile up are the item's attributes worth their way back.
+            gathers = delta.program.gathers_watermarks(delta.group)
+            returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if gathers else "NONE"
             answer = self._table.client.update_item(**update, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
             # A refused write consumes a unit, but its answer does not say so.
