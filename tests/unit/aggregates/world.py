@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.harness.memory import MemoryTable, failure
-from tests.harness.virtual import VirtualClock
-
 from dynamodb_counters import Counters, Event, Items
 from dynamodb_counters.declarations import Aggregate, Declarable, flatten
 from dynamodb_counters.errors import CommitError
@@ -17,7 +14,10 @@ from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import values_of
 from dynamodb_counters.store.commit import Committer
 from dynamodb_counters.store.items import event_item, typed_item
+from dynamodb_counters.store.quarantine import Quarantine
 from dynamodb_counters.store.table import Table
+from tests.harness.memory import MemoryTable, failure
+from tests.harness.virtual import VirtualClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -126,7 +126,7 @@ class World:
     def _count(self, shard: str, records: list[Any]) -> None:
         folded = self.plan.fold(records)
         assert not folded.unfoldable
-        committer = Committer(self.table, shard, 1e6, lambda: 1e6)
+        committer = Committer(self.table, shard, Quarantine(self.table, "test", 1e6), lambda: 1e6)
         committer.commit(folded.deltas, lambda floors: self.plan.fold(records, floors).deltas)
 
     def _records(self, shard: str) -> list[Any]:

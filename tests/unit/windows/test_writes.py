@@ -36,6 +36,9 @@ class Client:
         self.updates.append(update)
         return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
 
+    def put_item(self, **put: Any) -> None:
+        assert put["Item"]["sk"]["S"].startswith("FENCE#")
+
     def get_paginator(self, _: str) -> Any:
         return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
 
