@@ -126,6 +126,7 @@ class Plan:
         self._by_source: dict[str, list[Program]] = {}
         self._show: dict[str, Callable[[Image], Image | None]] = {}
         self._untyped: dict[str, Predicate] = {}
+        self._names = {*self._by_name, *(declaration.source.name for declaration in declarations)}
         for program in self._by_name.values():
             source = program.declaration.source
             self._by_source.setdefault(source.name, []).append(program)
@@ -191,16 +192,21 @@ class Plan:
             raise MalformedImageError("the record holds no image; the stream must carry new and old images")
         # A record released from quarantine is judged by the time of its release.
         created = arrival.get("ApproximateCreationDateTime")
-        plus = self._evaluate(new, created, folded, expired=False) if new is not None else []
+        plus = self._evaluate(new, self._sources(new), created, folded, expired=False) if new is not None else []
         if old is None:
             return plus, ()
-        minus = self._evaluate(old, created, folded, expired=new is None and is_expiry(record))
+        sources = self._sources(old)
+        if new is not None and self._is_renamed(old):
+            sources = self._sources(new)
+        minus = self._evaluate(old, sources, created, folded, expired=new is None and is_expiry(record))
         # What both images contribute alike has not changed, and must cause no write.
         return [part for part in plus if part not in minus], [part for part in minus if part not in plus]
 
-    def _evaluate(self, image: Image, created: float | None, folded: Folded, *, expired: bool) -> list[Contribution]:
+    def _evaluate(
+        self, image: Image, sources: Iterable[str], created: float | None, folded: Folded, *, expired: bool
+    ) -> list[Contribution]:
         contributions: list[Contribution] = []
-        for source in self._sources(image):
+        for source in sources:
             show = self._show.get(source)
             shown = image if show is None else show(image)
             if shown is None:
@@ -222,6 +228,10 @@ class Plan:
             return [name for name, holds in self._untyped.items() if holds(image)]
         name = typed.get("S", "")
         return (name,) if name in self._by_source and name not in self._untyped else ()
+
+    def _is_renamed(self, image: Image) -> bool:
+        """Tell whether an item was written by a declaration that has another name by now, or none."""
+        return TYPE in image and image[TYPE].get("S") not in self._names
 
     def _released_sum(self, release: Image) -> Changes:
         content = unpack(release[SUM])
