@@ -153,3 +153,23 @@ def test_another_expiry_policy_counts_from_then_on() -> None:
     world.expire(GAME, {"id": "1", "player": "ann", "points": 1})
     world.settle()
     assert world.measures(TOTAL)["games"] == 2
+
+
+def test_what_was_never_counted_can_be_taken_back() -> None:
+    """As documented: no reason for joy, but no surprise."""
+    world = _deployed(PLAYERS)
+    world.declare([PLAYERS, OFTEN, TOTAL])
+    world.delete(GAME, {"id": "0", "player": "ann"})
+    world.settle()
+
+    assert world.measures(TOTAL)["games"] == -1
+    assert world.measures(OFTEN)["players"] == {1: 1, 2: -1, 3: 0}
+
+
+def test_a_ranking_added_later_begins_with_the_next_change() -> None:
+    world = _deployed(replace(PLAYERS, ranking=None))
+    world.declare([PLAYERS])
+    _play(world, "ann", first=10)
+
+    [ann] = [item for item in _items(world, "players") if item["pk"]["S"] == "PLAYER#ann"]
+    assert (ann["games"]["N"], ann["_score"]["N"]) == ("3", "1")
