@@ -72,8 +72,7 @@ def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Numb
     find = reader(path, literal=literal)
 
     def read(image: Image) -> Number:
-        value = _present(find(image), path)
-        text = value.get("N")
+        text = _present(find(image), path).get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is no number")
         number = parse_number(text)
@@ -107,10 +106,19 @@ def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
         return _bucket_reader(path)
     find = reader(path, literal=literal)
 
+    def read_any(image: Image) -> str:
+        return _text(_present(find(image), path), path)
+
+    if not literal and "." in path:
+        return read_any
+
     def read(image: Image) -> str:
-        value = _present(find(image), path)
-        text = value.get("S")
-        return text if text is not None else _text(value, path)
+        # Nearly always a string: this runs for every field of every aggregate and record.
+        try:
+            text: str = image[path]["S"]
+        except KeyError:
+            return read_any(image)
+        return text
 
     return read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dynamodb_counters.attributes import LIST_MARK, Image, number_reader, reader, text_reader, texts_reader
 from dynamodb_counters.conditions import Predicate, compile_condition
@@ -24,12 +24,8 @@ Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What an image adds: attribute name and number."""
 
 
-class Contribution(NamedTuple):
-    """What one item image adds to one item of an aggregate."""
-
-    program: Program
-    group: GroupKey
-    numbers: Numbers
+Contribution: TypeAlias = "tuple[Program, GroupKey, Numbers]"
+"""What one item image adds to one item. A plain tuple, as one is made for every aggregate and record."""
 
 
 class Late:
@@ -65,19 +61,19 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
         groups_of = _groups(fields)
 
         def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
-            if not holds(image):
+            if holds is not None and not holds(image):
                 return ()
             numbers = numbers_of(image)
-            return tuple(Contribution(program, group, numbers) for group in groups_of(image)) if numbers else ()
+            return tuple((program, group, numbers) for group in groups_of(image)) if numbers else ()
 
         return contribute_each
     group_of = _group(fields, literal=literal)
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
-        if not holds(image):
+        if holds is not None and not holds(image):
             return ()
         numbers = numbers_of(image)
-        return (Contribution(program, group_of(image), numbers),) if numbers else ()
+        return ((program, group_of(image), numbers),) if numbers else ()
 
     return contribute
 
@@ -105,7 +101,7 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
     is_late = _judge(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | Late:
-        if not holds(image):
+        if holds is not None and not holds(image):
             return ()
         number = number_of(image)
         if not number:
@@ -120,7 +116,7 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
         found = []
         for tier in tiers:
             bucket, slot = tier.place(seconds)
-            found.append(Contribution(program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
+            found.append((program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
         return tuple(found)
 
     return contribute
@@ -151,9 +147,9 @@ def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
     return is_late
 
 
-def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate:
+def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
     where = declaration.where
-    return compile_condition(where, literal=literal) if where is not None else lambda _: True
+    return compile_condition(where, literal=literal) if where is not None else None
 
 
 def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:

@@ -7,7 +7,7 @@ from the future is judged by the record's own creation time, so that every deliv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
@@ -28,8 +28,8 @@ Record: TypeAlias = Mapping[str, Any]
 Origin: TypeAlias = tuple[str, GroupKey]
 """Names an item before its key is rendered: declaration and group."""
 
-Change: TypeAlias = tuple[int, Contribution]
-"""What a record adds (1) or takes back (-1)."""
+Changes: TypeAlias = tuple[Sequence[Contribution], Sequence[Contribution]]
+"""What a record adds, and what it takes back."""
 
 # What a record of any shape can make the compiled functions raise.
 _UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -137,6 +137,7 @@ class Plan:
         self._by_source: dict[str, list[Program]] = {}
         self._show: dict[str, Callable[[Image], Image | None]] = {}
         self._untyped: dict[str, Predicate] = {}
+        self._names = {*self._by_name, *(declaration.source.name for declaration in declarations)}
         for program in self._by_name.values():
             source = program.declaration.source
             self._by_source.setdefault(source.name, []).append(program)
@@ -149,7 +150,7 @@ class Plan:
         self,
         records: Iterable[Record],
         floors: Mapping[Origin, str] | None = None,
-        known: Container[str] = (),
+        known: Collection[str] = (),
     ) -> Folded:
         """Fold a batch.
 
@@ -159,7 +160,7 @@ class Plan:
             Records of one shard, in order.
         floors : mapping, optional
             Fold again for these items only, and for each only records after the given padded sequence number.
-        known : container of str, optional
+        known : collection of str, optional
             Places of images that quarantine holds already, and which are left to it.
 
         Returns
@@ -173,38 +174,53 @@ class Plan:
             for record in records:
                 arrival = record["dynamodb"]
                 sequence = padded(arrival["SequenceNumber"])
-                release = released(arrival)
+                release = released(arrival) if OLD in arrival else None
                 if release is None:
-                    changes = self._changes(record, arrival, sequence, folded, known)
+                    plus, minus = self._changes(record, arrival, sequence, folded, known)
                 elif f"{sequence}#{NEW}" in known:
                     continue
                 else:
-                    changes = self._released(release, record, sequence, folded)
-                if changes:
-                    _add(deltas, changes, sequence, floors)
+                    plus, minus = self._released(release, record, sequence, folded)
+                if plus:
+                    _add(deltas, 1, plus, sequence, floors)
+                if minus:
+                    _add(deltas, -1, minus, sequence, floors)
         folded.deltas = list(deltas.values())
         return folded
 
     def _changes(
-        self, record: Record, arrival: Record, sequence: str, folded: Folded, known: Container[str] = ()
-    ) -> list[Change]:
+        self, record: Record, arrival: Record, sequence: str, folded: Folded, known: Collection[str] = ()
+    ) -> Changes:
         images = record["dynamodb"]
-        if images.get(NEW) is None and images.get(OLD) is None:
+        new, old = images.get(NEW), images.get(OLD)
+        if new is None and old is None:
             reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, reason))
+        created = arrival.get("ApproximateCreationDateTime")
         sides: dict[str, list[Contribution]] = {}
-        for side in (NEW, OLD):
-            if images.get(side) is None or f"{sequence}#{side}" in known:
+        for side, image in ((NEW, new), (OLD, old)):
+            if image is None or (known and f"{sequence}#{side}" in known):
                 continue
             try:
-                sides[side] = self._evaluate(record, images, side, arrival, folded)
+                # An item that is rewritten under another name was counted as what it is now.
+                named = new if side == OLD and new is not None and self._is_renamed(image) else image
+                sides[side] = self._evaluate(
+                    image,
+                    self._sources(named),
+                    created,
+                    folded,
+                    expired=side == OLD and is_expiry(record),
+                    inserted=record.get("eventName") == "INSERT",
+                )
             except _UNFOLDABLE as error:
                 folded.unfoldable.append(Unfoldable(sequence, side, alone(record, side), _reason(error)))
         plus, minus = sides.get(NEW, []), sides.get(OLD, [])
+        if not minus:
+            return plus, ()
         # What both images contribute alike has not changed, and must cause no write.
-        return [(1, part) for part in plus if part not in minus] + [(-1, part) for part in minus if part not in plus]
+        return [part for part in plus if part not in minus], [part for part in minus if part not in plus]
 
-    def _released(self, release: Image, record: Record, sequence: str, folded: Folded) -> list[Change]:
+    def _released(self, release: Image, record: Record, sequence: str, folded: Folded) -> Changes:
         """Fold what quarantine has released; what it holds is judged by the time of its release."""
         try:
             if SUM not in release:
@@ -215,23 +231,27 @@ class Plan:
                 return self._changes(held, record["dynamodb"], sequence, folded)
             content = unpack(release[SUM])
             numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-            return [(1, Contribution(self._by_name[content["name"]], tuple(content["group"]), numbers))]
+            return [(self._by_name[content["name"]], tuple(content["group"]), numbers)], ()
         except _UNFOLDABLE as error:
             # Such as a sum of an aggregate that is declared no more: the release itself is kept, to be released again.
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, _reason(error)))
-            return []
+            return (), ()
 
     def _evaluate(
-        self, record: Record, images: Record, side: str, arrival: Record, folded: Folded
+        self,
+        image: Image,
+        sources: Iterable[str],
+        created: float | None,
+        folded: Folded,
+        *,
+        expired: bool,
+        inserted: bool,
     ) -> list[Contribution]:
-        image: Image = images[side]
-        created = arrival.get("ApproximateCreationDateTime")
-        expired = side == OLD and is_expiry(record)
         only = counted_once(image)
-        if only is not None and record.get("eventName") == "INSERT":
+        if only is not None and inserted:
             return []  # Counted by the transaction that inserted it.
         contributions: list[Contribution] = []
-        for source in self._sources(image):
+        for source in sources:
             show = self._show.get(source)
             shown = image if show is None else show(image)
             if shown is None:
@@ -253,6 +273,10 @@ class Plan:
             return [name for name, holds in self._untyped.items() if holds(image)]
         name = typed.get("S", "").removesuffix(ONCE_SUFFIX)
         return (name,) if name in self._by_source and name not in self._untyped else ()
+
+    def _is_renamed(self, image: Image) -> bool:
+        """Tell whether an item was written by a declaration that has another name by now, or none."""
+        return TYPE in image and image[TYPE].get("S", "").removesuffix(ONCE_SUFFIX) not in self._names
 
 
 def alone(record: Record, side: str) -> Record:
@@ -343,11 +367,12 @@ def _reason(error: Exception) -> str:
 
 def _add(
     deltas: dict[Origin, Delta],
-    changes: list[Change],
+    sign: int,
+    contributions: Iterable[Contribution],
     sequence: str,
     floors: Mapping[Origin, str] | None,
 ) -> None:
-    for sign, (program, group, numbers) in changes:
+    for program, group, numbers in contributions:
         origin = (program.name, group)
         if floors is not None and sequence <= floors.get(origin, sequence):
             continue

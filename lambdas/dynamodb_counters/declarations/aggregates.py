@@ -184,12 +184,16 @@ class Aggregate:
     def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
         for name in names:
             if name not in known:
-                raise InvalidArgumentError(argument, name, f"{kind} of {self.source.name!r}: {', '.join(known)}")
+                raise InvalidArgumentError(
+                    argument, name, f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
+                )
 
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.by), Count | Sum):
             raise InvalidArgumentError("ranking", ranking.by, "a Count or Sum of the aggregate")
         if not set(ranking.template.fields) <= {*self.fields, SPREAD_FIELD}:
-            raise InvalidArgumentError("ranking", ranking.board, f"fields of the group: {', '.join(self.fields)}")
+            raise InvalidArgumentError(
+                "ranking", ranking.board, f"fields of the group: {', '.join(self.fields) or 'none'}"
+            )
         if self.spread > 1:
             raise InvalidArgumentError("spread", self.spread, "1 for a ranked aggregate; spread its board instead")

@@ -61,8 +61,7 @@ class World:
     """Declarations, their table and its stream."""
 
     def __init__(self, declared: Iterable[Declarable], *, seed: int = 0, shards: int = 2) -> None:
-        self.declarations = flatten(declared)
-        self.plan = Plan(self.declarations)
+        self.declare(declared)
         self.clock = VirtualClock()
         self.client = FaultyTable(self.clock, seed, shards)
         self.table = Table("counters", cast("DynamoDBClient", self.client), clock=self.clock, sleep=lambda _: None)
@@ -70,6 +69,11 @@ class World:
         self.counters = Counters("counters", client=self.table.client)
         self.counters._table = self.table
         self._reached: dict[str, int] = {}
+
+    def declare(self, declared: Iterable[Declarable]) -> None:
+        """Deploy declarations, to a table with whatever is in it."""
+        self.declarations = flatten(declared)
+        self.plan = Plan(self.declarations)
 
     def put(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
         """Insert or replace an item; one that is no event stands under a key of its own."""

@@ -137,7 +137,8 @@ def _view_images(draw: st.DrawFn) -> Image:
 _IMAGES = st.one_of(
     _view_images(),
     _NUMBERS.map(lambda number: {**image("sale", shop="s"), "price": {"N": number}}),
-    st.sampled_from([image("other", url="/"), {"pk": {"S": "x"}}]),
+    # Not of a type that is not declared: replaced by one that is, such an item counts as renamed.
+    st.just({"pk": {"S": "x"}}),
 )
 _ACTIONS = st.tuples(st.sampled_from(["put", "put", "delete", "expire"]), st.sampled_from("abc"), _IMAGES)
 
