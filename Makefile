@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as text of make.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo test snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo test soak mutations snapshot lint synth diff deploy clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -32,7 +32,14 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@exec $(PYTHON) -m pytest $(ARGS)
+	@if [ -n '$(ARGS)' ]; then exec $(PYTHON) -m pytest $(ARGS); fi; \
+	$(PYTHON) -m pytest -n 2 -m 'not alone' && exec $(PYTHON) -m pytest -m alone
+
+soak: $(ENVIRONMENT) ## Run fault schedules until time is up [MINUTES=30]
+	$(PYTHON) -m tests.harness.soak --minutes $(or $(MINUTES),30) $(ARGS)
+
+mutations: $(ENVIRONMENT) ## Switch each safety mechanism off in turn and see a test fail
+	$(PYTHON) -m tests.harness.mutations $(ARGS)
 
 snapshot: $(ENVIRONMENT) ## Write the snapshots of synthesized templates anew
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any, TypeAlias
 
+import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters.aggregator import Aggregator
@@ -33,6 +34,7 @@ MESSAGES = 10_000
 DUPLICATES = 0.2
 CORRECTIONS = 0.1
 FAILURES = 0.2
+DOOMED = 0.35  # Some are to die after more calls than they make, and live.
 WRITERS = 8
 SENDING_SECONDS = 60.0
 SETTLING_SECONDS = 30.0
@@ -124,7 +126,7 @@ class _Pump(threading.Thread):
                     continue
                 self.invocations += 1
                 # A batch updates some fifty items: a number of calls it reaches, in most cases.
-                self._calls_left = self._random.randint(1, 40) if self._random.random() < FAILURES else 10**9
+                self._calls_left = self._random.randint(1, 40) if self._random.random() < DOOMED else 10**9
                 try:
                     self._aggregator.handle(delivery.event)
                 except (CommitError, ClientError, BotoCoreError, Crashed):
@@ -145,6 +147,7 @@ def _never(_: Any) -> None:
     raise AssertionError("only faults that end the invocation are drawn")
 
 
+@pytest.mark.alone
 def test_ten_thousand_messages_aggregate_exactly(
     dynamodb_local_engine: DynamoDBLocal, record_property: Callable[[str, object], None]
 ) -> None:
@@ -173,4 +176,4 @@ def test_ten_thousand_messages_aggregate_exactly(
     backend.drop()
     assert counts == truth
     assert sent - begun < SENDING_SECONDS
-    assert pump.failures >= 0.1 * pump.invocations
+    assert pump.failures >= FAILURES * pump.invocations
