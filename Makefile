@@ -32,8 +32,8 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@if [ -n '$(ARGS)' ]; then exec $(PYTHON) -m pytest $(ARGS); fi; \
-	$(PYTHON) -m pytest -n 2 -m 'not alone' && exec $(PYTHON) -m pytest -m alone
+	@$(if $(ARGS),exec $(PYTHON) -m pytest $(ARGS),$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not alone' && \
+		exec $(PYTHON) -m pytest -m alone)
 
 soak: $(ENVIRONMENT) ## Run fault schedules until time is up [MINUTES=30]
 	$(PYTHON) -m tests.harness.soak --minutes $(or $(MINUTES),30) $(ARGS)
