@@ -196,8 +196,8 @@ class Plan:
         if old is None:
             return plus, ()
         sources = self._sources(old)
-        if new is not None and self._is_renamed(old):
-            sources = self._sources(new)
+        if not sources and new is not None:
+            sources = self._renamed(old, new)
         minus = self._evaluate(old, sources, created, folded, expired=new is None and is_expiry(record))
         # What both images contribute alike has not changed, and must cause no write.
         return [part for part in plus if part not in minus], [part for part in minus if part not in plus]
@@ -221,7 +221,7 @@ class Plan:
                     contributions += found
         return contributions
 
-    def _sources(self, image: Image) -> Iterable[str]:
+    def _sources(self, image: Image) -> Sequence[str]:
         """Tell which declared sources an item belongs to."""
         typed = image.get(TYPE)
         if typed is None:
@@ -229,9 +229,10 @@ class Plan:
         name = typed.get("S", "")
         return (name,) if name in self._by_source and name not in self._untyped else ()
 
-    def _is_renamed(self, image: Image) -> bool:
-        """Tell whether an item was written by a declaration that has another name by now, or none."""
-        return TYPE in image and image[TYPE].get("S") not in self._names
+    def _renamed(self, old: Image, new: Image) -> Sequence[str]:
+        """Tell what a group's item was before its aggregate was renamed: what it is now."""
+        unknown = TYPE in old and old[TYPE].get("S") not in self._names
+        return [name for name in self._sources(new) if unknown and name in self._show]
 
     def _released_sum(self, release: Image) -> Changes:
         content = unpack(release[SUM])
