@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters.decimals import Number, format_number, parse_number, require_storable
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.schema import MAX_NUMBER_DIGITS
+from dynamodb_counters.tiers import BY_NAME
+from dynamodb_counters.times import event_seconds
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 """An item as it stands in a stream record: attribute name to ``{type: value}``."""
@@ -15,6 +17,8 @@ Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 TypedValue: TypeAlias = Mapping[str, Any]
 
 LIST_MARK: Final = "[]"
+TIER_MARK: Final = ":"
+"""Between a time and the tier it stands for in a key: ``{at:day}``."""
 
 
 def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
@@ -92,7 +96,14 @@ def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     -------
     callable
         Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
+
+    Examples
+    --------
+    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
+    '2026-11-21'
     """
+    if TIER_MARK in path and not literal:
+        return _bucket_reader(path)
     find = reader(path, literal=literal)
 
     def read_any(image: Image) -> str:
@@ -143,6 +154,16 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
         else:
             raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
         return list(dict.fromkeys(texts))
+
+    return read
+
+
+def _bucket_reader(path: str) -> Callable[[Image], str]:
+    time, _, name = path.partition(TIER_MARK)
+    find, tier = reader(time), BY_NAME[name]
+
+    def read(image: Image) -> str:
+        return tier.text(tier.place(event_seconds(_present(find(image), time)))[0])
 
     return read
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.contributions import GroupKey, compile_aggregate, compile_window
-from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, TIER_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters.keys import is_hashed
-from dynamodb_counters.schema import PK, SK, is_reserved
-from dynamodb_counters.times import HOUR, hour_text
+from dynamodb_counters.schema import PK, SK, STREAM_RETENTION_HOURS, is_reserved
+from dynamodb_counters.tiers import BY_LETTER
+from dynamodb_counters.times import HOUR
 
 _ZERO: Final = {"N": "0"}
 
@@ -81,11 +82,12 @@ class Program:
         Returns
         -------
         dict of str to str
-            Field to text; for a window also the start of the bucket.
+            Field to text; for a window also the tier and the start of the bucket.
         """
         values = dict(zip(self.declaration.fields, group, strict=False))
         if isinstance(self.declaration, Window):
-            values[BUCKET_FIELD] = hour_text(group[-1])
+            letter, bucket = group[-2:]
+            values |= {TIER_FIELD: letter, BUCKET_FIELD: BY_LETTER[letter].text(bucket)}
         return values
 
     def unparsed(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
@@ -147,7 +149,23 @@ class Program:
         """
         if not isinstance(self.declaration, Window) or self.declaration.retention is None:
             return None
-        return int((group[-1] + 1) * HOUR + self.declaration.retention.total_seconds())
+        letter, bucket = group[-2:]
+        return int(BY_LETTER[letter].end(bucket) + self.declaration.retention.total_seconds())
+
+    def gathers_watermarks(self, group: GroupKey) -> bool:
+        """Tell whether a group's item is written for so long that watermarks of old shards pile up in it.
+
+        Parameters
+        ----------
+        group : tuple
+            As in a `Contribution`.
+
+        Returns
+        -------
+        bool
+            False for the buckets of all tiers but the coarsest: most are over before one of their shards is.
+        """
+        return not isinstance(self.declaration, Window) or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
 
 
 def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

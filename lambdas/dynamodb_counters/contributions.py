@@ -11,14 +11,14 @@ from dynamodb_counters.conditions import Predicate, compile_condition
 from dynamodb_counters.decimals import Number
 from dynamodb_counters.declarations import Aggregate, Average, Count, Histogram, Measure, Sum, Window
 from dynamodb_counters.errors import MalformedImageError
-from dynamodb_counters.times import HOUR, MINUTE, event_seconds
-from dynamodb_counters.windows import SLOTS, TOTAL
+from dynamodb_counters.tiers import TOTAL
+from dynamodb_counters.times import event_seconds
 
 if TYPE_CHECKING:
     from dynamodb_counters.compiler import Program
 
 GroupKey: TypeAlias = tuple[Any, ...]
-"""Texts of the group's fields; for a window the hour follows, as an int."""
+"""Texts of the group's fields; for a window the letter of the tier and the bucket, an int, follow."""
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What an image adds: attribute name and number."""
@@ -91,15 +91,14 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
     Returns
     -------
     callable
-        Takes an image and the record's creation time, gives the image's contribution or `LATE`.
+        Takes an image and the record's creation time, gives the image's contributions, one a tier, or `LATE`.
     """
     holds = _predicate(declaration)
     group_of = _group(declaration.fields)
     number_of = _window_measure(declaration.measure)
     find_time, time = reader(declaration.time), declaration.time
-    retention, tolerance = declaration.retention, declaration.future_tolerance
-    keep = None if retention is None else retention.total_seconds()
-    ahead = None if tolerance is None else tolerance.total_seconds()
+    tiers = declaration.kept_tiers
+    is_late = _judge(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | Late:
         if holds is not None and not holds(image):
@@ -111,20 +110,41 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
         if moment is None:
             raise MalformedImageError(f"attribute {time!r} is missing")
         seconds = event_seconds(moment)
-        hour, second = divmod(seconds, HOUR)
-        if keep is not None or ahead is not None:
-            if created is None:
-                raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
-            if ahead is not None and seconds > created + ahead:
-                raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
-            if keep is not None and (hour + 1) * HOUR + keep <= created:
-                if declaration.late == "quarantine":
-                    raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
-                return LATE
-        numbers = ((TOTAL, number), (SLOTS[second // MINUTE], number))
-        return ((program, (*group_of(image), hour), numbers),)
+        if is_late(seconds, created):
+            return LATE
+        group = group_of(image)
+        found = []
+        for tier in tiers:
+            bucket, slot = tier.place(seconds)
+            found.append((program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
+        return tuple(found)
 
     return contribute
+
+
+def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
+    """Make a function that tells a late event and refuses one from the future, by its record alone."""
+    time, finest = declaration.time, declaration.kept_tiers[0]
+    retention, tolerance = declaration.retention, declaration.future_tolerance
+    keep = None if retention is None else retention.total_seconds()
+    ahead = None if tolerance is None else tolerance.total_seconds()
+    if keep is None and ahead is None:
+        return lambda *_: False
+
+    def is_late(seconds: int, created: float | None) -> bool:
+        if created is None:
+            raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
+        if ahead is not None and seconds > created + ahead:
+            raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
+        # The finest bucket decides for all tiers alike, though coarser ones are kept for longer. No read misses the
+        # event: a window that held it would have to begin before what is retained.
+        if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
+            return False
+        if declaration.late == "quarantine":
+            raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
+        return True
+
+    return is_late
 
 
 def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:

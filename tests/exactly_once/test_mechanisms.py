@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from dynamodb_counters.conditions import Attr
 from dynamodb_counters.declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters.errors import CommitError
 from tests.harness.actors import Crashed
 from tests.harness.bench import Bench
 
@@ -113,6 +115,44 @@ def test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine() -> 
     bench.counters.redrive(record)
     bench.deliver_all()
     assert _sales(bench) == 1
+
+
+def test_a_deployment_that_was_taken_over_quarantines_nothing_more() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1)
+    bench.deliver_all()
+    before = bench.aggregator
+    _sell(bench, 2, amount="much")
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    bench.deliver(bench.records())
+    # The old one still runs, as an invocation may that timed out.
+    with contextlib.suppress(CommitError):
+        before.handle({"Records": bench.records(), "shardId": bench.shards()[0]})
+    for record in bench.counters.quarantined():
+        bench.counters.redrive(record)
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    bench.deliver_all()
+    assert _sales(bench) == 2
+
+
+def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> None:
+    versioned = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", version="version")
+    sales = Aggregate("sales", versioned, pk="SALES#{shop}", sk="ALL", measures={"amount": Sum("amount")})
+    bench = Bench([sales])
+
+    def amount() -> Any:
+        bench.deliver_all()
+        return bench.counters.get(sales, {"shop": "x"}).measures["amount"]
+
+    values = {"shop": "x", "id": 1, "version": 1, "amount": 5}
+    bench.counters.record_once(versioned, values, [sales])
+    assert amount() == 5
+    bench.counters.accept(versioned, {**values, "version": 2, "amount": 7})
+    assert amount() == 7
+    bench.counters.record_once(versioned, {**values, "id": 2}, [sales])
+    assert amount() == 12
+    bench.counters.retract(versioned, {**values, "id": 2})
+    assert amount() == 7
 
 
 def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing() -> None:

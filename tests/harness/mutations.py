@@ -29,10 +29,10 @@ _SCHEDULES: Final = "test_schedules.py::test_every_count_is_exact_whatever_goes_
 _MECHANISMS: Final = "test_mechanisms.py::"
 
 _KEEP: Final = """\
-        kept = quarantine.keep(self._table, shard, folded.unfoldable, self._quarantine_retention_seconds)
+        kept = self._quarantine.keep(shard, folded.unfoldable)
 """
 _COMMIT: Final = """\
-        committer = Committer(self._table, shard, self._quarantine_retention_seconds, time_left)
+        committer = Committer(self._table, shard, self._quarantine, time_left)
         done = committer.commit(folded.deltas, lambda floors: self._plan.fold(records, floors, known).deltas)
 """
 
@@ -154,10 +154,24 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "what quarantine holds is counted all the same",
-        "aggregator.py",
-        "self._known[shard] = quarantine.known_sequences(self._table, shard)",
+        "store/quarantine.py",
+        "self._known[shard] = self._places(shard)",
         "self._known[shard] = frozenset()",
         _MECHANISMS + "test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine",
+    ),
+    Mutation(
+        "a deployment that was taken over goes on quarantining",
+        "store/quarantine.py",
+        'f"{_DEPLOYMENT} = :deployment"',
+        'f"{_DEPLOYMENT} <> :deployment OR {_DEPLOYMENT} = :deployment"',
+        _MECHANISMS + "test_a_deployment_that_was_taken_over_quarantines_nothing_more",
+    ),
+    Mutation(
+        "what a transaction has counted is counted again",
+        "fold.py",
+        'if only is not None and record.get("eventName") == "INSERT":',
+        "if False:",
+        _MECHANISMS + "test_what_a_transaction_has_counted_is_only_corrected_and_taken_back",
     ),
     Mutation(
         "a redrive can be repeated",

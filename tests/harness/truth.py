@@ -23,7 +23,7 @@ _SPREAD: Final = re.compile(r"#~\d+$")
 
 
 def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float) -> tuple[Counts, int]:
-    """Add up what the counts must be while poisoned records wait in quarantine: change by change, without theirs.
+    """Add up what the counts must be while poisoned images wait in quarantine: change by change, without theirs.
 
     Parameters
     ----------
@@ -37,26 +37,24 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
     Returns
     -------
     tuple
-        All numbers that are not 0, and how many changes are poisoned.
+        All numbers that are not 0, and how many images are poisoned.
     """
     counts: Counts = {}
     poisoned = 0
     for old, new, by_ttl in history:
-        before = [] if old is None else [spec for spec in specs if not (by_ttl and spec.keeps_expired)]
-        try:
-            parts = [(spec, new, 1, spec.parts(new)) for spec in specs] if new is not None else []
-            parts += [(spec, old, -1, spec.parts(old)) for spec in before if old is not None]
-        except (ArithmeticError, LookupError):
-            poisoned += 1
-            continue
-        for spec, values, sign, numbers in parts:
-            if numbers:
-                _add(
-                    counts,
-                    spec,
-                    values,
-                    numbers if sign > 0 else {n: part.copy_negate() for n, part in numbers.items()},
-                )
+        before = [spec for spec in specs if not (by_ttl and spec.keeps_expired)]
+        for values, wanted, sign in ((new, specs, 1), (old, before, -1)):
+            if values is None:
+                continue
+            try:
+                parts = [(spec, spec.parts(values)) for spec in wanted]
+            except (ArithmeticError, LookupError):
+                poisoned += 1
+                continue
+            for spec, numbers in parts:
+                if numbers:
+                    signed = numbers if sign > 0 else {n: part.copy_negate() for n, part in numbers.items()}
+                    _add(counts, spec, values, signed)
     return _with_crowded(_comparable(specs, counts, now)), poisoned
 
 

@@ -86,7 +86,8 @@ class Aggregate:
         What it looks at. Over another aggregate: that one's groups, their fields and measures being its attributes.
     pk, sk : str
         Key templates of its items. Their fields are attributes of the source: the group. ``{outer.inner}`` reaches into
-        a map, ``{tags[]}`` counts an item once under each member of a list.
+        a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour, day
+        or month of a time.
     measures : mapping of str to Count, Sum, Average or Histogram
         What to keep, by name.
     where : Condition, optional

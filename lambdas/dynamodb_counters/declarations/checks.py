@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters.attributes import LIST_MARK
+from dynamodb_counters.attributes import LIST_MARK, TIER_MARK
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import key_template
@@ -52,8 +52,9 @@ def require_key(argument: str, text: object) -> None:
 def require_plain_key(argument: str, text: object) -> None:
     """Refuse a key template that cannot be used for an event, whose attributes stand in its key as they are."""
     require_key(argument, text)
-    if any(mark in name for name in key_fields(argument, str(text)) for mark in (".", LIST_MARK)):
-        raise InvalidArgumentError(argument, text, "fields that are attributes, not parts of maps or members of lists")
+    if any(mark in name for name in key_fields(argument, str(text)) for mark in (".", LIST_MARK, TIER_MARK)):
+        allowed = "fields that are attributes, not parts of maps, members of lists or buckets of times"
+        raise InvalidArgumentError(argument, text, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:

@@ -14,6 +14,7 @@ from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import values_of
 from dynamodb_counters.store.commit import Committer
 from dynamodb_counters.store.items import event_item, typed_item
+from dynamodb_counters.store.quarantine import Quarantine
 from dynamodb_counters.store.table import Table
 from tests.harness.memory import MemoryTable, failure
 from tests.harness.virtual import VirtualClock
@@ -129,7 +130,7 @@ class World:
     def _count(self, shard: str, records: list[Any]) -> None:
         folded = self.plan.fold(records)
         assert not folded.unfoldable
-        committer = Committer(self.table, shard, 1e6, lambda: 1e6)
+        committer = Committer(self.table, shard, Quarantine(self.table, "test", 1e6), lambda: 1e6)
         committer.commit(folded.deltas, lambda floors: self.plan.fold(records, floors).deltas)
 
     def _records(self, shard: str) -> list[Any]:

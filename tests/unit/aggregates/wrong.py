@@ -104,7 +104,7 @@ WRONG = [
     Wrong("a filter that is text", _a(where="paths > 3"), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
     Wrong("an expiry policy that is none", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
-    Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are attributes, not parts of maps or members of lists"),
+    Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are attributes, not parts of maps, members of lists or buckets of times"),
     Wrong("items without what tells them apart", lambda: Items("i", where=Anything), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("levels that are no tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),

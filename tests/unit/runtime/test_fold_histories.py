@@ -73,15 +73,15 @@ def _minute(item: Image) -> tuple[int, str]:
 
 def _hourly(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
     hour, slot = _minute(item)
-    yield (item["url"]["S"], hour), "total", 1
-    yield (item["url"]["S"], hour), slot, 1
+    yield (item["url"]["S"], "H", hour), "total", 1
+    yield (item["url"]["S"], "H", hour), slot, 1
 
 
 def _bytes(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
     if "bytes" in item and Fraction(item["bytes"]["N"]) > -1:
         hour, slot = _minute(item)
-        yield (hour,), "total", item["bytes"]["N"]
-        yield (hour,), slot, item["bytes"]["N"]
+        yield ("H", hour), "total", item["bytes"]["N"]
+        yield ("H", hour), slot, item["bytes"]["N"]
 
 
 def _sales(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
