@@ -196,29 +196,24 @@ class Plan:
         if new is None and old is None:
             reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, reason))
-        created = arrival.get("ApproximateCreationDateTime")
-        sides: dict[str, list[Contribution]] = {}
-        for side, image in ((NEW, new), (OLD, old)):
-            if image is None or (known and f"{sequence}#{side}" in known):
-                continue
-            try:
-                # An item that is rewritten under another name was counted as what it is now.
-                named = new if side == OLD and new is not None and self._is_renamed(image) else image
-                sides[side] = self._evaluate(
-                    image,
-                    self._sources(named),
-                    created,
-                    folded,
-                    expired=side == OLD and is_expiry(record),
-                    inserted=record.get("eventName") == "INSERT",
-                )
-            except _UNFOLDABLE as error:
-                folded.unfoldable.append(Unfoldable(sequence, side, alone(record, side), _reason(error)))
-        plus, minus = sides.get(NEW, []), sides.get(OLD, [])
-        if not minus:
-            return plus, ()
+        plus = self._side(NEW, record, arrival, sequence, folded, known=known) if new is not None else []
+        minus = self._side(OLD, record, arrival, sequence, folded, known=known) if old is not None else []
+        if not (plus and minus):
+            return plus, minus
         # What both images contribute alike has not changed, and must cause no write.
         return [part for part in plus if part not in minus], [part for part in minus if part not in plus]
+
+    def _side(
+        self, side: str, record: Record, arrival: Record, sequence: str, folded: Folded, *, known: Collection[str]
+    ) -> list[Contribution]:
+        """Give what one image contributes: nothing, where quarantine has it or must take it."""
+        if known and f"{sequence}#{side}" in known:
+            return []
+        try:
+            return self._evaluate(record, side, arrival, folded)
+        except _UNFOLDABLE as error:
+            folded.unfoldable.append(Unfoldable(sequence, side, alone(record, side), _reason(error)))
+            return []
 
     def _released(self, release: Image, record: Record, sequence: str, folded: Folded) -> Changes:
         """Fold what quarantine has released; what it holds is judged by the time of its release."""
@@ -237,19 +232,19 @@ class Plan:
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, _reason(error)))
             return (), ()
 
-    def _evaluate(
-        self,
-        image: Image,
-        sources: Iterable[str],
-        created: float | None,
-        folded: Folded,
-        *,
-        expired: bool,
-        inserted: bool,
-    ) -> list[Contribution]:
+    def _evaluate(self, record: Record, side: str, arrival: Record, folded: Folded) -> list[Contribution]:
+        images = record["dynamodb"]
+        image: Image = images[side]
+        sources = self._sources(image)
+        if not sources and side == OLD and images.get(NEW) is not None:
+            sources = self._renamed(image, images[NEW])
+        if not sources:
+            return []
         only = counted_once(image)
-        if only is not None and inserted:
+        if only is not None and record.get("eventName") == "INSERT":
             return []  # Counted by the transaction that inserted it.
+        created = arrival.get("ApproximateCreationDateTime")
+        expired = side == OLD and is_expiry(record)
         contributions: list[Contribution] = []
         for source in sources:
             show = self._show.get(source)
@@ -266,7 +261,7 @@ class Plan:
                     contributions += found
         return contributions
 
-    def _sources(self, image: Image) -> Iterable[str]:
+    def _sources(self, image: Image) -> Sequence[str]:
         """Tell which declared sources an item belongs to."""
         typed = image.get(TYPE)
         if typed is None:
@@ -274,9 +269,10 @@ class Plan:
         name = typed.get("S", "").removesuffix(ONCE_SUFFIX)
         return (name,) if name in self._by_source and name not in self._untyped else ()
 
-    def _is_renamed(self, image: Image) -> bool:
-        """Tell whether an item was written by a declaration that has another name by now, or none."""
-        return TYPE in image and image[TYPE].get("S", "").removesuffix(ONCE_SUFFIX) not in self._names
+    def _renamed(self, old: Image, new: Image) -> Sequence[str]:
+        """Tell what a group's item was before its aggregate was renamed: what it is now."""
+        unknown = TYPE in old and old[TYPE].get("S") not in self._names
+        return [name for name in self._sources(new) if unknown and name in self._show]
 
 
 def alone(record: Record, side: str) -> Record:
@@ -311,7 +307,8 @@ def counted_once(image: Image) -> list[str] | None:
     list of str or None
         Names of declarations; None for an item that the stream counts from its insertion on.
     """
-    if not image.get(TYPE, {}).get("S", "").endswith(ONCE_SUFFIX):
+    kind = image.get(TYPE)
+    if kind is None or not kind.get("S", "").endswith(ONCE_SUFFIX):
         return None
     return list(image.get(COUNTED_IN, {}).get("SS", ()))
 

@@ -123,15 +123,16 @@ def test_a_renamed_aggregate_goes_on_and_so_does_what_looks_at_it() -> None:
     assert world.measures(over) == {"n": 3, "players": {1: 1, 2: 2, 3: 0}}
 
 
-def test_a_renamed_event_is_corrected_as_what_it_is_now() -> None:
+def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -> None:
     world = _deployed(TOTAL)
     match = replace(GAME, name="match")
     total = replace(TOTAL, source=match)
     world.declare([total])
-    world.put(match, {"id": "1", "player": "ann", "points": 7})
+    world.put(match, {"id": "10", "player": "ann", "points": 7})
+    world.delete(match, {"id": "1"})
     world.settle()
 
-    assert world.measures(total) == {"games": 3, "points": 9}
+    assert world.measures(total) == {"games": 4, "points": 10}
 
 
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
