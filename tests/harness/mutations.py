@@ -142,8 +142,8 @@ MUTATIONS: Final = (
     Mutation(
         "a correction does not take back the old contribution",
         "fold.py",
-        " + [(-1, part) for part in minus if part not in plus]",
-        "",
+        "                    _add(deltas, -1, minus, sequence, floors)\n",
+        "                    pass\n",
     ),
     Mutation(
         "quarantine comes after the commit",
