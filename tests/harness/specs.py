@@ -12,7 +12,18 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.conditions import Attr
-from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event, Measure, Sum, Window
+from dynamodb_counters.declarations import (
+    Aggregate,
+    Count,
+    Declaration,
+    Distinct,
+    Event,
+    Histogram,
+    Measure,
+    Ranking,
+    Sum,
+    Window,
+)
 
 Values: TypeAlias = Mapping[str, Any]
 """Attributes of an event, as plain Python values."""
@@ -22,6 +33,8 @@ Parts: TypeAlias = dict[str, Decimal]
 
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
+EXACTLY: Final = (1, 2, 3)
+AT_LEAST: Final = (1, 3)
 
 
 @dataclass(frozen=True)
@@ -36,11 +49,35 @@ class Spec:
         Gives the key of the item an event is counted in.
     parts : callable
         Gives what an event adds; nothing if it is filtered out.
+    coarser : callable, optional
+        Gives where else an event is counted, of a window with a second tier: key, and name of the slot.
     """
 
     declaration: Declaration
     key: Callable[[Values], tuple[str, str]]
     parts: Callable[[Values], Parts]
+    coarser: Callable[[Values], tuple[tuple[str, str], str]] | None = None
+
+    def places(self, values: Values, parts: Parts) -> list[tuple[tuple[str, str], Parts]]:
+        """Give every item an event is counted in, and what it adds there.
+
+        Parameters
+        ----------
+        values : mapping
+            The event.
+        parts : dict
+            What it adds to the first one.
+
+        Returns
+        -------
+        list of tuple
+            Key and parts.
+        """
+        places = [(self.key(values), parts)]
+        if self.coarser is not None:
+            key, slot = self.coarser(values)
+            places.append((key, {"total": parts["total"], slot: parts["total"]}))
+        return places
 
     @property
     def keeps_expired(self) -> bool:
@@ -104,6 +141,8 @@ def _amount(values: Values) -> Decimal:
 
 ONE: Final = Decimal(1)
 
+BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
+
 SPECS: Final = (
     Spec(
         Aggregate(
@@ -112,9 +151,15 @@ SPECS: Final = (
             pk="REGION#{region}",
             sk="DESK#{desk}",
             measures={"trades": Count(), "amount": Sum("amount")},
+            ranking=Ranking(by="trades", board="DESKS"),
         ),
         lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
-        lambda v: {"trades": ONE, "amount": _amount(v)},
+        lambda v: {"trades": ONE, "amount": _amount(v), "_score": ONE},
+    ),
+    Spec(
+        BOOKS.members,
+        lambda v: (f"REGION#{escaped(v['region'])}", f"BOOKS#MEMBER#{escaped(v['book'])}"),
+        lambda _: {"items": ONE},
     ),
     Spec(
         # Beside the other one: its fields follow each other in one key, so an unescaped value could pass for two.
@@ -155,6 +200,12 @@ SPECS: Final = (
         lambda v: _slots(v, ONE),
     ),
     Spec(
+        Window("month", TRADE, pk="MONTH", time="at", longest=timedelta(days=30), future_tolerance=None),
+        lambda v: ("MONTH", f"WINDOW#month#{bucket(v['at'])}"),
+        lambda v: _slots(v, ONE),
+        lambda v: (("MONTH", f"WINDOW#month#D#{bucket(v['at'])[2:12]}"), f"h{v['at'] // 3600 % 24:02d}"),
+    ),
+    Spec(
         Window(
             "volume",
             TRADE,
@@ -189,6 +240,27 @@ def crowded(by_desk: Aggregate) -> Aggregate:
     return Aggregate("crowded", by_desk, pk="CROWDED", sk="REGION#{region}", measures=measures, where=where)
 
 
+def sizes(by_desk: Aggregate) -> Aggregate:
+    """Declare histograms over the groups of another aggregate: how many desks have so many trades.
+
+    Parameters
+    ----------
+    by_desk : Aggregate
+        Trades by desk.
+
+    Returns
+    -------
+    Aggregate
+        Desks with exactly, and with at least, some numbers of trades, and a sum capped at three a desk.
+    """
+    measures: dict[str, Measure] = {
+        "exactly": Histogram("trades", exactly=EXACTLY),
+        "at_least": Histogram("trades", at_least=AT_LEAST),
+        "capped": Sum("trades", cap=3),
+    }
+    return Aggregate("sizes", by_desk, pk="SIZES", sk="REGION#{region}", measures=measures)
+
+
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """Give what the runtime is told of some specs, and of what looks at their groups.
 
@@ -204,7 +276,8 @@ def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """
     declared = [spec.declaration for spec in specs]
     by_desk = [part for part in declared if isinstance(part, Aggregate) and part.name == "by_desk"]
-    return (*declared, *map(crowded, by_desk))
+    books = [BOOKS.total] if BOOKS.members in declared else []
+    return (*declared, *map(crowded, by_desk), *map(sizes, by_desk), *books)
 
 
 def repaired(spec: Spec) -> Spec:
@@ -227,7 +300,7 @@ def repaired(spec: Spec) -> Spec:
     # Only a number is less than a number.
     is_number = Attr("amount").lt(Decimal("1E+100"))
     where = is_number if declared.where is None else is_number & declared.where
-    return Spec(replace(declared, where=where), spec.key, lambda values: _parts_or_none(spec, values))
+    return replace(spec, declaration=replace(declared, where=where), parts=lambda values: _parts_or_none(spec, values))
 
 
 def _parts_or_none(spec: Spec, values: Values) -> Parts:

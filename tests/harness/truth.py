@@ -9,7 +9,7 @@ from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.declarations import Window
-from tests.harness.specs import RETENTION, Parts, Spec, Values, declarations
+from tests.harness.specs import AT_LEAST, EXACTLY, RETENTION, Parts, Spec, Values, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; zeros are left out."""
@@ -55,7 +55,7 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
                 if numbers:
                     signed = numbers if sign > 0 else {n: part.copy_negate() for n, part in numbers.items()}
                     _add(counts, spec, values, signed)
-    return _with_crowded(_comparable(specs, counts, now)), poisoned
+    return _with_derived(_comparable(specs, counts, now)), poisoned
 
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
@@ -85,7 +85,7 @@ def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Va
                 continue
             if parts := spec.parts(values):
                 _add(counts, spec, values, parts)
-    return _with_crowded(_comparable(specs, counts, now))
+    return _with_derived(_comparable(specs, counts, now))
 
 
 def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float) -> Counts:
@@ -138,21 +138,37 @@ def differences(want: Counts, have: Counts) -> list[str]:
     ]
 
 
-def _with_crowded(counts: Counts) -> Counts:
+def _with_derived(counts: Counts) -> Counts:
     """Add what looks at the groups of another aggregate; it sees their keys and numbers, and nothing else."""
-    crowded: Counts = {}
+    derived: Counts = {}
+
+    def add(name: str, pk: str, sk: str, attribute: str, number: Decimal | int) -> None:
+        numbers = derived.setdefault((name, pk, sk), {})
+        numbers[attribute] = numbers.get(attribute, Decimal(0)) + number
+
     for (name, region, _), numbers in counts.items():
-        if name == "by_desk" and numbers.get("trades", 0) >= 2:
-            of_region = crowded.setdefault(("crowded", "CROWDED", region), {})
-            of_region["desks"] = of_region.get("desks", Decimal(0)) + 1
-            of_region["trades"] = of_region.get("trades", Decimal(0)) + numbers["trades"]
-    return counts | crowded
+        if name == "books-members":
+            add("books", region, "BOOKS", "distinct", 1)
+        trades = numbers.get("trades", Decimal(0)) if name == "by_desk" else Decimal(0)
+        if trades >= 2:
+            add("crowded", "CROWDED", region, "desks", 1)
+            add("crowded", "CROWDED", region, "trades", trades)
+        for exactly in EXACTLY:
+            if trades == exactly:
+                add("sizes", "SIZES", region, f"exactly.{exactly}", 1)
+        for low in AT_LEAST:
+            if trades >= low:
+                add("sizes", "SIZES", region, f"at_least.{low}", 1)
+        if trades:
+            add("sizes", "SIZES", region, "capped", min(trades, Decimal(3)))
+    return counts | derived
 
 
 def _add(counts: Counts, spec: Spec, values: Values, parts: Parts) -> None:
-    numbers = counts.setdefault((spec.declaration.name, *spec.key(values)), {})
-    for name, number in parts.items():
-        numbers[name] = EXACT.add(numbers.get(name, Decimal(0)), number)
+    for key, placed in spec.places(values, parts):
+        numbers = counts.setdefault((spec.declaration.name, *key), {})
+        for name, number in placed.items():
+            numbers[name] = EXACT.add(numbers.get(name, Decimal(0)), number)
 
 
 def _comparable(specs: Sequence[Spec], counts: Counts, now: float) -> Counts:
