@@ -1,0 +1,1 @@
+"""Measurements beside the tests: what designs cost, printed as tables."""
