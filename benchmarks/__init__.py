@@ -1,1 +1,1 @@
-"""Measurements beside the tests: what designs cost, printed as tables."""
+"""Benchmarks: each compares, within one run, what we do with what else one would do."""

@@ -17,13 +17,15 @@ TypedValue: TypeAlias = Mapping[str, Any]
 LIST_MARK: Final = "[]"
 
 
-def reader(path: str) -> Callable[[Image], TypedValue | None]:
+def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
     """Make a function that finds an attribute.
 
     Parameters
     ----------
     path : str
         Attribute name, or names joined by dots that lead through maps.
+    literal : bool, optional
+        Whether the path is one name, dots and all, as aggregates have them. Default False.
 
     Returns
     -------
@@ -35,7 +37,7 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
     {'S': 'Oslo'}
     """
-    first, *rest = path.split(".")
+    first, *rest = [path] if literal else path.split(".")
     if not rest:
         return lambda image: image.get(first)
 
@@ -48,12 +50,14 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     return read
 
 
-def number_reader(path: str) -> Callable[[Image], Number]:
+def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
     """Make a function that reads a number.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -61,11 +65,10 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     callable
         Takes an image, gives the number; raises `MalformedImageError` where there is none.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> Number:
-        value = _present(find(image), path)
-        text = value.get("N")
+        text = _present(find(image), path).get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is no number")
         number = parse_number(text)
@@ -75,12 +78,14 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     return read
 
 
-def text_reader(path: str) -> Callable[[Image], str]:
+def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     """Make a function that reads what stands for an attribute in a key.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -88,12 +93,21 @@ def text_reader(path: str) -> Callable[[Image], str]:
     callable
         Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
+
+    def read_any(image: Image) -> str:
+        return _text(_present(find(image), path), path)
+
+    if not literal and "." in path:
+        return read_any
 
     def read(image: Image) -> str:
-        value = _present(find(image), path)
-        text = value.get("S")
-        return text if text is not None else _text(value, path)
+        # Nearly always a string: this runs for every field of every aggregate and record.
+        try:
+            text: str = image[path]["S"]
+        except KeyError:
+            return read_any(image)
+        return text
 
     return read
 

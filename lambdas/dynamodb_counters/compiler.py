@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.contributions import GroupKey, compile_aggregate, compile_window
@@ -12,6 +12,8 @@ from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate
 from dynamodb_counters.keys import is_hashed
 from dynamodb_counters.schema import PK, SK, is_reserved
 from dynamodb_counters.times import HOUR, hour_text
+
+_ZERO: Final = {"N": "0"}
 
 
 class Program:
@@ -148,8 +150,11 @@ class Program:
         return int((group[-1] + 1) * HOUR + self.declaration.retention.total_seconds())
 
 
-def as_source(aggregate: Aggregate) -> Callable[[Image], Image]:
+def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
     """Make a function that shows an aggregate's item as a source: with its fields, and 0 for what was never counted.
+
+    A group whose measures are all 0 is shown as none. So what is counted over groups depends on the items there are,
+    not on those there once were.
 
     Parameters
     ----------
@@ -159,12 +164,14 @@ def as_source(aggregate: Aggregate) -> Callable[[Image], Image]:
     Returns
     -------
     callable
-        Takes the item's image, gives one with every field and measure as an attribute.
+        Takes the item's image, gives one with every field and measure as an attribute, or None.
     """
     parts = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
-    zeros: dict[str, Any] = {attribute: {"N": "0"} for attribute in aggregate.attributes}
+    zeros: dict[str, Any] = dict.fromkeys(aggregate.attributes, _ZERO)
 
-    def show(image: Image) -> Image:
+    def show(image: Image) -> Image | None:
+        if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):
+            return None
         shown = {**zeros, **image}
         for name, template in parts:
             key = image[name]["S"]

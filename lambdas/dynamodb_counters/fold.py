@@ -7,7 +7,7 @@ from the future is judged by the record's own creation time, so that every deliv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any, Final, TypeAlias
@@ -28,8 +28,8 @@ Record: TypeAlias = Mapping[str, Any]
 Origin: TypeAlias = tuple[str, GroupKey]
 """Names an item before its key is rendered: declaration and group."""
 
-Change: TypeAlias = tuple[int, Contribution]
-"""What a record adds (1) or takes back (-1)."""
+Changes: TypeAlias = tuple[Sequence[Contribution], Sequence[Contribution]]
+"""What a record adds, and what it takes back."""
 
 # What a record of any shape can make the compiled functions raise.
 _UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -124,7 +124,7 @@ class Plan:
         require_consistent(declarations)
         self._by_name = {declaration.name: Program(declaration) for declaration in declarations}
         self._by_source: dict[str, list[Program]] = {}
-        self._show: dict[str, Callable[[Image], Image]] = {}
+        self._show: dict[str, Callable[[Image], Image | None]] = {}
         self._untyped: dict[str, Predicate] = {}
         for program in self._by_name.values():
             source = program.declaration.source
@@ -166,23 +166,25 @@ class Plan:
                     continue
                 record = arrived
                 try:
-                    release = released(arrival)
+                    release = released(arrival) if "OldImage" in arrival else None
                     if release is None:
-                        changes = self._changes(arrived, arrival, folded)
+                        plus, minus = self._changes(arrived, arrival, folded)
                     elif SUM in release:
-                        changes = self._released_sum(release)
+                        plus, minus = self._released_sum(release)
                     else:
                         record = held_record(release)
-                        changes = self._changes(record, arrival, folded)
+                        plus, minus = self._changes(record, arrival, folded)
                 except _UNFOLDABLE as error:
                     folded.unfoldable.append(Unfoldable(sequence, record, f"{type(error).__name__}: {error}"))
                     continue
-                if changes:
-                    _add(deltas, changes, sequence, floors)
+                if plus:
+                    _add(deltas, 1, plus, sequence, floors)
+                if minus:
+                    _add(deltas, -1, minus, sequence, floors)
         folded.deltas = list(deltas.values())
         return folded
 
-    def _changes(self, record: Record, arrival: Record, folded: Folded) -> list[Change]:
+    def _changes(self, record: Record, arrival: Record, folded: Folded) -> Changes:
         images = record["dynamodb"]
         new, old = images.get("NewImage"), images.get("OldImage")
         if new is None and old is None:
@@ -191,16 +193,18 @@ class Plan:
         created = arrival.get("ApproximateCreationDateTime")
         plus = self._evaluate(new, created, folded, expired=False) if new is not None else []
         if old is None:
-            return [(1, part) for part in plus]
+            return plus, ()
         minus = self._evaluate(old, created, folded, expired=new is None and is_expiry(record))
         # What both images contribute alike has not changed, and must cause no write.
-        return [(1, part) for part in plus if part not in minus] + [(-1, part) for part in minus if part not in plus]
+        return [part for part in plus if part not in minus], [part for part in minus if part not in plus]
 
     def _evaluate(self, image: Image, created: float | None, folded: Folded, *, expired: bool) -> list[Contribution]:
         contributions: list[Contribution] = []
         for source in self._sources(image):
             show = self._show.get(source)
             shown = image if show is None else show(image)
+            if shown is None:
+                continue
             for program in self._by_source[source]:
                 if expired and program.keeps_expired:
                     continue
@@ -219,11 +223,11 @@ class Plan:
         name = typed.get("S", "")
         return (name,) if name in self._by_source and name not in self._untyped else ()
 
-    def _released_sum(self, release: Image) -> list[Change]:
+    def _released_sum(self, release: Image) -> Changes:
         content = unpack(release[SUM])
         program = self._by_name[content["name"]]
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-        return [(1, Contribution(program, tuple(content["group"]), numbers))]
+        return [(program, tuple(content["group"]), numbers)], ()
 
 
 def padded(sequence: str) -> str:
@@ -273,11 +277,12 @@ def is_expiry(record: Record) -> bool:
 
 def _add(
     deltas: dict[Origin, Delta],
-    changes: list[Change],
+    sign: int,
+    contributions: Iterable[Contribution],
     sequence: str,
     floors: Mapping[Origin, str] | None,
 ) -> None:
-    for sign, (program, group, numbers) in changes:
+    for program, group, numbers in contributions:
         origin = (program.name, group)
         if floors is not None and sequence <= floors.get(origin, sequence):
             continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
+from dynamodb_counters.attributes import LIST_MARK
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.declarations.aggregates import OnExpiry
 from dynamodb_counters.declarations.checks import (
@@ -85,6 +86,8 @@ class Window:
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where)
         require_key("pk", self.pk)
+        if any(name.endswith(LIST_MARK) for name in self.fields):
+            raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
         if not {TOTAL, *SLOTS}.isdisjoint(self.fields):
             raise InvalidArgumentError("pk", self.pk, f"fields other than {TOTAL!r} and {SLOTS[0]!r} to {SLOTS[-1]!r}")
         require_attribute("time", self.time)
