@@ -109,8 +109,13 @@ class MemoryClient:
         self.usage.call()
         with self._lock:
             found = [self._find(self._key(name, key)) for key in asked["Keys"]]
-        self.usage.read(sum(query_units([item or {}]) for item in found))
-        return {"Responses": {name: [dict(item) for item in found if item]}, "UnprocessedKeys": {}}
+        units = sum(query_units([item or {}]) for item in found)
+        self.usage.read(units)
+        return {
+            "Responses": {name: [dict(item) for item in found if item]},
+            "UnprocessedKeys": {},
+            "ConsumedCapacity": [{"TableName": name, "CapacityUnits": units}],
+        }
 
     def query(self, **request: Any) -> dict[str, Any]:
         """See boto3."""
@@ -129,6 +134,11 @@ class MemoryClient:
         found = [item for _, item in items]
         self.usage.read(query_units(found, consistent=request.get("ConsistentRead", False)))
         return {"Items": [dict(item) for item in found], "Count": len(found)}
+
+    @property
+    def meta(self) -> Any:
+        """See boto3; what is registered is never called."""
+        return SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
     def get_paginator(self, operation: str) -> Any:
         """See boto3; ``query`` only, whose answers are one page."""
