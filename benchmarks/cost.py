@@ -81,10 +81,12 @@ def three_on_log(batch: int) -> dict[str, Any]:
     return cost(OursOnThree, workloads.log(), batch)
 
 
-def on_engine(engine: Any, views: Sequence[View], batch: int) -> dict[str, Any]:
+def on_engine(
+    engine: Any, views: Sequence[View], batch: int, designs: Sequence[type[Design]] = DESIGNS
+) -> dict[str, Any]:
     """Count a subsample on DynamoDB Local with every design, and the same in memory."""
     found: dict[str, Any] = {}
-    for design in DESIGNS:
+    for design in designs:
         database = EngineDatabase(engine)
         try:
             counting = design(database)

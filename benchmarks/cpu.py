@@ -84,11 +84,13 @@ def measure(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) 
 def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)}, separators=(",", ":"))
     event = json.loads(payload)
+    hot = _of_few_groups(event)
     given = event["Records"]
     with botocore_without_network() as client:
         contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
         for number in aggregates:
-            contenders |= _of(number, event, given, client)
+            contenders |= _of(number, event, given, client if batch <= 1000 else None)  # noqa: PLR2004
+            contenders[f"aggregates_{number}.handler_of_few_groups"] = _handler(number, hot)
         if batch <= 1000:  # noqa: PLR2004  # Its cost a record is the same at any size.
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, _look)
@@ -112,14 +114,30 @@ def _of(number: int, event: Any, given: Any, client: Any) -> dict[str, Callable[
     declared = declarations(number)
     plan = Plan(declared)
     stubbed = Aggregator(Table("counters", StubClient()), declared, quarantine_retention_seconds=1)  # type: ignore[arg-type]
-    whole = Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1)
-    whole._known[SHARD] = frozenset()  # noqa: SLF001  # Asked for once a process, which is no cost of a batch.
     name = f"aggregates_{number}"
-    return {
+    found: dict[str, Callable[[], object]] = {
         f"{name}.fold": lambda: plan.fold(given),
         f"{name}.handler": lambda: stubbed.handle(event),
-        f"{name}.handler_with_botocore": lambda: whole.handle(event),
     }
+    if client is not None:
+        whole = Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1)
+        whole._known[SHARD] = frozenset()  # noqa: SLF001  # Asked for once a process, which is no cost of a batch.
+        found[f"{name}.handler_with_botocore"] = lambda: whole.handle(event)
+    return found
+
+
+def _handler(number: int, event: Any) -> Callable[[], object]:
+    made = Aggregator(Table("counters", StubClient()), declarations(number), quarantine_retention_seconds=1)  # type: ignore[arg-type]
+    return lambda: made.handle(event)
+
+
+def _of_few_groups(event: Any) -> Any:
+    """Give the same batch with 50 pages and 50 clients, as a hot workload has."""
+    copied = json.loads(json.dumps(event))
+    for place, record in enumerate(copied["Records"]):
+        image = record["dynamodb"]["NewImage"]
+        image["url"], image["clientId"] = {"S": f"/page-{place * 7 % 50}"}, {"S": f"10.0.0.{place * 11 % 50}"}
+    return copied
 
 
 def _process(given: Any, handler: Callable[[Any], Any]) -> None:

@@ -1,0 +1,51 @@
+"""``python -m benchmarks``: measure everything, print it, write the page and, if asked, a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+# A clone is enough: the two source roots need not be installed.
+sys.path[:0] = [str(PROJECT / root) for root in ("infra", "lambdas")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmarks.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Default: those of the command line.
+    """
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--report", type=Path, help="write every figure as JSON to this file")
+    parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
+    parser.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
+    parser.add_argument("--no-engine", action="store_true", help="leave out DynamoDB Local")
+    options = parser.parse_args(arguments)
+    # No request of a benchmark may reach an account.
+    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", AWS_DEFAULT_REGION="us-east-1")
+
+    from benchmarks import page  # noqa: PLC0415  # Needs the path set above.
+    from benchmarks.run import TINY, Sizes, run  # noqa: PLC0415
+
+    start = time.perf_counter()
+    report = run(
+        TINY if options.tiny else Sizes(),
+        lambda text: print(f"[{time.perf_counter() - start:4.0f} s] {text}", file=sys.stderr, flush=True),
+        with_engine=not options.no_engine,
+    )
+    print(page.terminal(report))
+    page.write(report, options.docs)
+    if options.report:
+        options.report.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
