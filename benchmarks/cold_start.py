@@ -67,7 +67,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def asset_bytes() -> dict[str, Any]:
     """Measure what the function's asset weighs, unpacked."""
-    from cdk_dynamodb_counters.runtime_code import _files  # noqa: PLC0415, PLC2701  # CDK is slow to import.
+    from cdk_dynamodb_counters.runtime_code import _files  # noqa: PLC0415  # CDK is slow to import.
 
     sizes: dict[str, int] = {}
     for source, name in _files():
@@ -89,9 +89,7 @@ def _run(program: str) -> tuple[float, float]:
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_SERVICE_NAME": "aggregator",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment)
     wall, cpu = done.stdout.split()[-2:]
     return float(wall), float(cpu)
 

@@ -46,7 +46,7 @@ def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict
     database = MemoryDatabase()
     database.client = mortal = MortalClient(database.client)
     counting = design(database)
-    delivery.deliver_at_least_once(counting, database, mortal, views, batch)
+    delivery.deliver_at_least_once(counting, database, mortal, views, batch=batch)
     error = _error(counting, views)
     return {"error_percent": error, "exact": error == 0.0}
 

@@ -80,9 +80,7 @@ class EngineDatabase:
         self._metered = False
         try:
             return [
-                item
-                for page in self.client.get_paginator("scan").paginate(TableName=table)
-                for item in page["Items"]
+                item for page in self.client.get_paginator("scan").paginate(TableName=table) for item in page["Items"]
             ]
         finally:
             self._metered = True

@@ -15,7 +15,7 @@ QUEUE_BATCH: Final = 25
 REDELIVERED: Final = 0.1
 
 
-class Crash(BaseException):  # noqa: N818  # No handler of exceptions sees a process die.
+class Crash(BaseException):  # No handler of exceptions sees a process die.
     """The function's process died before its next request."""
 
 
@@ -69,7 +69,7 @@ def deliver(design: Design, source: _Source, views: Sequence[View], batch: int) 
 
 
 def deliver_at_least_once(
-    design: Design, source: _Source, mortal: MortalClient, views: Sequence[View], batch: int, seed: int = 1
+    design: Design, source: _Source, mortal: MortalClient, views: Sequence[View], *, batch: int, seed: int = 1
 ) -> None:
     """Deliver a tenth of the queue's and of the stream's batches more than once.
 

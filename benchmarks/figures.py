@@ -65,7 +65,10 @@ def lines(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[
 
     for decade in range(low, high + 1):
         _, y = place(10**left, 10.0**decade)
-        rows.append(f'<path d="M70 {y:.1f}H470" stroke="#ddd"/><text x="64" y="{y + 4:.1f}" text-anchor="end">{_power(decade)}</text>')
+        rows.append(
+            f'<path d="M70 {y:.1f}H470" stroke="#ddd"/>'
+            f'<text x="64" y="{y + 4:.1f}" text-anchor="end">{_power(decade)}</text>'
+        )
     for decade in range(left, right + 1):
         x, _ = place(10.0**decade, 10.0**low)
         rows.append(f'<text x="{x:.1f}" y="318" text-anchor="middle">{_power(decade)}</text>')

@@ -70,9 +70,7 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
                     add(f"{paths}_PATHS_FOUND")
                     if paths == 1:
                         add("TOTAL_PLAYERS")
-    values = {
-        item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item
-    }
+    values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
     # Its "X paths" counts players that found at least X.
     at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
     answer = (values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], at_least)

@@ -82,10 +82,8 @@ class MemoryClient:
                     {"Code": "None"} if ok else {"Code": "ConditionalCheckFailed", **({"Item": old} if old else {})}
                     for _, old, _, ok in written
                 ]
-                raise TransactionCanceledException(
-                    {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons},  # type: ignore[typeddict-unknown-key]
-                    "TransactWriteItems",
-                )
+                answer: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}
+                raise TransactionCanceledException(answer, "TransactWriteItems")
             for key, old, new, _ok in written:
                 self._store(key, old, new)
         return {}

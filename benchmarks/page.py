@@ -25,35 +25,53 @@ def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
         logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
         yield "Real log, three aggregates", [("batch", "write units an event"), *logs]
     board = report["leaderboard"]
-    yield "Leaderboard", [
-        ("design", "write units", "read units", "calls", "$ a million", "error %"),
-        *[
-            (title, *(board[name][key] for key in ("write_units", "read_units", "calls", "dollars_per_million", "error_percent")))
-            for name, title in (("three_adds", "three ADDs and a query"), ("accept_and_watermark", "this"))
+    yield (
+        "Leaderboard",
+        [
+            ("design", "write units", "read units", "calls", "$ a million", "error %"),
+            *[
+                (
+                    title,
+                    *(
+                        board[name][key]
+                        for key in ("write_units", "read_units", "calls", "dollars_per_million", "error_percent")
+                    ),
+                )
+                for name, title in (("three_adds", "three ADDs and a query"), ("accept_and_watermark", "this"))
+            ],
         ],
-    ]
+    )
     yield "Windows: a day at minute precision", list(_windows(report["windows"]))
     if "designs" in report["engine"]:
         yield "DynamoDB Local against the rule", list(_engine(report["engine"]["designs"]))
-        yield "The model against DynamoDB Local", [
-            ("groups", "batch", "model: write units", "measured"),
-            *[tuple(row.values()) for row in report["engine"]["model"]],
-        ]
+        yield (
+            "The model against DynamoDB Local",
+            [
+                ("groups", "batch", "model: write units", "measured"),
+                *[tuple(row.values()) for row in report["engine"]["model"]],
+            ],
+        )
     yield "CPU, microseconds a record", list(_cpu(report["cpu"]))
     yield "One big batch", [tuple(report["memory"]), tuple(report["memory"].values())]
-    yield "Cold start", [
-        ("what", "CPU seconds", "wall seconds"),
-        *[(name, each["cpu_seconds"], each["wall_seconds"]) for name, each in report["cold_start"].items()],
-    ]
+    yield (
+        "Cold start",
+        [
+            ("what", "CPU seconds", "wall seconds"),
+            *[(name, each["cpu_seconds"], each["wall_seconds"]) for name, each in report["cold_start"].items()],
+        ],
+    )
     yield "Asset", [("part", "bytes"), *report["asset"]["parts"].items(), ("total", report["asset"]["total_bytes"])]
     if "synth" in report:
-        yield "Synthesis", [
-            ("app", "CPU seconds", "wall seconds", "resources"),
-            *[
-                (name, each["cpu_seconds"], each["wall_seconds"], sum(each["resources"].values()))
-                for name, each in report["synth"].items()
+        yield (
+            "Synthesis",
+            [
+                ("app", "CPU seconds", "wall seconds", "resources"),
+                *[
+                    (name, each["cpu_seconds"], each["wall_seconds"], sum(each["resources"].values()))
+                    for name, each in report["synth"].items()
+                ],
             ],
-        ]
+        )
     for groups, rates in report["scale"].items():
         yield f"Simulation, {groups.replace('_', ' ')}", list(_scale(rates))
 
@@ -143,7 +161,14 @@ def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
-    keys = ("events_a_second", "keeps_up", "throttles_an_event", "conflicts_an_event", "lag_seconds", "dollars_per_million")
+    keys = (
+        "events_a_second",
+        "keeps_up",
+        "throttles_an_event",
+        "conflicts_an_event",
+        "lag_seconds",
+        "dollars_per_million",
+    )
     yield ("events/s", "design", *(key.replace("_", " ") for key in keys))
     for rate, designs in rates.items():
         for name, each in designs.items():
@@ -168,7 +193,10 @@ def _figures(report: Mapping[str, Any]) -> dict[str, str]:
         }
         found[figure] = lines(f"One hot counter, simulated: {label}", "events/s", label, series)
     series = {
-        name: [(float(batch.removesuffix("_records")), each[name] * int(batch.removesuffix("_records")) / 1e3) for batch, each in report["cpu"].items()]
+        name: [
+            (float(batch.removesuffix("_records")), each[name] * int(batch.removesuffix("_records")) / 1e3)
+            for batch, each in report["cpu"].items()
+        ]
         for name in report["cpu"]["1000_records"]
         if name == "decode" or name.endswith(".handler")
     }

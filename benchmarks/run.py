@@ -53,11 +53,11 @@ class Sizes:
     rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     groups: tuple[int, ...] = (1, 1_000_000)
     seconds: float = 30.0
-    synth_rounds: int = 3
+    synth_rounds: int = 2
     cold_rounds: int = 7
 
 
-TINY: Final = Sizes(200, 200, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
 """As little as shows that everything still runs."""
 
 

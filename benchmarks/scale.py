@@ -2,8 +2,9 @@
 
 Arrivals and capacities are dealt out in ticks; every batch of every shard is an event of its own. What is assumed:
 
-- The table is warm: it has the partitions its steady traffic needs (`HEADROOM`), each of 1,000 write units a second. What
-  DynamoDB does while it grows there is not modelled. A page's events have a spread, so that many partitions take them.
+- The table is warm: it has the partitions its steady traffic needs (`HEADROOM`), each of 1,000 write units a second.
+  What DynamoDB does while it grows there is not modelled. A page's events have a spread, so that many partitions take
+  them.
 - An item takes 1,000 units a second. What exceeds that is throttled and tried again in a later tick.
 - A partition has one shard; one invocation at a time reads a shard, up to `batch` records, at most once a
   `BATCHING_WINDOW`, and sends up to `PARALLEL_REQUESTS` requests at a time, each of `ROUND_TRIP`.
@@ -136,7 +137,15 @@ def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> d
         counted += taken
         worst = max(worst, pending / (counted / ((_tick + 1) * TICK)) if counted else seconds)
     units = (traits.event_units + traits.counter_units) * (counted + conflicts) / counted
-    return _result(rate, counted / seconds, counted, throttles, conflicts, worst, units)
+    return _result(
+        rate,
+        sustained=counted / seconds,
+        counted=counted,
+        throttles=throttles,
+        conflicts=conflicts,
+        lag=worst,
+        units=units,
+    )
 
 
 def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) -> dict[str, Any]:
@@ -194,10 +203,20 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     if unsent > rate * TICK:
         worst = max(worst, unsent / max(counted / (tick * TICK), 1.0))
     used = traits.event_units + units / max(counted, 1.0)
-    return _result(rate, in_time / seconds, counted, throttles, conflicts, worst, used)
+    return _result(
+        rate,
+        sustained=in_time / seconds,
+        counted=counted,
+        throttles=throttles,
+        conflicts=conflicts,
+        lag=worst,
+        units=used,
+    )
 
 
-def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int) -> tuple[float, float, float]:
+def _take(
+    queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int
+) -> tuple[float, float, float]:
     """Take up to a batch of records off a shard, the table's own changes among them in proportion."""
     waiting = sum(events for _, events in queue)
     own = min(changes[shard], batch * changes[shard] / (waiting + changes[shard]))
@@ -213,7 +232,7 @@ def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, b
 
 
 def _result(
-    rate: int, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
+    rate: int, *, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
 ) -> dict[str, Any]:
     return {
         "events_a_second": min(sustained, float(rate)),

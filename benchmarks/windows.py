@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -70,13 +71,14 @@ def measure(database: MemoryDatabase | EngineDatabase, batch: int) -> dict[str, 
     found["packed_buckets"] = _writes(database.usage, before, len(jobs))
 
     as_of = datetime.fromtimestamp(end, tz=UTC)
-    for name, ask in (
+    questions: tuple[tuple[str, Callable[[str], int]], ...] = (
         ("hour_minute_keys", lambda provider: known.last_day(provider, end)),
         (
             "packed_buckets",
             lambda provider: int(counters.window(_JOBS, {"provider": provider}, last=_DAY, as_of=as_of).count),
         ),
-    ):
+    )
+    for name, ask in questions:
         before = _mark(database.usage)
         right = True
         for provider in ("1", "2", "3"):
@@ -99,4 +101,3 @@ def _mark(usage: Usage) -> tuple[int, float, float]:
 
 def _writes(usage: Usage, before: tuple[int, float, float], events: int) -> dict[str, Any]:
     return {"write_units": (usage.writes - before[1]) / events, "write_calls": (usage.calls - before[0]) / events}
-

@@ -27,7 +27,6 @@ from typing import Any, Final
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters.aggregator import Aggregator
 from dynamodb_counters.store.table import Table
-
 from tests.engines import Engine, dynamodb_local, moto
 from tests.engines.tables import create_table
 

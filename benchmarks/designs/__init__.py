@@ -12,6 +12,8 @@ from benchmarks.designs.powertools import Powertools
 from benchmarks.designs.put_then_increment import PutThenIncrement
 from benchmarks.designs.transaction import TransactionalMarker
 
+__all__ = ["DESIGNS", "Design", "Ours"]
+
 DESIGNS: tuple[type[Design], ...] = (
     Naive,
     TransactionalMarker,

@@ -99,7 +99,5 @@ def increment(number: int = 1) -> dict[str, Any]:
 def inserted(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Pick the records of new events."""
     return [
-        record
-        for record in records
-        if record["eventName"] == "INSERT" and "clientId" in record["dynamodb"]["NewImage"]
+        record for record in records if record["eventName"] == "INSERT" and "clientId" in record["dynamodb"]["NewImage"]
     ]

@@ -1,4 +1,4 @@
-"""This project: accept once, count from the stream under a watermark an item and shard."""
+"""Our own design: accept once, count from the stream under a watermark an item and shard."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def idempotent_counter(client: Any) -> Callable[..., Any]:
         # A millisecond left to run: locks of invocations that died end before their events come again.
         config.register_lambda_context(SimpleNamespace(get_remaining_time_in_millis=lambda: 1))  # type: ignore[arg-type]
 
-        @idempotent_function(data_keyword_argument="view", persistence_store=store, config=config)
+        @idempotent_function(data_keyword_argument="view", persistence_store=store, config=config)  # type: ignore[untyped-decorator]
         def count(view: dict[str, Any]) -> None:
             client.update_item(TableName=TABLE, Key=statistics_key(view["url"]), **increment())
 
