@@ -26,7 +26,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--report", type=Path, help="write every figure as JSON to this file")
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
-    parser.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--small", action="store_true", help="a fifth of the events and fewer rounds, for a busy machine")
+    size.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
     parser.add_argument("--again", type=Path, help="measure nothing: print and write what this report holds")
     parser.add_argument("--no-engine", action="store_true", help="leave out DynamoDB Local")
     options = parser.parse_args(arguments)
@@ -41,14 +43,14 @@ def main(arguments: list[str] | None = None) -> None:
     }
 
     from benchmarks import page  # noqa: PLC0415  # Needs the path set above.
-    from benchmarks.run import TINY, Sizes, run  # noqa: PLC0415
+    from benchmarks.run import SMALL, TINY, Sizes, run  # noqa: PLC0415
 
     start = time.perf_counter()
     if options.again:
         report = json.loads(options.again.read_text())
     else:
         report = run(
-            TINY if options.tiny else Sizes(),
+            TINY if options.tiny else SMALL if options.small else Sizes(),
             lambda text: print(f"[{time.perf_counter() - start:4.0f} s] {text}", file=sys.stderr, flush=True),
             with_engine=not options.no_engine,
         )

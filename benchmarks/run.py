@@ -57,6 +57,9 @@ class Sizes:
     cold_rounds: int = 7
 
 
+SMALL: Final = Sizes(events=20_000, disturbed=10_000, engine=200, rounds=2, synth_rounds=1, cold_rounds=3)
+"""For a busy machine: a fifth of the events, fewer rounds."""
+
 TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
 """As little as shows that everything still runs."""
 
