@@ -41,6 +41,7 @@ below, its lag is not.
 """
 
 NOT_MET: Final = {
+    "memory_peak_mb": "a batch of which nearly every record makes groups of its own holds a delta for each.",
     "hot_write_units_while_events_come": (
         "the changes of the aggregates come back in the stream and take part of each batch. Lambda could "
         "filter them, but filters and the tumbling window that names the shard exclude each other. Bigger "

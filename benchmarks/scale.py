@@ -235,7 +235,7 @@ def _result(
     rate: int, *, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
 ) -> dict[str, Any]:
     return {
-        "events_a_second": min(sustained, float(rate)),
+        "events_a_second": round(min(sustained, float(rate)), 3),
         "keeps_up": sustained >= rate * 0.99 and lag < GRACE,
         "throttles": throttles,
         "throttles_an_event": throttles / counted if counted else 0.0,
