@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as text of make.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo test soak mutations snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo bench test soak mutations snapshot lint synth diff deploy clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -27,6 +27,11 @@ demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [
 	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
 	case "$$KEEP" in ''|0|no|false) ;; *) set -- "$$@" --keep ;; esac; \
 	exec $(PYTHON) -m demo "$$@"
+
+bench: $(ENVIRONMENT) ## Measure cost, speed and scale beside known designs; writes docs/benchmarks.md [REPORT=]
+	@set --; \
+	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
+	exec $(PYTHON) -m benchmarks "$$@"
 
 test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
@@ -60,7 +65,7 @@ deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
 
 clean: ## Remove what tests and builds left behind
 	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find app.py demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find app.py benchmarks demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache

@@ -36,13 +36,14 @@ class Program:
         raises `MalformedImageError` for an image it cannot use.
     """
 
-    __slots__ = ("_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
+    __slots__ = ("_fields", "_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
         self.keeps_expired = declaration.on_expiry == "keep"
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._fields = declaration.fields
         self._spread = 1 if isinstance(declaration, Window) else declaration.spread
         self.contribute = (
             compile_window(self, declaration)
@@ -65,10 +66,13 @@ class Program:
         dict of str to str
             Partition and sort key.
         """
-        values = {**self.values(group), SPREAD_FIELD: _part(feed, self._spread)}
+        values = self.values(group)
+        if self._spread > 1:
+            values[SPREAD_FIELD] = _part(feed, self._spread)
+        pk, sk = self._pk, self._sk
         return {
-            name: template.render_texts([values[field] for field in template.fields])
-            for name, template in ((PK, self._pk), (SK, self._sk))
+            PK: pk.render_texts([values[field] for field in pk.fields]),
+            SK: sk.render_texts([values[field] for field in sk.fields]),
         }
 
     def values(self, group: GroupKey) -> dict[str, str]:
@@ -84,7 +88,7 @@ class Program:
         dict of str to str
             Field to text; for a window also the tier and the start of the bucket.
         """
-        values = dict(zip(self.declaration.fields, group, strict=False))
+        values = dict(zip(self._fields, group, strict=False))
         if isinstance(self.declaration, Window):
             letter, bucket = group[-2:]
             values |= {TIER_FIELD: letter, BUCKET_FIELD: BY_LETTER[letter].text(bucket)}
@@ -105,6 +109,8 @@ class Program:
         dict of str to str
             Field to text; empty when the key can be parsed.
         """
+        if not (is_hashed(key[PK]) or is_hashed(key[SK])):
+            return {}
         return {
             name: text
             for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))

@@ -225,9 +225,11 @@ class Schedule:
         return True
 
     def _drained(self) -> bool:
-        # Twice: a parent that is found drained makes way for its children.
-        for _ in range(2):
-            for shard in self._mapping.shards():
+        # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.
+        polled: set[str] = set()
+        while unpolled := [shard for shard in self._mapping.shards() if shard not in polled]:
+            for shard in unpolled:
+                polled.add(shard)
                 delivery = self._mapping.poll(shard)
                 if delivery is not None:
                     self._invoke(delivery)
