@@ -13,9 +13,13 @@ from cdk_nag import AwsSolutionsChecks  # noqa: E402
 
 from examples.blog_stack import BlogStack  # noqa: E402
 from examples.jobs_stack import JobsStack  # noqa: E402
+from examples.leaderboard_stack import LeaderboardStack  # noqa: E402
+from examples.pages_stack import PagesStack  # noqa: E402
 
 app = App()
 BlogStack(app, "CountersBlog")
 JobsStack(app, "CountersJobs")
+LeaderboardStack(app, "CountersLeaderboard")
+PagesStack(app, "CountersPages")
 Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 app.synth()

@@ -18,6 +18,8 @@ _CONNECTIONS: Final = 32
 CONTEXT: Final = {"single_shard_stream": "true"}
 _BLOG: Final = "CountersBlog"
 _JOBS: Final = "CountersJobs"
+_LEADERBOARD: Final = "CountersLeaderboard"
+_PAGES: Final = "CountersPages"
 _NAMESPACE: Final = "DynamoDBCounters"
 _LOG_READINGS: Final = 5
 
@@ -46,6 +48,16 @@ class Deployment:
     def jobs_table(self) -> str:
         """Name of the jobs' table."""
         return self.outputs[_JOBS]["TableName"]
+
+    @property
+    def leaderboard_table(self) -> str:
+        """Name of the leaderboard's table."""
+        return self.outputs[_LEADERBOARD]["TableName"]
+
+    @property
+    def pages_table(self) -> str:
+        """Name of the pages' table."""
+        return self.outputs[_PAGES]["TableName"]
 
     def metrics(self, sleep: Callable[[float], None] = time.sleep) -> dict[str, float]:
         """Give the sums of what the blog's aggregator says of itself, once it says no more.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from demo.access_log import read_log
-from demo.events import Job, View
+from demo.events import Course, Job, Page, Submission, View, Visit
+from demo.game import submissions
 from demo.options import Options
 from demo.progress import Progress
+from demo.site import created, visited
 from demo.traffic import blog_views, customer_jobs, with_duplicates
 from demo.truth import BlogTruth, JobsTruth, blog_truth, jobs_truth
 
@@ -31,6 +33,12 @@ class Inputs:
         What the blog's counts must be.
     customers : JobsTruth
         What the jobs' counts must be.
+    game : Course of Submission
+        What the leaderboard's players do.
+    pages : Course of Page
+        What is created, and removed.
+    visits : Course of Visit
+        Who looks at pages, and is forgotten.
     """
 
     views: Sequence[View]
@@ -38,6 +46,9 @@ class Inputs:
     unparsable_lines: int
     blog: BlogTruth
     customers: JobsTruth
+    game: Course[Submission] = field(default_factory=Course)
+    pages: Course[Page] = field(default_factory=Course)
+    visits: Course[Visit] = field(default_factory=Course)
 
 
 def prepare(options: Options, now: datetime, progress: Progress) -> Inputs:
@@ -80,4 +91,14 @@ def prepare(options: Options, now: datetime, progress: Progress) -> Inputs:
     stream = with_duplicates(for_duplicates, views, options.duplicates)
     repeated_jobs = with_duplicates(for_duplicates, jobs, options.duplicates)
     progress(f"{len(stream):,} views and {len(repeated_jobs):,} jobs to send, {unparsable:,} lines not understood")
-    return Inputs(stream, repeated_jobs, unparsable, blog_truth(stream), jobs_truth(repeated_jobs))
+    for_game, for_pages = (random.Random(f"{options.seed} {use}") for use in ("game", "pages"))
+    return Inputs(
+        stream,
+        repeated_jobs,
+        unparsable,
+        blog_truth(stream),
+        jobs_truth(repeated_jobs),
+        game=submissions(for_game, options.duplicates),
+        pages=created(for_pages, options.duplicates),
+        visits=visited(for_pages, options.duplicates),
+    )

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
+from demo.comparison import printable
 from demo.readback import Rolling
-from demo.result import Result, printable
+from demo.result import Result
 
 _SHOWN_DIFFERENCES: Final = 20
 _SHOWN_URLS: Final = 10
@@ -52,6 +53,7 @@ def report(result: Result, differences: Iterable[str]) -> dict[str, Any]:
             "customers": result.jobs_placed,
             "rolling_24h": _rolling(result.jobs_rolling),
         },
+        **{finding.name: finding.section() for finding in result.findings},
         "seconds": round(result.seconds, 1),
     }
 
@@ -90,6 +92,7 @@ def summary(result: Result, differences: Iterable[str]) -> str:
         f"lines not understood   {result.inputs.unparsable_lines:,}",
         f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
         f"read units             {_number(result.window_units)} a window query",
+        *(line for finding in result.findings for line in finding.lines),
         "",
         *(wrong[:_SHOWN_DIFFERENCES]),
         *([f"… and {len(wrong) - _SHOWN_DIFFERENCES:,} more"] if len(wrong) > _SHOWN_DIFFERENCES else []),

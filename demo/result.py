@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
+from demo.comparison import differing
+from demo.findings import Finding
 from demo.inputs import Inputs
 from demo.readback import Rolling
 from demo.sending import Account
-
-_SHOWN_CHARACTERS: Final = 60
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Result:
         Read units of one window query.
     seconds : float
         How long it all took.
+    findings : sequence of Finding
+        What the other examples have counted.
     stalled : str or None
         Why waiting for the counts was given up, if it was.
     """
@@ -54,6 +55,7 @@ class Result:
     aggregate_units: float | None
     window_units: float
     seconds: float
+    findings: Sequence[Finding] = ()
     stalled: str | None = None
 
     @property
@@ -69,7 +71,8 @@ class Result:
     @property
     def checked(self) -> int:
         """How many counts are compared with the truth."""
-        return len(self.views) + len(self.rolling.counts) + len(self.visitors) + 1 + 2 * len(self.jobs_placed)
+        ours = len(self.views) + len(self.rolling.counts) + len(self.visitors) + 1 + 2 * len(self.jobs_placed)
+        return ours + sum(finding.checked for finding in self.findings)
 
     @property
     def accept_units_per_event(self) -> float | None:
@@ -95,14 +98,15 @@ class Result:
         repeated, repeated_jobs = self.blog.sent - blog.site_views, self.jobs.sent - len(jobs.distinct)
         return [
             *(f"{n:,} events {reason}" for reason, n in (self.blog.reasons + self.jobs.reasons).items()),
-            *_differences("duplicates", {"views": self.duplicates}, {"views": repeated}),
-            *_differences("duplicates", {"jobs": self.duplicate_jobs}, {"jobs": repeated_jobs}),
-            *_differences("views", {"the site": self.site_views}, {"the site": blog.site_views}),
-            *_differences("views", self.views, blog.views),
-            *_differences("views in 24 h", self.rolling.counts, rolling),
-            *_differences("requests", self.visitors, blog.visitors),
-            *_differences("jobs", self.jobs_placed, jobs.jobs),
-            *_differences("jobs in 24 h", self.jobs_rolling.counts, jobs_rolling),
+            *differing("duplicates", {"views": self.duplicates}, {"views": repeated}),
+            *differing("duplicates", {"jobs": self.duplicate_jobs}, {"jobs": repeated_jobs}),
+            *differing("views", {"the site": self.site_views}, {"the site": blog.site_views}),
+            *differing("views", self.views, blog.views),
+            *differing("views in 24 h", self.rolling.counts, rolling),
+            *differing("requests", self.visitors, blog.visitors),
+            *differing("jobs", self.jobs_placed, jobs.jobs),
+            *differing("jobs in 24 h", self.jobs_rolling.counts, jobs_rolling),
+            *(line for finding in self.findings for line in finding.differences()),
         ]
 
 
@@ -110,33 +114,3 @@ def _per(units: float | None, events: int) -> float | None:
     if not events:
         return 0.0
     return None if units is None else round(units / events, 4)
-
-
-def _differences(what: str, found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
-    return [
-        f"{what} of {printable(name)}: {found.get(name, 0):,}, must be {expected.get(name, 0):,}"
-        for name in sorted(expected.keys() | found.keys())
-        if found.get(name, 0) != expected.get(name, 0)
-    ]
-
-
-def printable(text: str) -> str:
-    r"""Shorten and escape a text for the terminal, which what a client has sent must not be able to command.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Examples
-    --------
-    >>> printable("/\x1b[31m")
-    '/\\x1b[31m'
-    """
-    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
-    return shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[: _SHOWN_CHARACTERS - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,8 +13,10 @@ from demo.deployment import Deployment, deployed
 from demo.drain import StalledError, read_settled, wait_until_drained
 from demo.inputs import Inputs, prepare
 from demo.keep import KEEP_SECONDS, keep
+from demo.leaderboard import Leaderboard
 from demo.meter import Meter
 from demo.options import Options
+from demo.pages import Pages
 from demo.progress import Progress
 from demo.readback import Reader, Rolling
 from demo.report import report, summary
@@ -68,7 +70,15 @@ def run(options: Options, progress: Progress) -> int:
 def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Progress) -> Result:
     writer, asker = deployment.database(), deployment.database()
     # "put", because what is written by PartiQL does not appear in the emulator's stream.
-    blog, jobs = (Counters(name, client=writer, bulk="put") for name in (deployment.blog_table, deployment.jobs_table))
+    bind = partial(Counters, client=writer, bulk="put")
+    blog, jobs = bind(deployment.blog_table), bind(deployment.jobs_table)
+    examples: list[Leaderboard | Pages] = [
+        Leaderboard(bind(deployment.leaderboard_table), inputs.game),
+        Pages(bind(deployment.pages_table), inputs.pages, inputs.visits),
+    ]
+
+    # First, because aggregates over aggregates take further rounds of the stream, which go on beside the rest.
+    accounts = [example.send(progress) for example in examples]
 
     accepting = Meter(writer)
     blog_account = send(partial(blog.accept_many, VIEW), inputs.views, "views", progress)
@@ -79,7 +89,7 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
     stalled = None
     progress("all sent; waiting until all of it is counted")
     try:
-        wait_until_drained(reader.totals, reader.expected_totals(), progress)
+        wait_until_drained(partial(_totals, reader, examples), _expected_totals(reader, examples), progress)
     except StalledError as error:
         stalled = str(error)
         progress(stalled)
@@ -108,9 +118,18 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
         accept_units=accept_units,
         aggregate_units=_updates(metrics) * reading.units_per_item if metrics else None,
         window_units=reading.units_per_query,
+        findings=[example.finding(account) for example, account in zip(examples, accounts, strict=True)],
         seconds=progress.seconds,
         stalled=stalled,
     )
+
+
+def _totals(reader: Reader, examples: Sequence[Leaderboard | Pages]) -> dict[str, int]:
+    return reader.totals() | {name: n for example in examples for name, n in example.totals().items()}
+
+
+def _expected_totals(reader: Reader, examples: Sequence[Leaderboard | Pages]) -> dict[str, int]:
+    return reader.expected_totals() | {name: n for example in examples for name, n in example.expected_totals().items()}
 
 
 def _agrees(truth: BlogTruth | JobsTruth, found: Rolling) -> bool:

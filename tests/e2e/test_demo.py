@@ -164,6 +164,34 @@ def _check(report: dict[str, Any]) -> None:
     assert 0 < report["write_units_per_event"]["accept"] < 10
     assert 0 < report["write_units_per_event"]["aggregate"] < 40
     assert 0.5 <= report["window_read_units"] < 1
+    _check_leaderboard(report["leaderboard"])
+    _check_pages(report["pages"])
+
+
+def _check_leaderboard(found: dict[str, Any]) -> None:
+    paths = found["players"]
+
+    assert found["duplicates_rejected"] > 0
+    assert found["withdrawn"] > 0
+    assert found["accepted"] - found["withdrawn"] == sum(paths.values())
+    assert min(paths.values()) == 0
+    assert max(paths.values()) > 12
+    assert found["totals"]["total_paths"] == sum(min(n, 12) for n in paths.values())
+    assert found["totals"]["active_players"] == sum(n > 0 for n in paths.values())
+    assert found["players_by_paths"] == found["histogram"]
+    assert found["histogram"] == {str(size): sum(min(n, 12) == size for n in paths.values()) for size in range(1, 13)}
+    assert list(found["top_scores"].values()) == sorted(paths.values(), reverse=True)[:10]
+    assert found["top_players"].items() <= paths.items()
+
+
+def _check_pages(found: dict[str, Any]) -> None:
+    totals = found["totals"]
+
+    assert found["duplicates_rejected"] > 0
+    assert found["withdrawn"] > 0
+    assert found["accepted"] - found["withdrawn"] == totals["pages"] + totals["page views"]
+    assert totals["page views"] == sum(found["views"].values())
+    assert 0 < totals["users"] < totals["page views"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])

@@ -12,6 +12,7 @@ from demo.access_log import LogError
 from demo.inputs import prepare
 from demo.options import Options
 from demo.progress import Progress
+from demo.traffic import DEFAULT_VIEWS
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 GENERATED = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
@@ -31,7 +32,7 @@ def test_duplicates_are_a_share_of_the_distinct_events() -> None:
 
     distinct = inputs.blog.site_views
     assert distinct == len(set(inputs.views))
-    assert len(inputs.views) == 6_000 + round(0.2 * distinct)
+    assert len(inputs.views) == DEFAULT_VIEWS + round(0.2 * distinct)
     assert len(inputs.jobs) == round(1.2 * len(inputs.customers.distinct))
 
 

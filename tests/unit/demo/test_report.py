@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from demo.events import Job, View
+from demo.findings import Finding
 from demo.inputs import Inputs
 from demo.readback import Rolling
 from demo.report import report, summary
@@ -116,3 +117,23 @@ def test_what_could_not_be_measured_is_unknown() -> None:
 
     assert report(result, [])["write_units_per_event"]["aggregate"] is None
     assert "unknown to aggregate" in summary(result, [])
+
+
+def test_other_examples_have_a_section_a_line_and_their_differences() -> None:
+    account = Account(3, Counter(accepted=2, duplicate=1), withdrawn=1)
+    answers = {"accepted": 2, "duplicate": 1, "withdrawn": 1}
+    exact = Finding("game", account, answers, {"totals": {"paths": 2}}, {"totals": {"paths": 2}}, ["a line"])
+    right = _result(findings=[exact])
+    wrong = _result(findings=[dataclasses.replace(exact, found={"totals": {"paths": 3}})])
+
+    assert right.differences() == []
+    assert right.checked == _result().checked + 1
+    assert report(right, [])["game"] == {
+        "events_sent": 3,
+        "accepted": 2,
+        "duplicates_rejected": 1,
+        "withdrawn": 1,
+        "totals": {"paths": 2},
+    }
+    assert "\na line\n" in summary(right, [])
+    assert wrong.differences() == ["game: totals of paths: 3, must be 2"]

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from demo.events import View
+from demo.events import Course, View
 from demo.progress import Progress
-from demo.sending import send
+from demo.sending import Account, send, send_course
 
 
 class Answer(NamedTuple):
@@ -52,3 +52,24 @@ def test_nothing_to_send_is_nothing_sent() -> None:
     account = send(Table().accept_many, [], "views", Progress(io.StringIO()))
 
     assert (account.sent, account.statuses) == (0, {})
+
+
+def test_a_course_is_sent_withdrawn_and_sent_again() -> None:
+    done: list[str] = []
+    there: set[str] = set()
+
+    def accept_many(events: Sequence[Mapping[str, Any]], /) -> list[Answer]:
+        done.extend(f"+{event['url']}" for event in events)
+        answers = [Answer("duplicate" if event["url"] in there else "accepted") for event in events]
+        there.update(event["url"] for event in events)
+        return answers
+
+    def retract(values: Mapping[str, Any], /) -> bool:
+        done.append(f"-{values['url']}")
+        return values["url"] in there
+
+    course = Course(_views("a", "b"), _views("b", "never there"), _views("b"))
+    account = send_course(accept_many, retract, course, "views", Progress(io.StringIO()))
+
+    assert done == ["+a", "+b", "-b", "-never there", "+b"]
+    assert account == Account(3, Counter(accepted=2, duplicate=1), withdrawn=1)

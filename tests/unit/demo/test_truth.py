@@ -4,6 +4,8 @@ import ast
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 import demo.truth
 from demo.events import Job, View
 from demo.truth import blog_truth, jobs_truth
@@ -54,9 +56,10 @@ def test_nothing_is_nothing() -> None:
     assert (jobs_truth([]).jobs, jobs_truth([]).last) == ({}, None)
 
 
-def test_it_shares_no_code_with_the_runtime() -> None:
+@pytest.mark.parametrize("truth", ["demo.truth", "demo.aggregates_truth"])
+def test_it_shares_no_code_with_the_runtime(truth: str) -> None:
     seen: set[str] = set()
-    todo = {"demo.truth"}
+    todo = {truth}
     while todo:
         module = todo.pop()
         seen.add(module)
@@ -68,5 +71,5 @@ def test_it_shares_no_code_with_the_runtime() -> None:
                 elif isinstance(node, ast.Import):
                     todo |= {alias.name for alias in node.names} - seen
 
-    assert {"demo.truth", "demo.events"} <= seen
+    assert {truth, "demo.events"} <= seen
     assert not any(module.startswith(("dynamodb_counters", "infra", "cdk_dynamodb_counters")) for module in seen)

@@ -17,7 +17,7 @@ import pytest
 from tests.unit.infra.support import CONTEXT, PROJECT
 
 SOURCES = ("app.py", "cdk.json", "infra", "lambdas")
-STACKS = ("CountersBlog", "CountersJobs")
+STACKS = ("CountersBlog", "CountersJobs", "CountersLeaderboard", "CountersPages")
 
 IGNORED = {
     "W3005": "CDK makes a function depend on its role and on the role's policy; that the role is implied is no harm.",

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from demo.findings import Finding
+from demo.sending import Account
+
+EXACT = Finding(
+    "game",
+    Account(5, Counter(accepted=4, duplicate=1), withdrawn=1),
+    {"accepted": 4, "duplicate": 1, "withdrawn": 1},
+    {"totals": {"paths": 3}, "players": {"ann": 3, "bob": 0}},
+    {"totals": {"paths": 3}, "players": {"ann": 3, "bob": 0}},
+)
+
+
+def test_what_is_exact_has_no_differences() -> None:
+    assert EXACT.differences() == []
+    assert EXACT.checked == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        (replace(EXACT, found={**EXACT.found, "players": {"ann": 3, "bob": 1}}), "players of bob: 1, must be 0"),
+        (replace(EXACT, found={"players": EXACT.found["players"]}), "totals of paths: 0, must be 3"),
+        (replace(EXACT, found={**EXACT.found, "more": {"bob": 1}}), "more of bob: 1, must be 0"),
+        (replace(EXACT, account=Account(5, Counter(accepted=4), withdrawn=1)), "answers of duplicate: 0, must be 1"),
+        (
+            replace(EXACT, account=Account(5, Counter(accepted=4, duplicate=1))),
+            "answers of withdrawn: 0, must be 1",
+        ),
+        (
+            replace(EXACT, account=replace(EXACT.account, reasons=Counter(throttled=2))),
+            "2 events throttled",
+        ),
+    ],
+)
+def test_whatever_is_wrong_is_told(changed: Finding, difference: str) -> None:
+    assert changed.differences() == [f"game: {difference}"]
