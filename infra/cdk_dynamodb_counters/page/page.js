@@ -90,7 +90,8 @@
       height: 220,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (self, low, high) => [0, Math.max(1, high * 1.1)] } },
+      // Bars begin at their time: the last one needs room too.
+      scales: { x: { range: (self, low, high) => [low, high + (high - low) / (drawn.length - 1)] }, y: { range: (self, low, high) => [0, Math.max(1, high * 1.1)] } },
       axes: [axis, { ...axis, size: 48, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000, 100000] }],
       series: [{}, { stroke: colour("--line"), fill: colour("--line") + "33", width: 2,
         paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }), points: { show: false } }],
