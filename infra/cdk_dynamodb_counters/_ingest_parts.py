@@ -71,8 +71,8 @@ def direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
 
 def answer_202(route: apigateway.HttpRoute) -> None:
     """Make the answer of the queue an answer of the API: 202, not 200."""
-    for resource in route.http_api.node.find_all():
-        if isinstance(resource, apigateway.CfnIntegration) and resource.integration_subtype is not None:
+    for resource in route.node.find_all():
+        if isinstance(resource, apigateway.CfnIntegration):
             resource.add_property_override(
                 "ResponseParameters",
                 {"200": {"ResponseParameters": [{"Destination": "overwrite:statuscode", "Source": "202"}]}},

@@ -130,6 +130,9 @@ def environment(patch: pytest.MonkeyPatch) -> Queue:
         "CACHE_CONTROL": "private, max-age=5",
     }.items():
         patch.setenv(name, value)
+    for module in (api, receive):
+        # Read when the modules are imported, which another test may have done.
+        patch.setattr(module.metrics.provider, "namespace", "Counters")
     counters = Counters("table", client=cast("Any", EmptyTable()), clock=lambda: NOW)
     known = Reading(counters, DECLARATIONS, lambda: NOW)
     patch.setattr(api, "reading", lambda: known)
