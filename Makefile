@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as text of make.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo test snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo bench test soak mutations snapshot lint synth diff deploy clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -28,11 +28,23 @@ demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [
 	case "$$KEEP" in ''|0|no|false) ;; *) set -- "$$@" --keep ;; esac; \
 	exec $(PYTHON) -m demo "$$@"
 
+bench: $(ENVIRONMENT) ## Measure cost, speed and scale beside known designs; writes docs/benchmarks.md [REPORT=]
+	@set --; \
+	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
+	exec $(PYTHON) -m benchmarks "$$@"
+
 test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@exec $(PYTHON) -m pytest $(ARGS)
+	@$(if $(ARGS),exec $(PYTHON) -m pytest $(ARGS),$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not alone' && \
+		exec $(PYTHON) -m pytest -m alone)
+
+soak: $(ENVIRONMENT) ## Run fault schedules until time is up [MINUTES=30]
+	$(PYTHON) -m tests.harness.soak --minutes $(or $(MINUTES),30) $(ARGS)
+
+mutations: $(ENVIRONMENT) ## Switch each safety mechanism off in turn and see a test fail
+	$(PYTHON) -m tests.harness.mutations $(ARGS)
 
 snapshot: $(ENVIRONMENT) ## Write the snapshots of synthesized templates anew
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
@@ -53,7 +65,7 @@ deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
 
 clean: ## Remove what tests and builds left behind
 	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find app.py demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find app.py benchmarks demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache

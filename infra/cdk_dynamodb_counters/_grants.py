@@ -16,7 +16,7 @@ _READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 _RETRACT: Final = ("dynamodb:DeleteItem",)
 _RESET: Final = ("dynamodb:UpdateItem",)
 _REDRIVE: Final = ("dynamodb:Query", "dynamodb:UpdateItem")
-_AGGREGATE: Final = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
+_AGGREGATE: Final = ("dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
 _STREAM: Final = (
     "dynamodb:DescribeStream",
     "dynamodb:GetRecords",

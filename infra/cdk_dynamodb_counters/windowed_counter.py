@@ -12,6 +12,7 @@ from cdk_dynamodb_counters._arguments import require_instance, require_place
 from cdk_dynamodb_counters._metrics import counters_metric
 from cdk_dynamodb_counters._registry import Registration, Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from dynamodb_counters.arithmetic import Arithmetic
 from dynamodb_counters.declarations import Window
 
 
@@ -35,6 +36,8 @@ class WindowedCounter(Construct):
     ----------
     window : Window
         The window, as the runtime's reads take it.
+    arithmetic : Arithmetic
+        The tiers it keeps, and what they cost to write and to read.
 
     Raises
     ------
@@ -62,6 +65,11 @@ class WindowedCounter(Construct):
     def window(self) -> Window:
         """The window, as the runtime's reads take it."""
         return self._window
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """The tiers it keeps, and what they cost to write and to read."""
+        return self._window.arithmetic
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to read the window, as `DedupCounterTable.grant_read_counts` does.

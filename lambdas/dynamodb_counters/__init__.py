@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from dynamodb_counters.store.accept import Outcome as Outcome
     from dynamodb_counters.store.quarantine import Quarantined as Quarantined
     from dynamodb_counters.store.rankings import Ranked as Ranked
+    from dynamodb_counters.windows import Comparison as Comparison
     from dynamodb_counters.windows import WindowCount as WindowCount
 
 _HOMES = {
     "Aggregate": "declarations",
     "Attr": "conditions",
     "Average": "declarations",
+    "Comparison": "windows",
     "Condition": "conditions",
     "Count": "declarations",
     "Counters": "counters",

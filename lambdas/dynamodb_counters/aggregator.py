@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from typing import Any, Final
 from dynamodb_counters.declarations import Declaration
 from dynamodb_counters.errors import ShardUnknownError
 from dynamodb_counters.fold import Plan
-from dynamodb_counters.store import quarantine
 from dynamodb_counters.store.commit import Committer
+from dynamodb_counters.store.quarantine import Quarantine
 from dynamodb_counters.store.table import Table
+from dynamodb_counters.version import VERSION
+from dynamodb_counters.wire import encode
 
 _ONLY_SHARD: Final = "only"
 
@@ -68,9 +71,9 @@ class Aggregator:
     ) -> None:
         self._table = table
         self._plan = Plan(declarations)
-        self._quarantine_retention_seconds = quarantine_retention_seconds
+        deployment = hashlib.sha256(f"{VERSION} {encode(declarations)}".encode()).hexdigest()[:16]
+        self._quarantine = Quarantine(table, deployment, quarantine_retention_seconds)
         self._single_shard = single_shard
-        self._known: dict[str, frozenset[str]] = {}
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
         """Count a batch, each record exactly once however often it comes.
@@ -98,21 +101,14 @@ class Aggregator:
         if not records:
             return Report()
         shard = self._shard(event)
-        known = self._known_sequences(shard)
+        known = self._quarantine.known(shard)
         folded = self._plan.fold(records, known=known)
         # Before any commit: once a later record moves a watermark past it, only the quarantine knows of a record.
-        kept = quarantine.keep(self._table, shard, folded.unfoldable, self._quarantine_retention_seconds)
-        committer = Committer(self._table, shard, self._quarantine_retention_seconds, time_left)
+        kept = self._quarantine.keep(shard, folded.unfoldable)
+        committer = Committer(self._table, shard, self._quarantine, time_left)
         done = committer.commit(folded.deltas, lambda floors: self._plan.fold(records, floors, known).deltas)
         quarantined = kept + done.set_aside
         return Report(len(records), done.updated, done.skipped, quarantined, folded.late, done.write_units)
-
-    def _known_sequences(self, shard: str) -> frozenset[str]:
-        # What an earlier deployment could not fold stays with the quarantine, even if this one could fold it: it may
-        # have been released since. Records this process quarantines it will refuse again by itself.
-        if shard not in self._known:
-            self._known[shard] = quarantine.known_sequences(self._table, shard)
-        return self._known[shard]
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")

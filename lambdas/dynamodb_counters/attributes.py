@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters.decimals import Number, format_number, parse_number, require_storable
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.schema import MAX_NUMBER_DIGITS
+from dynamodb_counters.tiers import BY_NAME
+from dynamodb_counters.times import event_seconds
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 """An item as it stands in a stream record: attribute name to ``{type: value}``."""
@@ -15,15 +17,19 @@ Image: TypeAlias = Mapping[str, Mapping[str, Any]]
 TypedValue: TypeAlias = Mapping[str, Any]
 
 LIST_MARK: Final = "[]"
+TIER_MARK: Final = ":"
+"""Between a time and the tier it stands for in a key: ``{at:day}``."""
 
 
-def reader(path: str) -> Callable[[Image], TypedValue | None]:
+def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
     """Make a function that finds an attribute.
 
     Parameters
     ----------
     path : str
         Attribute name, or names joined by dots that lead through maps.
+    literal : bool, optional
+        Whether the path is one name, dots and all, as aggregates have them. Default False.
 
     Returns
     -------
@@ -35,7 +41,7 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
     {'S': 'Oslo'}
     """
-    first, *rest = path.split(".")
+    first, *rest = [path] if literal else path.split(".")
     if not rest:
         return lambda image: image.get(first)
 
@@ -48,12 +54,14 @@ def reader(path: str) -> Callable[[Image], TypedValue | None]:
     return read
 
 
-def number_reader(path: str) -> Callable[[Image], Number]:
+def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
     """Make a function that reads a number.
 
     Parameters
     ----------
     path : str
+        As for `reader`.
+    literal : bool, optional
         As for `reader`.
 
     Returns
@@ -61,11 +69,10 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     callable
         Takes an image, gives the number; raises `MalformedImageError` where there is none.
     """
-    find = reader(path)
+    find = reader(path, literal=literal)
 
     def read(image: Image) -> Number:
-        value = _present(find(image), path)
-        text = value.get("N")
+        text = _present(find(image), path).get("N")
         if text is None:
             raise MalformedImageError(f"attribute {path!r} is no number")
         number = parse_number(text)
@@ -75,25 +82,43 @@ def number_reader(path: str) -> Callable[[Image], Number]:
     return read
 
 
-def text_reader(path: str) -> Callable[[Image], str]:
+def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
     """Make a function that reads what stands for an attribute in a key.
 
     Parameters
     ----------
     path : str
         As for `reader`.
+    literal : bool, optional
+        As for `reader`.
 
     Returns
     -------
     callable
         Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
+
+    Examples
+    --------
+    >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
+    '2026-11-21'
     """
-    find = reader(path)
+    if TIER_MARK in path and not literal:
+        return _bucket_reader(path)
+    find = reader(path, literal=literal)
+
+    def read_any(image: Image) -> str:
+        return _text(_present(find(image), path), path)
+
+    if not literal and "." in path:
+        return read_any
 
     def read(image: Image) -> str:
-        value = _present(find(image), path)
-        text = value.get("S")
-        return text if text is not None else _text(value, path)
+        # Nearly always a string: this runs for every field of every aggregate and record.
+        try:
+            text: str = image[path]["S"]
+        except KeyError:
+            return read_any(image)
+        return text
 
     return read
 
@@ -129,6 +154,16 @@ def texts_reader(path: str) -> Callable[[Image], list[str]]:
         else:
             raise MalformedImageError(f"attribute {path!r} is neither a list nor a set of strings or numbers")
         return list(dict.fromkeys(texts))
+
+    return read
+
+
+def _bucket_reader(path: str) -> Callable[[Image], str]:
+    time, _, name = path.partition(TIER_MARK)
+    find, tier = reader(time), BY_NAME[name]
+
+    def read(image: Image) -> str:
+        return tier.text(tier.place(event_seconds(_present(find(image), time)))[0])
 
     return read
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.contributions import GroupKey, compile_aggregate, compile_window
-from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters.declarations import BUCKET_FIELD, SPREAD_FIELD, TIER_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters.keys import is_hashed
-from dynamodb_counters.schema import PK, SK, is_reserved
-from dynamodb_counters.times import HOUR, hour_text
+from dynamodb_counters.schema import PK, SK, STREAM_RETENTION_HOURS, is_reserved
+from dynamodb_counters.tiers import BY_LETTER
+from dynamodb_counters.times import HOUR
+
+_ZERO: Final = {"N": "0"}
 
 
 class Program:
@@ -33,13 +36,14 @@ class Program:
         raises `MalformedImageError` for an image it cannot use.
     """
 
-    __slots__ = ("_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
+    __slots__ = ("_fields", "_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
         self.keeps_expired = declaration.on_expiry == "keep"
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._fields = declaration.fields
         self._spread = 1 if isinstance(declaration, Window) else declaration.spread
         self.contribute = (
             compile_window(self, declaration)
@@ -62,10 +66,13 @@ class Program:
         dict of str to str
             Partition and sort key.
         """
-        values = {**self.values(group), SPREAD_FIELD: _part(feed, self._spread)}
+        values = self.values(group)
+        if self._spread > 1:
+            values[SPREAD_FIELD] = _part(feed, self._spread)
+        pk, sk = self._pk, self._sk
         return {
-            name: template.render_texts([values[field] for field in template.fields])
-            for name, template in ((PK, self._pk), (SK, self._sk))
+            PK: pk.render_texts([values[field] for field in pk.fields]),
+            SK: sk.render_texts([values[field] for field in sk.fields]),
         }
 
     def values(self, group: GroupKey) -> dict[str, str]:
@@ -79,11 +86,12 @@ class Program:
         Returns
         -------
         dict of str to str
-            Field to text; for a window also the start of the bucket.
+            Field to text; for a window also the tier and the start of the bucket.
         """
-        values = dict(zip(self.declaration.fields, group, strict=False))
+        values = dict(zip(self._fields, group, strict=False))
         if isinstance(self.declaration, Window):
-            values[BUCKET_FIELD] = hour_text(group[-1])
+            letter, bucket = group[-2:]
+            values |= {TIER_FIELD: letter, BUCKET_FIELD: BY_LETTER[letter].text(bucket)}
         return values
 
     def unparsed(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
@@ -101,6 +109,8 @@ class Program:
         dict of str to str
             Field to text; empty when the key can be parsed.
         """
+        if not (is_hashed(key[PK]) or is_hashed(key[SK])):
+            return {}
         return {
             name: text
             for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))
@@ -145,11 +155,30 @@ class Program:
         """
         if not isinstance(self.declaration, Window) or self.declaration.retention is None:
             return None
-        return int((group[-1] + 1) * HOUR + self.declaration.retention.total_seconds())
+        letter, bucket = group[-2:]
+        return int(BY_LETTER[letter].end(bucket) + self.declaration.retention.total_seconds())
+
+    def gathers_watermarks(self, group: GroupKey) -> bool:
+        """Tell whether a group's item is written for so long that watermarks of old shards pile up in it.
+
+        Parameters
+        ----------
+        group : tuple
+            As in a `Contribution`.
+
+        Returns
+        -------
+        bool
+            False for the buckets of all tiers but the coarsest: most are over before one of their shards is.
+        """
+        return not isinstance(self.declaration, Window) or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
 
 
-def as_source(aggregate: Aggregate) -> Callable[[Image], Image]:
+def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
     """Make a function that shows an aggregate's item as a source: with its fields, and 0 for what was never counted.
+
+    A group whose measures are all 0 is shown as none. So what is counted over groups depends on the items there are,
+    not on those there once were.
 
     Parameters
     ----------
@@ -159,12 +188,14 @@ def as_source(aggregate: Aggregate) -> Callable[[Image], Image]:
     Returns
     -------
     callable
-        Takes the item's image, gives one with every field and measure as an attribute.
+        Takes the item's image, gives one with every field and measure as an attribute, or None.
     """
     parts = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
-    zeros: dict[str, Any] = {attribute: {"N": "0"} for attribute in aggregate.attributes}
+    zeros: dict[str, Any] = dict.fromkeys(aggregate.attributes, _ZERO)
 
-    def show(image: Image) -> Image:
+    def show(image: Image) -> Image | None:
+        if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):
+            return None
         shown = {**zeros, **image}
         for name, template in parts:
             key = image[name]["S"]

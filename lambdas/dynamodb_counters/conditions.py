@@ -60,6 +60,13 @@ class Condition:
             return (self.attribute,)
         return tuple(name for part in self.operands for name in part.attributes)
 
+    @property
+    def comparisons(self) -> tuple[tuple[str, Operand], ...]:
+        """The attributes it compares, and with what."""
+        if self.attribute is not None:
+            return tuple((self.attribute, operand) for operand in self.operands)
+        return tuple(pair for part in self.operands for pair in part.comparisons)
+
     def __bool__(self) -> bool:
         raise InvalidArgumentError("condition", self, "combined with &, | and ~; 'and', 'or' and 'not' lose a part")
 
@@ -150,13 +157,15 @@ class Attr:
         return Condition(name, self.name, (value,))
 
 
-def compile_condition(condition: Condition) -> Predicate:
+def compile_condition(condition: Condition, *, literal: bool = False) -> Predicate:
     """Turn a condition into a function of an item image.
 
     Parameters
     ----------
     condition : Condition
         What to test.
+    literal : bool, optional
+        Whether dots are part of attribute names, as in aggregates, and lead nowhere. Default False.
 
     Returns
     -------
@@ -170,15 +179,15 @@ def compile_condition(condition: Condition) -> Predicate:
     """
     name, attribute = condition.operator, condition.attribute
     if name in ("and", "or"):
-        parts = [compile_condition(part) for part in condition.operands]
+        parts = [compile_condition(part, literal=literal) for part in condition.operands]
         every = name == "and"
         return lambda image: all(p(image) for p in parts) if every else any(p(image) for p in parts)
     if name == "not":
-        part = compile_condition(condition.operands[0])
+        part = compile_condition(condition.operands[0], literal=literal)
         return lambda image: not part(image)
     if attribute is None:
         raise InvalidArgumentError("operator", name, "a known operator with its attribute")
-    find = reader(attribute)
+    find = reader(attribute, literal=literal)
     if name == "exists":
         return lambda image: find(image) is not None
     if name == "begins_with":

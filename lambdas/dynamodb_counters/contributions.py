@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dynamodb_counters.attributes import LIST_MARK, Image, number_reader, reader, text_reader, texts_reader
 from dynamodb_counters.conditions import Predicate, compile_condition
 from dynamodb_counters.decimals import Number
 from dynamodb_counters.declarations import Aggregate, Average, Count, Histogram, Measure, Sum, Window
 from dynamodb_counters.errors import MalformedImageError
-from dynamodb_counters.times import HOUR, MINUTE, event_seconds
-from dynamodb_counters.windows import SLOTS, TOTAL
+from dynamodb_counters.tiers import TOTAL
+from dynamodb_counters.times import event_seconds
 
 if TYPE_CHECKING:
     from dynamodb_counters.compiler import Program
 
 GroupKey: TypeAlias = tuple[Any, ...]
-"""Texts of the group's fields; for a window the hour follows, as an int."""
+"""Texts of the group's fields; for a window the letter of the tier and the bucket, an int, follow."""
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What an image adds: attribute name and number."""
 
 
-class Contribution(NamedTuple):
-    """What one item image adds to one item of an aggregate."""
-
-    program: Program
-    group: GroupKey
-    numbers: Numbers
+Contribution: TypeAlias = "tuple[Program, GroupKey, Numbers]"
+"""What one item image adds to one item. A plain tuple, as one is made for every aggregate and record."""
 
 
 class Late:
@@ -56,26 +52,28 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
     callable
         Takes an image and the record's creation time, gives the image's contributions.
     """
-    holds = _predicate(declaration)
-    numbers_of = _all_measures(declaration)
+    # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
+    literal = isinstance(declaration.source, Aggregate)
+    holds = _predicate(declaration, literal=literal)
+    numbers_of = _all_measures(declaration, literal=literal)
     fields = declaration.fields
-    if any(field.endswith(LIST_MARK) for field in fields):
+    if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _groups(fields)
 
         def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
-            if not holds(image):
+            if holds is not None and not holds(image):
                 return ()
             numbers = numbers_of(image)
-            return tuple(Contribution(program, group, numbers) for group in groups_of(image)) if numbers else ()
+            return tuple((program, group, numbers) for group in groups_of(image)) if numbers else ()
 
         return contribute_each
-    group_of = _group(fields)
+    group_of = _group(fields, literal=literal)
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
-        if not holds(image):
+        if holds is not None and not holds(image):
             return ()
         numbers = numbers_of(image)
-        return (Contribution(program, group_of(image), numbers),) if numbers else ()
+        return ((program, group_of(image), numbers),) if numbers else ()
 
     return contribute
 
@@ -93,18 +91,17 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
     Returns
     -------
     callable
-        Takes an image and the record's creation time, gives the image's contribution or `LATE`.
+        Takes an image and the record's creation time, gives the image's contributions, one a tier, or `LATE`.
     """
     holds = _predicate(declaration)
     group_of = _group(declaration.fields)
     number_of = _window_measure(declaration.measure)
     find_time, time = reader(declaration.time), declaration.time
-    retention, tolerance = declaration.retention, declaration.future_tolerance
-    keep = None if retention is None else retention.total_seconds()
-    ahead = None if tolerance is None else tolerance.total_seconds()
+    tiers = declaration.kept_tiers
+    is_late = _judge(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | Late:
-        if not holds(image):
+        if holds is not None and not holds(image):
             return ()
         number = number_of(image)
         if not number:
@@ -113,28 +110,50 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
         if moment is None:
             raise MalformedImageError(f"attribute {time!r} is missing")
         seconds = event_seconds(moment)
-        hour, second = divmod(seconds, HOUR)
-        if keep is not None or ahead is not None:
-            if created is None:
-                raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
-            if ahead is not None and seconds > created + ahead:
-                raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
-            if keep is not None and (hour + 1) * HOUR + keep <= created:
-                if declaration.late == "quarantine":
-                    raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
-                return LATE
-        numbers = ((TOTAL, number), (SLOTS[second // MINUTE], number))
-        return (Contribution(program, (*group_of(image), hour), numbers),)
+        if is_late(seconds, created):
+            return LATE
+        group = group_of(image)
+        found = []
+        for tier in tiers:
+            bucket, slot = tier.place(seconds)
+            found.append((program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
+        return tuple(found)
 
     return contribute
 
 
-def _predicate(declaration: Aggregate | Window) -> Predicate:
-    return compile_condition(declaration.where) if declaration.where is not None else lambda _: True
+def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
+    """Make a function that tells a late event and refuses one from the future, by its record alone."""
+    time, finest = declaration.time, declaration.kept_tiers[0]
+    retention, tolerance = declaration.retention, declaration.future_tolerance
+    keep = None if retention is None else retention.total_seconds()
+    ahead = None if tolerance is None else tolerance.total_seconds()
+    if keep is None and ahead is None:
+        return lambda *_: False
+
+    def is_late(seconds: int, created: float | None) -> bool:
+        if created is None:
+            raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
+        if ahead is not None and seconds > created + ahead:
+            raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
+        # The finest bucket decides for all tiers alike, though coarser ones are kept for longer. No read misses the
+        # event: a window that held it would have to begin before what is retained.
+        if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
+            return False
+        if declaration.late == "quarantine":
+            raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
+        return True
+
+    return is_late
 
 
-def _group(fields: tuple[str, ...]) -> Callable[[Image], GroupKey]:
-    readers = [text_reader(field) for field in fields]
+def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
+    where = declaration.where
+    return compile_condition(where, literal=literal) if where is not None else None
+
+
+def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
+    readers = [text_reader(field, literal=literal) for field in fields]
     if len(readers) == 1:
         [read] = readers
         return lambda image: (read(image),)
@@ -152,20 +171,20 @@ def _alone(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
     return lambda image: [read(image)]
 
 
-def _all_measures(declaration: Aggregate) -> Callable[[Image], Numbers]:
+def _all_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
     measures = declaration.measures
     if all(isinstance(measure, Count) for measure in measures.values()):
         constant = tuple((name, 1) for name in measures)
         return lambda _: constant
-    compiled = [_measure(name, measure) for name, measure in measures.items()]
+    compiled = [_measure(name, measure, literal=literal) for name, measure in measures.items()]
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 
 
-def _measure(name: str, measure: Measure) -> Callable[[Image], Numbers]:
+def _measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[[Image], Numbers]:
     attributes = measure.attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
-    read = number_reader(measure.attribute)
+    read = number_reader(measure.attribute, literal=literal)
     if isinstance(measure, Average):
         total, count = attributes
         return lambda image: ((total, read(image)), (count, 1))

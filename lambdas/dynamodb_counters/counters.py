@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram, Window
+from dynamodb_counters.declarations import Aggregate, Declaration, Distinct, Event, Histogram
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.groups import Group
-from dynamodb_counters.store import accept, groups, quarantine, rankings, record, windows
+from dynamodb_counters.store import accept, groups, quarantine, rankings, record
 from dynamodb_counters.store.accept import Outcome
 from dynamodb_counters.store.quarantine import Quarantined
 from dynamodb_counters.store.rankings import Ranked
 from dynamodb_counters.store.table import Bulk, Table, make_client
-from dynamodb_counters.windows import WindowCount
+from dynamodb_counters.window_reads import WindowReads
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters:
+class Counters(WindowReads):
     """Events and counts of one table.
 
     Parameters
@@ -344,34 +343,3 @@ class Counters:
             Highest score first, the group among them; empty if it was never counted.
         """
         return rankings.around(self._table, aggregate, values, count)
-
-    def window(
-        self,
-        window: Window,
-        values: Mapping[str, object],
-        *,
-        last: timedelta,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-    ) -> WindowCount:
-        """Count the last so long.
-
-        Parameters
-        ----------
-        window : Window
-            Which window.
-        values : mapping of str to str or number
-            Its group.
-        last : timedelta
-            How long; whole minutes.
-        as_of : datetime, optional
-            Until when, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
-
-        Returns
-        -------
-        WindowCount
-            The count and the interval it covers.
-        """
-        return windows.window(self._table, window, values, last=last, as_of=as_of, consistent=consistent)

@@ -14,6 +14,7 @@ Number: TypeAlias = int | Decimal
 EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation, Overflow])
 """Arithmetic context in which adding DynamoDB numbers never rounds."""
 
+_BEYOND = 10**MAX_NUMBER_DIGITS
 _LARGEST_EXPONENT = 125
 _SMALLEST_EXPONENT = -130
 
@@ -135,6 +136,8 @@ def fits(value: Number) -> bool:
     >>> fits(10**37), fits(10**40 + 1)
     (True, False)
     """
+    if isinstance(value, int) and -_BEYOND < value < _BEYOND:
+        return True  # The counts: no digits to look at.
     return len(_significant_digits(Decimal(value))) <= MAX_NUMBER_DIGITS
 
 

@@ -39,8 +39,8 @@ def evaluate(
     Returns
     -------
     dict of str to list of Group
-        Groups by the declaration's name. Of a window, a group an hour: its values hold the start of the bucket, its
-        measures the total and the slots.
+        Groups by the declaration's name. Of a window, a group a bucket of each tier: its values hold the tier and the
+        start of the bucket, its measures the total and the slots.
 
     Raises
     ------

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from dynamodb_counters.decimals import format_number
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
+from dynamodb_counters.tiers import BY_NAME
 
 DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
@@ -293,8 +294,10 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         literals[-1] += literal
         if name is None:
             continue
-        if spec or conversion or not _FIELD_NAME.fullmatch(name):
-            raise InvalidArgumentError(argument, text, "fields of the form {name}, {outer.inner} or {list[]}")
+        if conversion or not _FIELD_NAME.fullmatch(name) or (spec and (spec not in BY_NAME or name.endswith("[]"))):
+            allowed = "fields of the form {name}, {outer.inner}, {list[]} or {time:day}"
+            raise InvalidArgumentError(argument, text, allowed)
+        name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
         if name in fields:
             raise InvalidArgumentError(argument, text, f"each field once ({name!r} stands twice)")
         fields.append(name)

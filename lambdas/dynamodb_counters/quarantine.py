@@ -1,4 +1,4 @@
-"""What a quarantine item holds: a record that could not be folded, or a sum that an item could not take.
+"""What a quarantine item holds: a record's image that could not be folded, or a sum that an item could not take.
 
 Releasing it is a change of its `STATE`, and the stream record of that change stands for what the item holds. So a
 redrive is folded and committed like everything else, exactly once, however often it is asked for or delivered.
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dynamodb_counters.attributes import Image
-from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.schema import QUARANTINE, QUARANTINE_PREFIX, TYPE
 
 STATE: Final = "state"
@@ -27,6 +26,10 @@ SUM: Final = "sum"
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_CONTENT_BYTES: Final = 380_000
 _PLAIN_BYTES: Final = 32_000
+
+_QUARANTINE: Final = {"S": QUARANTINE}
+_WAITING: Final = {"S": WAITING}
+_RELEASED: Final = {"S": RELEASED}
 
 PARTITIONS: Final = 8
 """Quarantine items are spread over so many partition keys: one shard's are together, many shards' are not."""
@@ -108,22 +111,6 @@ def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def is_quarantine(image: Image) -> bool:
-    """Tell whether an image is of a quarantine item.
-
-    Parameters
-    ----------
-    image : mapping
-        An item image.
-
-    Returns
-    -------
-    bool
-        True for a quarantine item.
-    """
-    return image.get(TYPE, {}).get("S") == QUARANTINE
-
-
 def released(change: Mapping[str, Any]) -> Image | None:
     """Give the quarantine item that a change releases.
 
@@ -138,33 +125,10 @@ def released(change: Mapping[str, Any]) -> Image | None:
         The item's image when this very change turned it from waiting to released.
     """
     new, old = change.get("NewImage"), change.get("OldImage")
-    if new is None or old is None or not (is_quarantine(new) and is_quarantine(old)):
+    if not isinstance(new, dict) or new.get(TYPE) != _QUARANTINE or not isinstance(old, dict):
         return None
-    turned = old.get(STATE) == {"S": WAITING} and new[STATE] == {"S": RELEASED}
+    turned = old.get(TYPE) == _QUARANTINE and old.get(STATE) == _WAITING and new.get(STATE) == _RELEASED
     return new if turned else None
-
-
-def held_record(image: Image) -> dict[str, Any]:
-    """Give the record a quarantine item holds.
-
-    Parameters
-    ----------
-    image : mapping
-        Image of the item.
-
-    Returns
-    -------
-    dict
-        A stream record.
-
-    Raises
-    ------
-    MalformedImageError
-        The item holds none.
-    """
-    if RECORD not in image:
-        raise MalformedImageError("the quarantine item holds no record")
-    return unpack(image[RECORD])
 
 
 def _plain(value: Any) -> str:

@@ -18,7 +18,7 @@ TYPE: Final = "_type"
 """Holds the name of the declaration an item was written by; the fold dispatches on it."""
 
 ONCE_SUFFIX: Final = "#once"
-"""Ends the type of an event that a transaction has counted, which the stream must not count again."""
+"""Ends the type of an event that a transaction has counted: its insertion counts nothing more."""
 
 BOARD: Final = "_board"
 """Partition key of the ranking index: the board a group is ranked on."""
@@ -30,6 +30,9 @@ RANKING_INDEX: Final = "ranking"
 
 WATERMARK_PREFIX: Final = "_w:"
 """Starts the attribute that holds how far one stream shard has been applied to an item."""
+
+COUNTED_IN: Final = "_in"
+"""Names the declarations in which a transaction has counted an event."""
 
 QUARANTINE: Final = "quarantine"
 """The type of quarantine items, and a name no declaration may take."""

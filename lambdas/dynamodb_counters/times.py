@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters.decimals import Number, parse_number
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
+DAY: Final = 86_400
 HOUR: Final = 3600
 MINUTE: Final = 60
 
@@ -19,8 +19,10 @@ _FIRST_MILLISECONDS: Final = 10**11
 _FIRST_MICROSECONDS: Final = 10**14
 
 # 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: a bucket outside of them has no name.
-_FIRST_SECOND: Final = -62_135_596_800
-_LAST_SECOND: Final = 253_402_300_799
+FIRST_SECOND: Final = -62_135_596_800
+LAST_SECOND: Final = 253_402_300_799
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def event_seconds(value: Mapping[str, Any]) -> int:
@@ -47,30 +49,9 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     True
     """
     seconds = _iso_seconds(value["S"]) if "S" in value else _number_seconds(value)
-    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise MalformedImageError(f"{dict(value)!r:.80} is not in the years 1 to 9999 of UTC")
     return seconds
-
-
-def hour_text(hour: int) -> str:
-    """Write an hour as it stands in a bucket's key.
-
-    Parameters
-    ----------
-    hour : int
-        Whole hours since 1970-01-01T00Z.
-
-    Returns
-    -------
-    str
-        ``YYYY-MM-DDTHH`` in UTC; string order is time order.
-
-    Examples
-    --------
-    >>> hour_text(457909)
-    '2022-03-28T13'
-    """
-    return utc(hour * HOUR).isoformat(timespec="hours")[:13]
 
 
 def utc(seconds: float) -> datetime:
@@ -120,11 +101,12 @@ def _iso_seconds(text: str) -> int:
     except ValueError:
         raise MalformedImageError(f"{text!r:.80} is no ISO 8601 time") from None
     if moment.tzinfo is None:
-        raise MalformedImageError(f"{text!r:.80} has no offset from UTC")
-    try:
-        return math.floor(moment.timestamp())
-    except (OverflowError, ValueError):
-        raise MalformedImageError(f"{text!r:.80} is out of range") from None
+        raise MalformedImageError(
+            f"{text!r:.80} has no offset from UTC, so it names no one moment; write ...Z or +02:00"
+        )
+    # Not timestamp(): a float rounds the last microsecond of a far second up into the next.
+    since = moment - _EPOCH
+    return since.days * DAY + since.seconds
 
 
 def _number_seconds(value: Mapping[str, Any]) -> int:
@@ -138,7 +120,8 @@ def _number_seconds(value: Mapping[str, Any]) -> int:
 
 
 def _epoch_seconds(number: Number) -> int:
-    size = abs(Decimal(number))
-    if size >= _FIRST_MICROSECONDS:
-        raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")
-    return math.floor(number if size < _FIRST_MILLISECONDS else number / Decimal(1000))
+    if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
+        return math.floor(number)
+    if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
+        return math.floor(number) // 1000
+    raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")

@@ -1,29 +1,38 @@
-"""Windows: time cut into hour items with minute slots, and a window put together from them."""
+"""Windows: which buckets an interval is put together from, and the sum of them.
+
+The coarsest tier covers what its slots can tell; what is left at both ends is left to the next finer one. Whole buckets
+count by their total, the first and last by their slots. So every moment of the interval is counted by one item only.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
+from dynamodb_counters.arithmetic import QUERY_PRICE, read_units
 from dynamodb_counters.decimals import Number
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.times import HOUR, MINUTE, utc
+from dynamodb_counters.tiers import TOTAL, Tier
+from dynamodb_counters.times import FIRST_SECOND, LAST_SECOND, MINUTE
 
-TOTAL: Final = "total"
-SLOTS: Final = tuple(f"m{minute:02d}" for minute in range(60))
+_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A span of time on minute boundaries, start included, end excluded.
+    """A span of time, start included, end excluded.
 
     Parameters
     ----------
     start, end : int
         Seconds since 1970-01-01T00:00Z.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It reaches beyond the years 1 to 9999.
 
     Examples
     --------
@@ -35,19 +44,25 @@ class Interval:
     start: int
     end: int
 
+    def __post_init__(self) -> None:
+        if not (self.start >= FIRST_SECOND and self.end <= LAST_SECOND):
+            raise InvalidArgumentError("interval", (self.start, self.end), "seconds within the years 1 to 9999")
+
     @classmethod
-    def ending_at(cls, as_of: float, last: timedelta) -> Interval:
+    def ending_at(cls, as_of: float, last: timedelta, precision: int = MINUTE) -> Interval:
         """Give the interval that answers "the last so long, as of then".
 
-        The minute that holds `as_of` is included whole, so that a count as of now holds all that has happened. Start
-        and end each lie at most one minute after the asked ones.
+        The unit of precision that holds `as_of` is included whole, so that a count as of now holds all that has
+        happened. Start and end each lie at most one unit after the asked ones.
 
         Parameters
         ----------
         as_of : float
             Seconds since 1970.
         last : timedelta
-            Whole minutes.
+            Whole units of precision.
+        precision : int, optional
+            Seconds. Default: a minute.
 
         Returns
         -------
@@ -57,17 +72,31 @@ class Interval:
         Raises
         ------
         InvalidArgumentError
-            `last` is not a positive number of whole minutes.
+            `last` is not a positive number of whole units.
         """
-        if not isinstance(last, timedelta) or last < timedelta(minutes=1) or last % timedelta(minutes=1):
-            raise InvalidArgumentError("last", last, "a timedelta of one or more whole minutes")
-        end = (math.floor(as_of) // MINUTE + 1) * MINUTE
-        return cls(end - last // timedelta(seconds=1), end)
+        unit = timedelta(seconds=precision)
+        if not isinstance(last, timedelta) or last < unit or last % unit:
+            raise InvalidArgumentError("last", last, f"a timedelta of one or more times the precision, {unit}")
+        end = (math.floor(as_of) // precision + 1) * precision
+        return cls(end - last // _SECOND, end)
 
-    @property
-    def hours(self) -> range:
-        """The hours it touches, counted from 1970."""
-        return range(self.start // HOUR, (self.end - 1) // HOUR + 1)
+    @classmethod
+    def around(cls, start: float, end: float, precision: int) -> Interval:
+        """Give the shortest interval of whole units of precision that holds another.
+
+        Parameters
+        ----------
+        start, end : float
+            Seconds since 1970.
+        precision : int
+            Seconds.
+
+        Returns
+        -------
+        Interval
+            Start and end each lie less than one unit outside the asked ones.
+        """
+        return cls(math.floor(start) // precision * precision, math.ceil(math.ceil(end) / precision) * precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,34 +116,132 @@ class WindowCount:
     end: datetime
 
 
-def add_up(interval: Interval, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> WindowCount:
-    """Put a window together: slots of the first and last hour, totals of those between.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A window beside the one before it.
 
     Parameters
     ----------
+    current, previous : WindowCount
+        Two windows of equal length; the second ends where the first begins.
+    """
+
+    current: WindowCount
+    previous: WindowCount
+
+    @property
+    def change(self) -> Number:
+        """How many more than before; negative for fewer."""
+        return self.current.count - self.previous.count
+
+    @property
+    def ratio(self) -> float | None:
+        """The change as a part of what was before: 0.5 is half as many again; None where there was nothing."""
+        return float(self.change / self.previous.count) if self.previous.count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one Query covers: a part of an interval, in buckets of one tier.
+
+    Parameters
+    ----------
+    tier : Tier
+        Whose buckets.
     interval : Interval
-        What to cover.
-    buckets : iterable of (int, mapping)
-        Hour since 1970, and the numbers of its item (``total``, ``m00`` … ``m59``; absent ones are 0).
+        Begins and ends on slots of the tier.
+    """
+
+    tier: Tier
+    interval: Interval
+
+    @property
+    def buckets(self) -> tuple[int, int]:
+        """The first and last bucket it touches."""
+        return self.tier.place(self.interval.start)[0], self.tier.place(self.interval.end - 1)[0]
+
+    def add_up(self, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
+        """Add up what its buckets hold of it.
+
+        Parameters
+        ----------
+        buckets : iterable of (int, mapping)
+            Buckets of the tier and the numbers of their items (total and slots; absent ones are 0).
+
+        Returns
+        -------
+        int or Decimal
+            The sum.
+
+        Examples
+        --------
+        >>> from dynamodb_counters.tiers import HOURS
+        >>> Span(HOURS, Interval(3600, 7260)).add_up([(1, {"total": 5}), (2, {"total": 3, "m00": 1, "m01": 2})])
+        6
+        """
+        count: Number = 0
+        tier, start, end = self.tier, self.interval.start, self.interval.end
+        for bucket, numbers in buckets:
+            begin, stop = tier.start(bucket), tier.end(bucket)
+            if start <= begin and stop <= end:
+                count += numbers.get(TOTAL, 0)
+            else:
+                first, last = max(0, start - begin), min(stop, end) - begin
+                slots = tier.slots[first // tier.slot_seconds : max(0, last) // tier.slot_seconds]
+                count += sum(numbers.get(slot, 0) for slot in slots)
+        return count
+
+
+def plan(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
+    """Choose the buckets an interval is put together from.
+
+    Parameters
+    ----------
+    tiers : tuple of Tier
+        Those of a window, finest first.
+    interval : Interval
+        Begins and ends on slots of the finest tier.
 
     Returns
     -------
-    WindowCount
-        The sum over the interval.
+    list of Span
+        Together they are the interval, none overlaps another.
 
     Examples
     --------
-    >>> add_up(Interval(3600, 7260), [(1, {"total": 5, "m00": 5}), (2, {"total": 3, "m00": 1, "m01": 2})]).count
-    6
+    >>> from dynamodb_counters.tiers import DAYS, HOURS
+    >>> for span in plan((HOURS, DAYS), Interval(60, 30 * 86_400 + 60)):
+    ...     print(span.tier.name, span.interval)
+    day Interval(start=3600, end=2592000)
+    hour Interval(start=60, end=3600)
+    hour Interval(start=2592000, end=2592060)
     """
-    count: Number = 0
-    for hour, numbers in buckets:
-        begin = hour * HOUR
-        first, stop = max(0, interval.start - begin) // MINUTE, min(HOUR, interval.end - begin) // MINUTE
-        if first >= stop:
-            continue
-        if stop - first == len(SLOTS):
-            count += numbers.get(TOTAL, 0)
-        else:
-            count += sum(numbers.get(slot, 0) for slot in SLOTS[first:stop])
-    return WindowCount(count, utc(interval.start), utc(interval.end))
+    if interval.start >= interval.end:
+        return []
+    alone = [Span(tiers[0], interval)]
+    if len(tiers) == 1:
+        return alone
+    *finer, coarsest = tiers
+    unit = coarsest.slot_seconds
+    start, end = -(-interval.start // unit) * unit, interval.end // unit * unit
+    if start >= end:
+        return plan(tuple(finer), interval)
+    ends = (Interval(interval.start, start), Interval(end, interval.end))
+    apart = [Span(coarsest, Interval(start, end)), *(span for part in ends for span in plan(tuple(finer), part))]
+    return min(alone, apart, key=price)
+
+
+def price(spans: Sequence[Span]) -> float:
+    """Weigh the Queries of a read: their read units, and half a unit for each.
+
+    Parameters
+    ----------
+    spans : sequence of Span
+        What the Queries cover.
+
+    Returns
+    -------
+    float
+        Less is better.
+    """
+    return sum(QUERY_PRICE + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)

@@ -48,9 +48,9 @@ class Store:
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
     def items(self) -> list[dict[str, Any]]:
-        """Read the whole table."""
+        """Read the whole table, but for the fences of the quarantine."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        return [item for page in pages for item in page["Items"]]
+        return [item for page in pages for item in page["Items"] if not item["sk"]["S"].startswith("FENCE#")]
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:
         """Read one item; empty where there is none."""

@@ -194,12 +194,12 @@ def test_a_record_of_quarantine_is_kept_once_and_the_rest_is_counted(store: Stor
 
 def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_counted(store: Store) -> None:
     def throttle(name: str, _: Mapping[str, Any]) -> None:
-        if name == "put_item":
-            raise failure("ThrottlingException", "PutItem")
+        if name == "transact_write_items":
+            raise failure("ThrottlingException", "TransactWriteItems")
 
     records = [*_records("a"), record(_FIRST + 10, image("view", url="a")), *_records("b", _FIRST + 20)]
     store.client.before = throttle
-    with pytest.raises(CommitError, match="quarantine"):
+    with pytest.raises(CommitError, match="ThrottlingException"):
         _deliver(store, records)
     assert _sums(store) == {"a": 0, "b": 0}
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters.errors import CommitError
 from dynamodb_counters.store.quarantine import Quarantined
 from tests.engines import Engine
 from tests.engines.tables import create_table
 from tests.integration.stores import SHARD, Store
+from tests.unit.runtime.clients import failure
 from tests.unit.runtime.streams import NOW, Record, image, record
 
 _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
@@ -183,6 +185,75 @@ def test_a_sum_of_more_than_38_digits_is_set_aside_with_the_watermark(dynamodb_l
     for _ in range(2):
         store.deliver([change], _SALES, shard=_OTHER)
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
+
+
+def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(store: Store) -> None:
+    def refuse(name: str, _: Any) -> None:
+        if name == "update_item":
+            raise failure("ValidationException", "UpdateItem")
+
+    store.client.before = refuse
+    assert store.deliver([_sale(1), _sale(2)], _SALES).quarantined == 1
+    store.client.before = lambda *_: None
+    [entry] = store.counters.quarantined()
+    change = _redriven(store, entry, 9)
+    assert change is not None
+
+    store.deliver([change], _HOURS, shard=_OTHER)
+    assert _count(store) == 0
+    [kept] = store.counters.quarantined()
+    again = _redriven(store, kept, 10)
+    assert again is not None
+    store.deliver([again], _SALES, shard=_OTHER)
+
+    assert _count(store) == 2
+
+
+def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: Store) -> None:
+    bad, good = _without(1, "amount")["dynamodb"]["NewImage"], _sale(1)["dynamodb"]["NewImage"]
+    store.deliver([record(1, bad), record(2, good, bad)], _SALES)
+    assert _count(store) == 1
+
+    # Whoever redrives both after all changes nothing by it: what the one adds the other takes back.
+    for place, entry in enumerate(list(store.counters.quarantined()), start=9):
+        change = _redriven(store, entry, place)
+        assert change is not None
+        store.deliver([change], _MENDED, shard=_OTHER)
+    assert _count(store) == 1
+
+
+def test_a_deployment_that_was_taken_over_quarantines_nothing_more(store: Store) -> None:
+    before, batch = store.aggregator(_SALES), [_without(2, "amount"), _sale(3)]
+    before.handle({"Records": [_sale(1)], "shardId": SHARD})
+    store.deliver(batch, _MENDED)
+
+    with pytest.raises(CommitError, match="taken over"):
+        before.handle({"Records": batch, "shardId": SHARD})
+
+    assert list(store.counters.quarantined()) == []
+    assert _count(store) == 3
+
+
+def test_an_event_counted_by_a_transaction_is_corrected_and_taken_back_by_the_stream(store: Store) -> None:
+    event = Event("sale", pk="SHOP#{shop}", sk="ID#{id}", version="version")
+    sales = Aggregate("sales", event, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
+    other = Aggregate("other", event, pk="SHOP#{shop}", sk="OTHER", measures={"n": Count()})
+    values = {"shop": "a", "id": "1", "amount": 5, "version": 1}
+    store.counters.record_once(event, values, [sales])
+    first = store.item("SHOP#a", "ID#1")
+    store.counters.accept(event, {**values, "amount": 7, "version": 2})
+    second = store.item("SHOP#a", "ID#1")
+
+    def counts() -> list[Any]:
+        read = store.counters.get_many([(sales, {"shop": "a"}), (other, {"shop": "a"})], consistent=True)
+        return [group.measures for group in read]
+
+    store.deliver([record(1, first)], sales, other)
+    assert counts() == [{"n": 1, "sum": 5}, {"n": 0}]
+    store.deliver([record(2, second, first)], sales, other)
+    assert counts() == [{"n": 1, "sum": 7}, {"n": 1}]
+    store.deliver([record(3, None, second)], sales, other)
+    assert counts() == [{"n": 0, "sum": 0}, {"n": 0}]
 
 
 def test_a_batch_whose_own_sum_has_more_than_38_digits_is_set_aside(store: Store) -> None:

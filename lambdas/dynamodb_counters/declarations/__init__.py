@@ -8,13 +8,14 @@ from dynamodb_counters.declarations.composites import Distinct, Hierarchy
 from dynamodb_counters.declarations.consistency import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters.declarations.measures import Average, Count, Histogram, Measure, Sum, Value
 from dynamodb_counters.declarations.sources import Event, Items
-from dynamodb_counters.declarations.windows import BUCKET_FIELD, Window
+from dynamodb_counters.declarations.windows import BUCKET_FIELD, TIER_FIELD, Window
 
 __all__ = [
     "BUCKET_FIELD",
     "MAX_ATTRIBUTES",
     "MAX_SPREAD",
     "SPREAD_FIELD",
+    "TIER_FIELD",
     "Aggregate",
     "Average",
     "Count",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.declarations.checks import (
+    key_fields,
     require_choice,
     require_count,
     require_key,
@@ -64,7 +65,7 @@ class Ranking:
     def __post_init__(self) -> None:
         if not isinstance(self.by, str):
             raise InvalidArgumentError("by", self.by, "the name of a measure")
-        require_key("pk", self.board)
+        require_key("board", self.board)
         require_count("spread", self.spread, MAX_SPREAD)
 
     @property
@@ -85,7 +86,8 @@ class Aggregate:
         What it looks at. Over another aggregate: that one's groups, their fields and measures being its attributes.
     pk, sk : str
         Key templates of its items. Their fields are attributes of the source: the group. ``{outer.inner}`` reaches into
-        a map, ``{tags[]}`` counts an item once under each member of a list.
+        a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour, day
+        or month of a time.
     measures : mapping of str to Count, Sum, Average or Histogram
         What to keep, by name.
     where : Condition, optional
@@ -130,12 +132,17 @@ class Aggregate:
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("spread", self.spread, MAX_SPREAD)
-        require_measures(self.measures, MEASURES, self.fields)
+        require_measures(self.measures, MEASURES)
+        for attribute in self.attributes:
+            if attribute in self.fields:
+                raise InvalidArgumentError("measures", attribute, "attributes that are no fields of the key")
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"up to {MAX_ATTRIBUTES} attributes in all")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source)
         if self.ranking is not None:
+            if not isinstance(self.ranking, Ranking):
+                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, board=…)")
             self._require_rankable(self.ranking)
 
     @property
@@ -163,20 +170,30 @@ class Aggregate:
     def _require_known(self, source: Aggregate) -> None:
         if source.spread > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate that is not spread: its items are parts")
-        known = {*source.fields, *source.attributes}
-        used = dict.fromkeys(self.fields, "pk or sk")
-        used |= {measure.attribute: "measures" for measure in self.measures.values() if not isinstance(measure, Count)}
-        used |= dict.fromkeys(self.where.attributes if self.where is not None else (), "where")
-        for name, argument in used.items():
+        for argument in ("pk", "sk"):
+            self._require_among(argument, key_fields(argument, getattr(self, argument)), source.fields, "fields")
+        measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
+        self._require_among("measures", measured, source.attributes, "measures")
+        tested = self.where.attributes if self.where is not None else ()
+        self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")
+        for name, operand in self.where.comparisons if self.where is not None else ():
+            if isinstance(operand, str) != (name in source.fields):
+                kind = "text, as the field" if name in source.fields else "a number, as the measure"
+                raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r} is")
+
+    def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
+        for name in names:
             if name not in known:
                 raise InvalidArgumentError(
-                    argument, name, f"fields and measures of {source.name!r}: {', '.join(sorted(known))}"
+                    argument, name, f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
                 )
 
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.by), Count | Sum):
             raise InvalidArgumentError("ranking", ranking.by, "a Count or Sum of the aggregate")
         if not set(ranking.template.fields) <= {*self.fields, SPREAD_FIELD}:
-            raise InvalidArgumentError("ranking", ranking.board, f"fields of the group: {', '.join(self.fields)}")
+            raise InvalidArgumentError(
+                "ranking", ranking.board, f"fields of the group: {', '.join(self.fields) or 'none'}"
+            )
         if self.spread > 1:
             raise InvalidArgumentError("spread", self.spread, "1 for a ranked aggregate; spread its board instead")

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
+from dynamodb_counters.attributes import LIST_MARK, TIER_MARK
 from dynamodb_counters.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import key_template
-from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, is_reserved
+from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES, QUARANTINE, RESERVED_PREFIX, is_reserved
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -43,21 +44,34 @@ def require_key(argument: str, text: object) -> None:
     """Refuse a key template that cannot be used or has reserved fields."""
     if not isinstance(text, str):
         raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
-    for name in key_template(text, MAX_PK_BYTES if argument == "pk" else MAX_SK_BYTES, argument).fields:
+    for name in key_fields(argument, text):
         if is_reserved(name):
             raise InvalidArgumentError(argument, text, f"fields that are not reserved ({name!r} is)")
 
 
+def require_plain_key(argument: str, text: object) -> None:
+    """Refuse a key template that cannot be used for an event, whose attributes stand in its key as they are."""
+    require_key(argument, text)
+    if any(mark in name for name in key_fields(argument, str(text)) for mark in (".", LIST_MARK, TIER_MARK)):
+        allowed = "fields that are attributes, not parts of maps, members of lists or buckets of times"
+        raise InvalidArgumentError(argument, text, allowed)
+
+
 def require_attribute(argument: str, name: object) -> None:
-    """Refuse what names no attribute."""
-    if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(argument, name, "an attribute name")
+    """Refuse what names no attribute, or one of the bookkeeping."""
+    if not isinstance(name, str) or not name or is_reserved(name):
+        raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
 def require_where(where: object) -> None:
     """Refuse what is no condition."""
-    if where is not None and not isinstance(where, Condition):
+    if where is None:
+        return
+    if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
+    for name in where.attributes:
+        if name.startswith(RESERVED_PREFIX):
+            raise InvalidArgumentError("where", name, f"attributes of the item; those with {RESERVED_PREFIX!r} are not")
 
 
 def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -80,13 +94,18 @@ def require_count(argument: str, value: object, most: int) -> None:
         raise InvalidArgumentError(argument, value, f"an int from 1 to {most}")
 
 
-def require_measures(measures: object, allowed: tuple[type, ...], fields: tuple[str, ...]) -> None:
+def require_measures(measures: object, allowed: tuple[type, ...]) -> None:
     """Refuse what is no mapping of usable names to measures."""
     if not isinstance(measures, Mapping) or not measures:
         raise InvalidArgumentError("measures", measures, "at least one, such as {'views': Count()}")
     for name, measure in measures.items():
-        if not is_name(name) or is_reserved(name) or name in fields:
-            raise InvalidArgumentError("measures", name, "names that are neither reserved nor fields of the key")
+        if not is_name(name) or is_reserved(name):
+            raise InvalidArgumentError("measures", name, "names of letters, digits, '-' and '_' that are not reserved")
         if not isinstance(measure, allowed):
             kinds = ", ".join(kind.__name__ for kind in allowed)
             raise InvalidArgumentError("measures", measure, f"measures: {kinds}")
+
+
+def key_fields(argument: str, text: str) -> tuple[str, ...]:
+    """Give the fields of a key template; the arguments are those of `require_key`."""
+    return key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields

@@ -18,7 +18,8 @@ class Distinct:
     """How many different members a group has: visitors of a page, active players.
 
     A count is kept for each member; the members that have one are counted. So a member counts once however often it
-    comes, and no longer when all of its items are gone.
+    comes, and no longer when all of its items are gone. With a group such as ``VISITORS#{at:day}`` it is exact for each
+    day; members of several days are those days' members put together, not the sum of their numbers.
 
     Parameters
     ----------

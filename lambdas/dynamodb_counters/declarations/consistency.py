@@ -59,7 +59,7 @@ def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool 
     ------
     InvalidArgumentError
         Two share a name without being the same, an aggregate's source is not declared, or two could write the same
-        item.
+        item or rank on the same board.
 
     Examples
     --------
@@ -84,6 +84,7 @@ def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool 
             raise InvalidArgumentError("pk", one.pk, f"a key outside of the quarantine's {_QUARANTINE.text!r}")
         for two in written[place + 1 :]:
             _require_apart(one, two)
+    _require_boards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
@@ -94,3 +95,11 @@ def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
     raise InvalidArgumentError(
         "sk", two.sk, f"a key that no item of {one.name!r} can have; change pk or sk of {two.name!r}"
     )
+
+
+def _require_boards_apart(aggregates: list[Aggregate]) -> None:
+    ranked = [(aggregate, aggregate.ranking) for aggregate in aggregates if aggregate.ranking is not None]
+    for place, (one, first) in enumerate(ranked):
+        for _, second in ranked[place + 1 :]:
+            if first.template.overlaps(second.template):
+                raise InvalidArgumentError("board", second.board, f"a board on which no group of {one.name!r} can be")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final, Literal, TypeAlias
@@ -129,7 +129,10 @@ class Histogram:
     def __post_init__(self) -> None:
         require_attribute("attribute", self.attribute)
         for argument in ("exactly", "at_least", "bounds"):
-            object.__setattr__(self, argument, tuple(getattr(self, argument)))
+            bins = getattr(self, argument)
+            if not isinstance(bins, Iterable) or isinstance(bins, Mapping):
+                raise InvalidArgumentError(argument, bins, "a sequence of numbers")
+            object.__setattr__(self, argument, tuple(bins))
         given = [bins for bins in (self.exactly, self.at_least, self.bounds) if bins]
         if len(given) != 1:
             raise InvalidArgumentError("exactly", self.exactly, "bins for just one of exactly, at_least and bounds")

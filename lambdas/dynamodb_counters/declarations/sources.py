@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dynamodb_counters.conditions import Condition
-from dynamodb_counters.declarations.checks import require_duration, require_key, require_name
+from dynamodb_counters.declarations.checks import require_duration, require_name, require_plain_key, require_where
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.keys import KeyTemplate, key_template
 from dynamodb_counters.schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
@@ -47,8 +47,8 @@ class Event:
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        require_key("pk", self.pk)
-        require_key("sk", self.sk)
+        require_plain_key("pk", self.pk)
+        require_plain_key("sk", self.sk)
         require_duration("retention", self.retention)
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
@@ -94,3 +94,4 @@ class Items:
         require_name(self.name)
         if not isinstance(self.where, Condition):
             raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
+        require_where(self.where)

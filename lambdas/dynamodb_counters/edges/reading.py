@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from dynamodb_counters.counters import Counters
 from dynamodb_counters.declarations import Aggregate, Declaration, Histogram, Window
 from dynamodb_counters.edges.problems import ProblemError, refused
-from dynamodb_counters.edges.questions import MAX_COUNT, Question
-from dynamodb_counters.edges.series import series
+from dynamodb_counters.edges.questions import MAX_COUNT, MAX_STEPS, Question
 from dynamodb_counters.groups import Group
-from dynamodb_counters.windows import WindowCount
+from dynamodb_counters.times import utc
+from dynamodb_counters.windows import Interval, WindowCount
 
 _Declared = TypeVar("_Declared", Aggregate, Window)
 
@@ -92,7 +92,10 @@ class Reading:
         asked = Question.parse(query, window.fields, ["last", "step", "as_of"])
         values = asked.values(window.fields)
         last, step = asked.duration("last", "24h"), asked.duration("step", "1h")
-        counts = series(self._counters, window, values, last=last, step=step, as_of=asked.as_of(self._clock()))
+        if last % step or last // step > MAX_STEPS:
+            raise refused(f"last is a whole number of steps, {MAX_STEPS} at most")
+        whole = Interval.ending_at(asked.as_of(self._clock()).timestamp(), last, window.unit)
+        counts = self._counters.series(window, values, utc(whole.start), utc(whole.end), step=step)
         return {"window": name, "values": values, "series": [_count(count) for count in counts]}
 
     def _aggregate(self, name: str) -> Aggregate:

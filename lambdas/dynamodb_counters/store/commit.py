@@ -15,13 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters.decimals import fits, format_number
-from dynamodb_counters.declarations import Window
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.fold import Delta, Origin
 from dynamodb_counters.quarantine import SUM, pack
 from dynamodb_counters.schema import PK, SEQUENCE_DIGITS
-from dynamodb_counters.store.quarantine import quarantine_item
-from dynamodb_counters.store.table import Table
+from dynamodb_counters.store.quarantine import Quarantine
+from dynamodb_counters.store.table import CONCURRENCY, Table
 from dynamodb_counters.store.updates import Update
 from dynamodb_counters.store.watermarks import prune, watermark, watermark_name
 
@@ -63,19 +62,17 @@ class Committer:
         Where to.
     shard : str
         The shard the deltas come from.
-    quarantine_retention_seconds : float
-        How long a sum that an item cannot take is kept.
+    quarantine : Quarantine
+        Where a sum goes that an item cannot take.
     time_left : callable
         Gives the seconds until the invocation must have ended.
     """
 
-    def __init__(
-        self, table: Table, shard: str, quarantine_retention_seconds: float, time_left: Callable[[], float]
-    ) -> None:
+    def __init__(self, table: Table, shard: str, quarantine: Quarantine, time_left: Callable[[], float]) -> None:
         self._table = table
         self._shard = shard
         self._watermark = watermark_name(shard)
-        self._quarantine_retention_seconds = quarantine_retention_seconds
+        self._quarantine = quarantine
         self._time_left = time_left
 
     def commit(self, deltas: list[Delta], refold: Refold) -> Committed:
@@ -101,13 +98,10 @@ class Committer:
         done = Committed()
         failures: list[Exception] = []
         while deltas:
-            attempts = [(delta, self._table.pool.submit(self._write, delta)) for delta in deltas]
             floors: dict[Origin, str] = {}
-            for delta, attempt in attempts:
-                try:
-                    answer = attempt.result()
-                except (ClientError, BotoCoreError, TimeoutError) as error:
-                    failures.append(error)
+            for delta, answer in self._write_all(deltas):
+                if isinstance(answer, Exception):
+                    failures.append(answer)
                     continue
                 done.write_units += answer.write_units
                 done.set_aside += answer.set_aside
@@ -122,6 +116,21 @@ class Committer:
             raise CommitError(failures)
         return done
 
+    def _write_all(self, deltas: list[Delta]) -> list[tuple[Delta, _Answer | Exception]]:
+        # A task a thread, not one an item: handing over a task costs as much CPU as making a request's arguments.
+        parts = [deltas[start::CONCURRENCY] for start in range(min(CONCURRENCY, len(deltas)))]
+        tasks = [self._table.pool.submit(self._write_some, part) for part in parts]
+        return [written for task in tasks for written in task.result()]
+
+    def _write_some(self, deltas: list[Delta]) -> list[tuple[Delta, _Answer | Exception]]:
+        written: list[tuple[Delta, _Answer | Exception]] = []
+        for delta in deltas:
+            try:
+                written.append((delta, self._write(delta)))
+            except (ClientError, BotoCoreError, TimeoutError) as error:
+                written.append((delta, error))
+        return written
+
     def _write(self, delta: Delta) -> _Answer:
         if self._time_left() < RESERVE_SECONDS:
             raise TimeoutError("the invocation's time is nearly up")
@@ -129,10 +138,9 @@ class Committer:
             return self._set_aside(delta, "the sum has more than 38 digits")
         update = self._guarded(Update(delta.program, delta.group, delta.measures, self._shard), delta)
         try:
-            # A bucket is written for an hour and gathers few watermarks; its many slots would be read for nothing.
-            returned: Literal["NONE", "ALL_NEW"] = (
-                "NONE" if isinstance(delta.program.declaration, Window) else "ALL_NEW"
-            )
+            # Only where watermarks pile up are the item's attributes worth their way back.
+            gathers = delta.program.gathers_watermarks(delta.group)
+            returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if gathers else "NONE"
             answer = self._table.client.update_item(**update, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
             # A refused write consumes a unit, but its answer does not say so.
@@ -151,14 +159,7 @@ class Committer:
         numbers = {name: format_number(number) for name, number in delta.measures.items()}
         content = {"name": delta.program.name, "group": list(delta.group), "numbers": numbers}
         place = f"{delta.first}#{zlib.crc32(repr(move['Key']).encode())}#{delta.program.name}"
-        item = quarantine_item(
-            self._table,
-            self._shard,
-            place,
-            reason=reason,
-            content={SUM: pack(content)},
-            retention_seconds=self._quarantine_retention_seconds,
-        )
+        item = self._quarantine.item(self._shard, place, reason, {SUM: pack(content)})
         put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
         try:
             self._table.client.transact_write_items(TransactItems=[{"Update": move}, {"Put": put}])

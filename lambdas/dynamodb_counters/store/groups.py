@@ -15,6 +15,9 @@ from dynamodb_counters.store.table import Table
 _KEYS_A_CALL: Final = 100
 _TRIES: Final = 8
 
+_FIRST_CHARACTER: Final = " "  # a key escapes what comes before it
+_LAST_CHARACTER: Final = "\U0010ffff"
+
 Key = dict[str, dict[str, str]]
 
 
@@ -99,7 +102,7 @@ def group(
     if len({aggregate.pk for aggregate in aggregates}) != 1 or any(aggregate.spread > 1 for aggregate in aggregates):
         names = [aggregate.name for aggregate in aggregates]
         raise InvalidArgumentError("aggregates", names, "aggregates with one pk template, none of them spread")
-    prefixes = sorted(aggregate.sk_template.prefix for aggregate in aggregates)
+    first, last = _sort_key_range(aggregates)
     by_name = {aggregate.name: aggregate for aggregate in aggregates}
     found: dict[str, list[Group]] = {name: [] for name in by_name}
     pages = table.client.get_paginator("query").paginate(
@@ -108,8 +111,8 @@ def group(
         KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
         ExpressionAttributeValues={
             ":pk": {"S": aggregates[0].pk_template.render(values)},
-            ":first": {"S": prefixes[0]},
-            ":last": {"S": prefixes[-1] + "\U0010ffff"},
+            ":first": {"S": first},
+            ":last": {"S": last},
         },
         ConsistentRead=consistent,
     )
@@ -192,6 +195,14 @@ def identity(item: Mapping[str, Any]) -> tuple[str, str]:
         Partition and sort key.
     """
     return item[PK]["S"], item[SK]["S"]
+
+
+def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
+    templates = [aggregate.sk_template for aggregate in aggregates]
+    first = min(template.prefix for template in templates)
+    # What has no field is one item: not even those whose keys continue its own, such as a Distinct's members, are read.
+    last = max(template.prefix + (_LAST_CHARACTER if template.fields else "") for template in templates)
+    return first or _FIRST_CHARACTER, last
 
 
 def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mapping[str, Any]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from boto3.dynamodb.types import TypeSerializer
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters.decimals import Number, format_number, parse_number
 from dynamodb_counters.declarations import Event
@@ -14,7 +13,8 @@ from dynamodb_counters.groups import whole
 from dynamodb_counters.schema import PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters.store.table import Table
 
-_serializer = TypeSerializer()
+if TYPE_CHECKING:
+    from boto3.dynamodb.types import TypeSerializer
 
 
 def event_item(table: Table, event: Event, values: Mapping[str, Any], kind: str | None = None) -> dict[str, Any]:
@@ -118,9 +118,17 @@ def read_number(item: Mapping[str, Any], name: str) -> Number:
     return whole(parse_number(item[name]["N"])) if name in item else 0
 
 
+@cache
+def _serializer() -> TypeSerializer:
+    # Imported here: the aggregator accepts nothing, and its cold start need not wait for boto3.
+    from boto3.dynamodb.types import TypeSerializer  # noqa: PLC0415
+
+    return TypeSerializer()
+
+
 def _typed(name: str, value: Any) -> dict[str, Any]:
     try:
-        typed = dict(_serializer.serialize(value))
+        typed = dict(_serializer().serialize(value))
         _require_unicode(name, name)
         _require_unicode(name, value)
     except InvalidArgumentError:

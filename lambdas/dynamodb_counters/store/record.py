@@ -14,7 +14,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import group_of
 from dynamodb_counters.keys import key_text
-from dynamodb_counters.schema import ONCE_SUFFIX, PK, SCORE, TYPE
+from dynamodb_counters.schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
 from dynamodb_counters.store.accept import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.store.groups import group_keys
 from dynamodb_counters.store.items import event_item
@@ -107,7 +107,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
     """Insert an event and count it, all or nothing, unless it is there.
 
-    The counts are current when the call returns. The stream leaves such an event alone.
+    The counts are current when the call returns. The stream counts its corrections and deletion only.
 
     Parameters
     ----------
@@ -146,12 +146,18 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         return Outcome("rejected", folded.unfoldable[0].reason)
     put = {
         "TableName": table.name,
-        "Item": {**item, TYPE: {"S": event.name + ONCE_SUFFIX}},
+        "Item": {**item, **_counted(event, declared)},
         "ConditionExpression": f"attribute_not_exists({PK})",
     }
     feed = str(table.jitter())
     updates = [Update(delta.program, delta.group, delta.measures, feed).request(table.name) for delta in folded.deltas]
     return _transact(table, [{"Put": put}, *({"Update": update} for update in updates)])
+
+
+def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
+    """Say what has counted the event, so that a later correction or deletion takes back just that."""
+    names = [declaration.name for declaration in declared]
+    return {TYPE: {"S": event.name + ONCE_SUFFIX}, **({COUNTED_IN: {"SS": names}} if names else {})}
 
 
 def _transact(table: Table, writes: list[Any]) -> Outcome:

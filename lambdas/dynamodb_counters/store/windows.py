@@ -1,83 +1,178 @@
-"""Reading windows, by one Query over neighbouring keys."""
+"""Reading windows: a Query over neighbouring keys for each span of each window, all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import localcontext
+from typing import TypeAlias
 
 from dynamodb_counters.decimals import EXACT, Number
 from dynamodb_counters.declarations import BUCKET_FIELD, Window
 from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.groups import whole
 from dynamodb_counters.schema import PK, SK
 from dynamodb_counters.store.items import read_number
 from dynamodb_counters.store.table import Table
-from dynamodb_counters.times import hour_text, seconds_of, utc
-from dynamodb_counters.windows import SLOTS, TOTAL, Interval, WindowCount, add_up
+from dynamodb_counters.tiers import TOTAL
+from dynamodb_counters.times import utc
+from dynamodb_counters.windows import Interval, Span, WindowCount, plan, price
+
+Values: TypeAlias = Mapping[str, object]
+Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
 
-def window(
-    table: Table,
-    declared: Window,
-    values: Mapping[str, object],
-    *,
-    last: timedelta,
-    as_of: datetime | None,
-    consistent: bool,
-) -> WindowCount:
-    """Count the last so long, by one Query over neighbouring keys.
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One Query to make."""
+
+    window: Window
+    pk: str
+    span: Span
+
+
+def count(table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool) -> list[WindowCount]:
+    """Count several windows in one round trip.
 
     Parameters
     ----------
     table : Table
         Where from.
-    declared : Window
-        Which window.
-    values : mapping of str to str or number
-        Its group.
-    last : timedelta
-        How long; whole minutes.
-    as_of : datetime or None
-        Until when; None is now.
+    asked : sequence of (Window, mapping, Interval)
+        Window, group and what to cover.
     consistent : bool
         Whether to see all writes that are done.
 
     Returns
     -------
-    WindowCount
-        The count and the interval it covers.
+    list of WindowCount
+        In the order asked.
+    """
+    planned = [_reads(window, values, plan(window.kept_tiers, interval)) for window, values, interval in asked]
+    found = iter(_query_all(table, [read for reads in planned for read in reads], consistent=consistent))
+    with localcontext(EXACT):
+        return [
+            _count(interval, (read.span.add_up(next(found)) for read in reads))
+            for (_, _, interval), reads in zip(asked, planned, strict=True)
+        ]
+
+
+def series(
+    table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
+) -> list[WindowCount]:
+    """Count neighbouring intervals, reading no bucket twice where one tier tells them apart.
+
+    Parameters
+    ----------
+    table : Table
+        Where from.
+    window : Window
+        Which window.
+    values : mapping of str to str or number
+        Its group.
+    intervals : sequence of Interval
+        Without gap, in order.
+    consistent : bool
+        Whether to see all writes that are done.
+
+    Returns
+    -------
+    list of WindowCount
+        In the order asked; 0 where nothing was counted.
+    """
+    if not intervals:
+        return []
+    over = Interval(intervals[0].start, intervals[-1].end)
+    aligned = [
+        tier
+        for tier in window.kept_tiers
+        if all(edge % tier.slot_seconds == 0 for each in intervals for edge in (each.start, each.end))
+    ]
+    spans = [Span(tier, over) for tier in aligned]
+    apart = [span for interval in intervals for span in plan(window.kept_tiers, interval)]
+    best = min(spans, key=lambda span: price([span]))
+    if price(apart) < price([best]):
+        return count(table, [(window, values, interval) for interval in intervals], consistent=consistent)
+    [buckets] = _query_all(table, _reads(window, values, [best]), consistent=consistent)
+    with localcontext(EXACT):
+        return _cut(best, intervals, buckets)
+
+
+def require_retained(window: Window, argument: str, start: float, now: float) -> None:
+    """Refuse an interval of which a part may be deleted already, or not be counted because it came late.
+
+    Parameters
+    ----------
+    window : Window
+        Which window.
+    argument : str
+        Name used in the error.
+    start : float
+        When the interval begins, in seconds since 1970.
+    now : float
+        What time it is.
 
     Raises
     ------
     InvalidArgumentError
-        `last` is no positive number of whole minutes, or the interval begins before what the window retains.
+        The interval begins before what the window retains.
     """
-    now = table.clock()
-    interval = Interval.ending_at(now if as_of is None else seconds_of("as_of", as_of), last)
-    _require_retained(declared, interval, now, last)
-    hours = interval.hours
-    pk = declared.pk_template.render(values)
-    first, final = (declared.sk_template.render_texts([hour_text(hour)]) for hour in (hours[0], hours[-1]))
-    buckets: list[tuple[int, dict[str, Number]]] = []
+    if window.retention is None:
+        return
+    # An expired bucket may still be there, or be there again through a late redelivery. It lies before this.
+    oldest = now - window.retention.total_seconds()
+    if start < oldest:
+        allowed = f"an interval that begins at {utc(oldest).isoformat()} or later, as {window.name!r} retains no more"
+        raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
+
+
+def _count(interval: Interval, numbers: Iterable[Number]) -> WindowCount:
+    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end))
+
+
+def _reads(window: Window, values: Values, spans: Iterable[Span]) -> list[_Read]:
+    pk = window.pk_template.render(values)
+    return [_Read(window, pk, span) for span in spans]
+
+
+def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[WindowCount]:
+    """Add up each interval from the buckets of one Query, looking at each bucket about once."""
+    by_bucket = dict(buckets)
+    places = sorted(by_bucket)
+    counts, place = [], 0
+    for interval in intervals:
+        part = Span(span.tier, interval)
+        first, last = part.buckets
+        while place < len(places) and places[place] < first:
+            place += 1
+        stop = place
+        while stop < len(places) and places[stop] <= last:
+            stop += 1
+        counts.append(_count(interval, [part.add_up((bucket, by_bucket[bucket]) for bucket in places[place:stop])]))
+    return counts
+
+
+def _query_all(table: Table, reads: Sequence[_Read], *, consistent: bool) -> list[Buckets]:
+    if len(reads) == 1:
+        return [_query(table, reads[0], consistent=consistent)]
+    return list(table.pool.map(lambda read: _query(table, read, consistent=consistent), reads))
+
+
+def _query(table: Table, read: _Read, *, consistent: bool) -> Buckets:
+    tier, template = read.span.tier, read.window.sk_template
+    first, last = (template.render_texts([tier.letter, tier.text(bucket)]) for bucket in read.span.buckets)
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
-        KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :final",
-        ExpressionAttributeValues={":pk": {"S": pk}, ":first": {"S": first}, ":final": {"S": final}},
+        KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+        ExpressionAttributeValues={":pk": {"S": read.pk}, ":first": {"S": first}, ":last": {"S": last}},
         ConsistentRead=consistent,
     )
-    by_text = {hour_text(hour): hour for hour in hours}
-    for page in pages:
-        for item in page["Items"]:
-            text = declared.sk_template.parse(item[SK]["S"])[BUCKET_FIELD]
-            buckets.append((by_text[text], {name: read_number(item, name) for name in (TOTAL, *SLOTS) if name in item}))
-    with localcontext(EXACT):
-        return add_up(interval, buckets)
-
-
-def _require_retained(declared: Window, interval: Interval, now: float, last: timedelta) -> None:
-    if declared.retention is None:
-        return
-    oldest = now - declared.retention.total_seconds()
-    if interval.start < oldest:
-        allowed = f"an interval that begins at {utc(oldest).isoformat()} or later, as {declared.name!r} retains no more"
-        raise InvalidArgumentError("last", f"{last} from {utc(interval.start).isoformat()}", allowed)
+    names = (TOTAL, *tier.slots)
+    return [
+        (
+            tier.parse(template.parse(item[SK]["S"])[BUCKET_FIELD]),
+            {name: read_number(item, name) for name in names if name in item},
+        )
+        for page in pages
+        for item in page["Items"]
+    ]

@@ -192,3 +192,8 @@ def test_ranking_index_may_be_read_and_holds_keys_only() -> None:
     assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
     readable = [str(s["Resource"]) for s in statements(template) if "dynamodb:Query" in actions(s)]
     assert any("/index/*" in resource for resource in readable)
+
+
+def test_a_window_tells_what_it_costs() -> None:
+    window = WindowedCounter(new_stack(), "Rolling", table=DedupCounterTable(new_stack(), "Counters"), window=ROLLING)
+    assert (window.arithmetic.tiers, window.arithmetic.updates, window.arithmetic.queries) == (("hour",), 1, 1)

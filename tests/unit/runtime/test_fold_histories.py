@@ -73,15 +73,15 @@ def _minute(item: Image) -> tuple[int, str]:
 
 def _hourly(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
     hour, slot = _minute(item)
-    yield (item["url"]["S"], hour), "total", 1
-    yield (item["url"]["S"], hour), slot, 1
+    yield (item["url"]["S"], "H", hour), "total", 1
+    yield (item["url"]["S"], "H", hour), slot, 1
 
 
 def _bytes(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
     if "bytes" in item and Fraction(item["bytes"]["N"]) > -1:
         hour, slot = _minute(item)
-        yield (hour,), "total", item["bytes"]["N"]
-        yield (hour,), slot, item["bytes"]["N"]
+        yield ("H", hour), "total", item["bytes"]["N"]
+        yield ("H", hour), slot, item["bytes"]["N"]
 
 
 def _sales(item: Image) -> Iterable[tuple[tuple[Any, ...], str, Any]]:
@@ -137,7 +137,8 @@ def _view_images(draw: st.DrawFn) -> Image:
 _IMAGES = st.one_of(
     _view_images(),
     _NUMBERS.map(lambda number: {**image("sale", shop="s"), "price": {"N": number}}),
-    st.sampled_from([image("other", url="/"), {"pk": {"S": "x"}}]),
+    # Not of a type that is not declared: replaced by one that is, such an item counts as renamed.
+    st.just({"pk": {"S": "x"}}),
 )
 _ACTIONS = st.tuples(st.sampled_from(["put", "put", "delete", "expire"]), st.sampled_from("abc"), _IMAGES)
 

@@ -102,7 +102,7 @@ def test_total_and_slot_are_written_together(second: int, slot: str, before_1970
     window = Window("w", _VIEW, pk="ALL", time="at", measure=Sum("bytes"), future_tolerance=None)
     [delta] = Plan((window,)).fold([record(1, image("view", at=start + second, bytes=5))]).deltas
 
-    assert delta.group == (start // 3600,)
+    assert delta.group == ("H", start // 3600)
     assert delta.measures == {"total": 5, slot: 5}
 
 

@@ -65,19 +65,28 @@ _IMAGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", _IMAGES)
-@pytest.mark.parametrize("place", ["new", "old", "both"])
+@pytest.mark.parametrize("place", ["inserted", "corrected to", "corrected from", "both", "deleted"])
 def test_a_malformed_image_goes_to_quarantine_and_leaves_nothing(kind: str, place: str) -> None:
     bad = _IMAGES[kind]
-    malformed = record(
-        2, new=bad if place != "old" else _GOOD, old=bad if place == "old" else None if place == "new" else bad
-    )
+    new, old, also = {
+        "inserted": (bad, None, []),
+        "corrected to": (bad, _GOOD, [record(2, None, _GOOD)]),
+        "corrected from": (_GOOD, bad, [record(2, _GOOD)]),
+        "both": (bad, bad, []),
+        "deleted": (None, bad, []),
+    }[place]
+    malformed = record(2, new, old)
     around = [record(1, _GOOD), record(3, _GOOD)]
 
     folded = _PLAN.fold([around[0], malformed, around[1]])
-    without = _PLAN.fold(around)
+    # The other image of the record counts as it would alone.
+    without = _PLAN.fold([around[0], *also, around[1]])
 
-    assert [(int(held.sequence), held.record) for held in folded.unfoldable] == [(2, malformed)]
-    assert folded.unfoldable[0].reason
+    sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
+    assert [(int(held.sequence), held.side) for held in folded.unfoldable] == [(2, side) for side in sides]
+    for held in folded.unfoldable:
+        assert held.reason
+        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.side]
     assert [(d.origin, d.first, d.last, d.measures) for d in folded.deltas] == [
         (d.origin, d.first, d.last, d.measures) for d in without.deltas
     ]

@@ -44,7 +44,7 @@ def test_declaring_loads_no_aws_library() -> None:
 def test_the_runtime_never_loads_the_cdk() -> None:
     statement = "import dynamodb_counters.handlers.aggregator, dynamodb_counters.counters"
 
-    assert _loaded(statement, "aws_cdk jsii cdk_dynamodb_counters boto3") == {"boto3"}
+    assert _loaded(statement, "aws_cdk jsii cdk_dynamodb_counters boto3 botocore") == {"botocore"}
 
 
 @pytest.mark.parametrize("name", dynamodb_counters.__all__)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Condition, Count, Event, InvalidArgumentError, Sum, Window
 from dynamodb_counters.declarations import Declaration
+from dynamodb_counters.schema import is_reserved
 from dynamodb_counters.wire import decode, encode
 
 _NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True).filter(lambda name: name != "quarantine")
@@ -25,7 +26,7 @@ _FIELDS = st.lists(st.sampled_from(["url", "clientId", "a-b", "x_y"]), unique=Tr
 _LITERALS = st.text(string.ascii_letters + "é\U0001f600 \"'$`\\", min_size=1, max_size=8)
 _TEMPLATES = st.builds(lambda text, fields: "#".join([text, *(f"{{{name}}}" for name in fields)]), _LITERALS, _FIELDS)
 _DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
-_ATTRIBUTES = st.text(min_size=1, max_size=6)
+_ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name))
 _OPERANDS: st.SearchStrategy[Any] = st.one_of(
     st.text(max_size=6),
     st.integers(-(10**37), 10**37),
@@ -34,7 +35,7 @@ _OPERANDS: st.SearchStrategy[Any] = st.one_of(
 )
 _CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
     st.one_of(
-        st.builds(lambda name, value: Attr(name).ge(value), _ATTRIBUTES, _OPERANDS),
+        st.builds(lambda name, value: Attr(name).ne(value), _ATTRIBUTES, _OPERANDS),
         st.builds(lambda name, values: Attr(name).is_in(values), _ATTRIBUTES, st.lists(_OPERANDS, min_size=1)),
         st.builds(lambda name: Attr(name).not_exists(), _ATTRIBUTES),
     ),

@@ -1,0 +1,64 @@
+"""``python -m benchmarks``: measure everything, print it, write the page and, if asked, a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+# A clone is enough: the two source roots need not be installed.
+sys.path[:0] = [str(PROJECT / root) for root in ("infra", "lambdas")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmarks.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Default: those of the command line.
+    """
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--report", type=Path, help="write every figure as JSON to this file")
+    parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--small", action="store_true", help="a fifth of the events and fewer rounds, for a busy machine")
+    size.add_argument("--tiny", action="store_true", help="tiny workloads, to see that it runs")
+    parser.add_argument("--again", type=Path, help="measure nothing: print and write what this report holds")
+    parser.add_argument("--no-engine", action="store_true", help="leave out DynamoDB Local")
+    options = parser.parse_args(arguments)
+    # No request of a benchmark may reach an account.
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        # The constructs say so often enough.
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
+        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+    }
+
+    from benchmarks import page  # noqa: PLC0415  # Needs the path set above.
+    from benchmarks.run import SMALL, TINY, Sizes, run  # noqa: PLC0415
+
+    start = time.perf_counter()
+    if options.again:
+        report = json.loads(options.again.read_text())
+    else:
+        report = run(
+            TINY if options.tiny else SMALL if options.small else Sizes(),
+            lambda text: print(f"[{time.perf_counter() - start:4.0f} s] {text}", file=sys.stderr, flush=True),
+            with_engine=not options.no_engine,
+        )
+    print(page.terminal(report))
+    page.write(report, options.docs)
+    if options.report:
+        options.report.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""CPU time and memory of the aggregator's handler, with the network stubbed out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+
+from benchmarks.designs.powertools import idempotent_counter
+from benchmarks.fold import declarations, records
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.fold import Plan
+from dynamodb_counters.store.table import Table, make_client
+
+BATCHES: Final = (100, 1_000, 10_000)
+AGGREGATES: Final = (1, 3, 20)
+SHARD: Final = "shardId-00000001795168063870-8026dcd1"
+_PROJECT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+
+
+class StubClient:
+    """A client whose every method answers at once."""
+
+    exceptions = SimpleNamespace(
+        ConditionalCheckFailedException=type("ConditionalCheckFailedException", (Exception,), {}),
+        TransactionCanceledException=type("TransactionCanceledException", (Exception,), {}),
+    )
+
+    def update_item(self, **_: Any) -> dict[str, Any]:
+        """See boto3."""
+        return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
+
+    def put_item(self, **_: Any) -> dict[str, Any]:
+        """See boto3."""
+        return {}
+
+    def get_paginator(self, _: str) -> Any:
+        """See boto3."""
+        return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
+
+
+@contextmanager
+def botocore_without_network() -> Iterator[Any]:
+    """Make a client that does all its work but sends nothing."""
+    body = b'{"ConsumedCapacity":{"TableName":"counters","CapacityUnits":1.0}}'
+    answer = SimpleNamespace(
+        status_code=200, headers={"content-type": "application/x-amz-json-1.0"}, content=body, raw=None, text="{}"
+    )
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+    with (
+        patch.dict(os.environ, keys),
+        patch("botocore.httpsession.URLLib3Session.send", lambda *_: answer),
+    ):
+        yield make_client()
+
+
+def measure(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
+    """Measure the handler at every size, all interleaved, and keep the best time of each.
+
+    Parameters
+    ----------
+    batches, aggregates : tuple of int
+        Records a batch, and how many aggregates are declared.
+    rounds : int
+        How often each is measured.
+
+    Returns
+    -------
+    dict
+        Microseconds of CPU a record by ``<batch>_records.<what>``.
+    """
+    return {f"{batch}_records": _at(batch, aggregates, rounds) for batch in batches}
+
+
+def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
+    payload = json.dumps({"shardId": SHARD, "Records": records(batch)}, separators=(",", ":"))
+    event = json.loads(payload)
+    hot = _of_few_groups(event)
+    given = event["Records"]
+    with botocore_without_network() as client:
+        contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
+        for number in aggregates:
+            contenders |= _of(number, event, given, client if batch <= 1000 else None)  # noqa: PLR2004
+            contenders[f"aggregates_{number}.handler_of_few_groups"] = _handler(number, hot)
+        if batch <= 1000:  # noqa: PLR2004  # Its cost a record is the same at any size.
+            contenders["powertools_empty"] = lambda: _process(given, _ignore)
+            contenders["powertools_looking"] = lambda: _process(given, _look)
+            count = idempotent_counter(StubClient())
+            contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
+        best = dict.fromkeys(contenders, float("inf"))
+        for _ in range(rounds):
+            for name, run in contenders.items():
+                start = time.process_time()
+                run()
+                best[name] = min(best[name], time.process_time() - start)
+    each = {name: seconds / batch * 1e6 for name, seconds in best.items()}
+    for number in aggregates:
+        name = f"aggregates_{number}"
+        each[f"{name}.commit"] = max(0.0, each[f"{name}.handler"] - each[f"{name}.fold"])
+        each[f"{name}.items"] = len(Plan(declarations(number)).fold(given).deltas) / batch
+    return each
+
+
+def _of(number: int, event: Any, given: Any, client: Any) -> dict[str, Callable[[], object]]:
+    declared = declarations(number)
+    plan = Plan(declared)
+    stubbed = Aggregator(Table("counters", StubClient()), declared, quarantine_retention_seconds=1)  # type: ignore[arg-type]
+    name = f"aggregates_{number}"
+    found: dict[str, Callable[[], object]] = {
+        f"{name}.fold": lambda: plan.fold(given),
+        f"{name}.handler": lambda: stubbed.handle(event),
+    }
+    if client is not None:
+        whole = Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1)
+        whole._quarantine._known[SHARD] = frozenset()  # noqa: SLF001  # Asked for once a process, which is no cost of a batch.
+        found[f"{name}.handler_with_botocore"] = lambda: whole.handle(event)
+    return found
+
+
+def _handler(number: int, event: Any) -> Callable[[], object]:
+    made = Aggregator(Table("counters", StubClient()), declarations(number), quarantine_retention_seconds=1)  # type: ignore[arg-type]
+    return lambda: made.handle(event)
+
+
+def _of_few_groups(event: Any) -> Any:
+    """Give the same batch with 50 pages and 50 clients, as a hot workload has."""
+    copied = json.loads(json.dumps(event))
+    for place, record in enumerate(copied["Records"]):
+        image = record["dynamodb"]["NewImage"]
+        image["url"], image["clientId"] = {"S": f"/page-{place * 7 % 50}"}, {"S": f"10.0.0.{place * 11 % 50}"}
+    return copied
+
+
+def _process(given: Any, handler: Callable[[Any], Any]) -> None:
+    processor = BatchProcessor(event_type=EventType.DynamoDBStreams)
+    with processor(records=given, handler=handler):
+        processor.process()
+
+
+def _look(record: Any) -> None:
+    _ = record.dynamodb.new_image
+
+
+def _ignore(record: Any) -> None:
+    """Do nothing."""
+
+
+def _counting(count: Callable[..., Any]) -> Callable[[Any], None]:
+    def handler(record: Any) -> None:
+        image = record.dynamodb.new_image
+        count(view={"url": image["url"], "time": image["time"], "client": image["clientId"]})
+
+    return handler
+
+
+def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
+    """Measure the peak memory and CPU seconds of one whole batch in a process of its own."""
+    program = (
+        "import json, pathlib, resource, sys, time\n"
+        "from benchmarks.cpu import SHARD, StubClient\n"
+        "from benchmarks.fold import declarations, records\n"
+        "from dynamodb_counters.aggregator import Aggregator\n"
+        "from dynamodb_counters.store.table import Table\n"
+        "def peak():\n"
+        # Linux hands getrusage's peak on from a parent to what it executes.
+        "    if sys.platform == 'linux':\n"
+        "        lines = pathlib.Path('/proc/self/status').read_text().splitlines()\n"
+        "        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith('VmHWM'))\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"payload = json.dumps({{'shardId': SHARD, 'Records': records({batch})}})\n"
+        f"made = Aggregator(Table('counters', StubClient()), declarations({aggregates}),"
+        " quarantine_retention_seconds=1)\n"
+        "before = peak()\n"
+        "start = time.process_time()\n"
+        "made.handle(json.loads(payload))\n"
+        "spent = time.process_time() - start\n"
+        "print(json.dumps([peak(), before, spent]))\n"
+    )
+    path = os.pathsep.join([f"{_PROJECT}/lambdas", _PROJECT])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=_PROJECT,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    peak, before, seconds = json.loads(done.stdout)
+    return {"peak_mb": peak / 1e6, "before_mb": before / 1e6, "cpu_seconds": seconds}

@@ -1,0 +1,26 @@
+"""The known designs, each faithful to its source and told in our own words, one a file."""
+
+from __future__ import annotations
+
+from benchmarks.designs.base import Design
+from benchmarks.designs.checkpoint import Checkpoint
+from benchmarks.designs.coalescing import Coalescing
+from benchmarks.designs.hour_minute import HourMinute
+from benchmarks.designs.naive import Naive
+from benchmarks.designs.ours import Ours
+from benchmarks.designs.powertools import Powertools
+from benchmarks.designs.put_then_increment import PutThenIncrement
+from benchmarks.designs.transaction import TransactionalMarker
+
+__all__ = ["DESIGNS", "Design", "Ours"]
+
+DESIGNS: tuple[type[Design], ...] = (
+    Naive,
+    TransactionalMarker,
+    PutThenIncrement,
+    Powertools,
+    HourMinute,
+    Coalescing,
+    Checkpoint,
+    Ours,
+)

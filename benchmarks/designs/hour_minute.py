@@ -1,0 +1,63 @@
+"""Hour and minute counters from a stream: two updates a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from benchmarks.designs.base import EVENTS, TABLE, Design, inserted, view_item
+from demo.events import View
+
+_RETENTION = 90_000
+
+
+class HourMinute(Design):
+    """Events into a table of their own; each new one increments an hour's and a minute's item.
+
+    The page's whole count is the sum of its hours.
+    """
+
+    name = "hour_minute_keys"
+    title = "hour and minute keys"
+    source = "references 001 and 003: Counting on dynamodb (2019)"
+    reads_stream = True
+
+    def create(self) -> None:
+        """Create the two tables."""
+        self.database.create(EVENTS, "id")
+        self.database.create(TABLE, "id")
+
+    def accept(self, views: Sequence[View]) -> None:
+        """Put the events, whether they are there or not."""
+        for view in views:
+            identity = f"{view.url} {view.time} {view.client}"
+            self.client.put_item(TableName=EVENTS, Item={**view_item(view), "id": {"S": identity}})
+
+    def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Increment an hour and a minute for each new event."""
+        for record in inserted(records):
+            image = record["dynamodb"]["NewImage"]
+            seconds = int(datetime.fromisoformat(image["time"]["S"]).timestamp())
+            for unit, length in (("hour", 3600), ("minute", 60)):
+                self.client.update_item(
+                    TableName=TABLE,
+                    Key={"id": {"S": f"{image['url']['S']}_{unit}_{seconds // length}"}},
+                    UpdateExpression="SET #c = if_not_exists(#c, :zero) + :one, #t = if_not_exists(#t, :ttl)",
+                    ExpressionAttributeNames={"#c": "count", "#t": "ttl"},
+                    ExpressionAttributeValues={
+                        ":zero": {"N": "0"},
+                        ":one": {"N": "1"},
+                        ":ttl": {"N": str(seconds + _RETENTION)},
+                    },
+                    ReturnValues="UPDATED_NEW",
+                )
+
+    def counts(self) -> dict[str, int]:
+        """Add up the hours of every page."""
+        found: dict[str, int] = {}
+        for item in self.database.items(TABLE):
+            url, unit, _ = item["id"]["S"].rsplit("_", 2)
+            if unit == "hour":
+                found[url] = found.get(url, 0) + int(item["count"]["N"])
+        return found

@@ -1,0 +1,21 @@
+"""Adds one to the counter, whatever has happened before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.designs.base import TABLE, Design, increment, statistics_key
+from demo.events import View
+
+
+class Naive(Design):
+    """One UpdateItem an event; remembers nothing."""
+
+    name = "naive_increment"
+    title = "naive increment"
+    source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"
+
+    def accept(self, views: Sequence[View]) -> None:
+        """Count the views."""
+        for view in views:
+            self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())

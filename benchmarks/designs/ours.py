@@ -1,0 +1,52 @@
+"""Our own design: accept once, count from the stream under a watermark an item and shard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.designs.base import TABLE, Design
+from demo.events import View
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.declarations import Declaration
+from dynamodb_counters.store.accept import accept_many
+from dynamodb_counters.store.table import Table
+
+SHARD = "shardId-00000001795168063870-8026dcd1"
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
+VISITORS = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})
+
+
+class Ours(Design):
+    """PartiQL inserts, 25 a call; one conditional UpdateItem a touched item and batch."""
+
+    name = "accept_and_watermark"
+    title = "this: accept + watermark"
+    source = "docs/exactly-once.md"
+    reads_stream = True
+    declarations: tuple[Declaration, ...] = (VIEWS,)
+
+    def create(self) -> None:
+        """Create the table and the aggregator."""
+        super().create()
+        self.table = Table(TABLE, self.client)
+        self.aggregator = Aggregator(self.table, self.declarations, quarantine_retention_seconds=86_400)
+
+    def accept(self, views: Sequence[View]) -> None:
+        """Insert the events that are new."""
+        accept_many(self.table, VIEW, [view.as_event() for view in views])
+
+    def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Count a batch."""
+        self.aggregator.handle({"shardId": SHARD, "Records": records})
+
+
+class OursOnThree(Ours):
+    """The same with views a page, requests a client and the total of the site."""
+
+    name = "accept_and_watermark_three"
+    title = "this, three aggregates"
+    declarations = (VIEWS, VISITORS, SITE)

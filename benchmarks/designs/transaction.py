@@ -1,0 +1,30 @@
+"""Marks the event and adds one to the counter in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.designs.base import TABLE, Design, increment, statistics_key, view_item
+from demo.events import View
+
+
+class TransactionalMarker(Design):
+    """One TransactWriteItems of two items an event; a marker that is there cancels both."""
+
+    name = "transaction_marker"
+    title = "transaction: marker + counter"
+    source = "reference 000, accurate counter: https://aws-blog.de (M. Borgmeier, 2022)"
+
+    def accept(self, views: Sequence[View]) -> None:
+        """Count the views that are new."""
+        for view in views:
+            marker = {
+                "TableName": TABLE,
+                "Item": view_item(view),
+                "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
+            }
+            counter = {"TableName": TABLE, "Key": statistics_key(view.url), **increment()}
+            try:
+                self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": counter}])
+            except self.client.exceptions.TransactionCanceledException:
+                continue  # Counted already.

@@ -1,0 +1,128 @@
+"""The leaderboard of reference 004: three ADDs and a query a record, against aggregates over a per-player count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from benchmarks import workloads
+from benchmarks.databases import MemoryDatabase
+from benchmarks.delivery import chunks
+from benchmarks.designs.base import TABLE
+from benchmarks.designs.ours import SHARD
+from benchmarks.usage import dollars_a_million
+from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.store.accept import accept_many
+from dynamodb_counters.store.table import Table
+
+SOURCE: Final = "reference 004: Building aggregations with DynamoDB Streams (2023)"
+
+_MOST_PATHS: Final = 12
+_PATH = Event("path", pk="USER#{user}", sk="PATH#{path}")
+_PER_PLAYER = Aggregate("per_player", _PATH, pk="USER#{user}", sk="COUNT", measures={"paths": Count()})
+_PLAYERS = Aggregate(
+    "players",
+    _PER_PLAYER,
+    pk="AGGREGATES",
+    sk="ALL",
+    measures={
+        "players": Count(),
+        "total": Sum("paths", cap=_MOST_PATHS),
+        "found": Histogram("paths", exactly=range(1, _MOST_PATHS + 1)),
+    },
+)
+
+
+def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Aggregate as the reference does: batches of 10, for each record a query and two or three updates."""
+    database = MemoryDatabase()
+    database.create(TABLE, "pk", "sk")
+    client = database.client
+
+    def add(sk: str) -> None:
+        client.update_item(
+            TableName=TABLE,
+            Key={"pk": {"S": "AGGREGATES"}, "sk": {"S": sk}},
+            UpdateExpression="ADD data_value :d",
+            ExpressionAttributeValues={":d": {"N": "1"}},
+            ReturnValues="UPDATED_NEW",
+        )
+
+    # The stream lags behind by a batch: what a query sees is then what was there at that time.
+    done = 0
+    for part in chunks(found, 10):
+        for user, path in part:
+            item = {"pk": {"S": f"USER#{user}"}, "sk": {"S": f"PATH#{path}"}, "user_submitted_path": {"S": path}}
+            client.put_item(TableName=TABLE, Item=item)
+        records, done = client.stream[done:], len(client.stream)
+        for record in records:
+            if record["eventName"] == "INSERT" and "user_submitted_path" in record["dynamodb"]["NewImage"]:
+                user_key = record["dynamodb"]["Keys"]["pk"]
+                paths = client.query(
+                    TableName=TABLE,
+                    KeyConditionExpression="pk = :pk",
+                    ExpressionAttributeValues={":pk": user_key},
+                )["Count"]
+                if paths <= _MOST_PATHS:
+                    add("TOTAL_PATHS_FOUND")
+                    add(f"{paths}_PATHS_FOUND")
+                    if paths == 1:
+                        add("TOTAL_PLAYERS")
+    values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
+    # Its "X paths" counts players that found at least X.
+    at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
+    answer = (values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], at_least)
+    return _figures(database, found, answer)
+
+
+def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
+    """Aggregate with this project: declared, in batches of the stream."""
+    database = MemoryDatabase()
+    database.create(TABLE, "pk", "sk")
+    table = Table(TABLE, database.client)
+    aggregator = Aggregator(table, (_PER_PLAYER, _PLAYERS), quarantine_retention_seconds=86_400)
+    done, parts = 0, chunks(found, batch)
+    while True:
+        part = next(parts, ())
+        accept_many(table, _PATH, [{"user": user, "path": path} for user, path in part])
+        records, done = database.records()[done:], len(database.records())
+        for each in chunks(records, batch):
+            aggregator.handle({"shardId": SHARD, "Records": each})
+        if not part and not records:
+            break
+    [item] = [item for item in database.items(TABLE) if item["pk"]["S"] == "AGGREGATES"]
+    exactly = [_number(item, f"found.{number}") for number in range(1, _MOST_PATHS + 1)]
+    more = _number(item, "players") - sum(exactly)
+    at_least = [sum(exactly[place:]) + more for place in range(_MOST_PATHS)]
+    return _figures(database, found, (_number(item, "players"), _number(item, "total"), at_least))
+
+
+def measure(players: int, batch: int) -> dict[str, Any]:
+    """Run both on the same submissions."""
+    found = workloads.leaderboard(players)
+    return {"three_adds": three_adds(found), "accept_and_watermark": ours(found, batch), "events": len(found)}
+
+
+def _number(item: Mapping[str, Any], name: str) -> int:
+    return int(item[name]["N"]) if name in item else 0
+
+
+def _figures(
+    database: MemoryDatabase, found: Sequence[tuple[str, str]], answer: tuple[int, int, list[int]]
+) -> dict[str, Any]:
+    usage, events = database.usage, len(found)
+    paths = Counter(user for user, _ in set(found))
+    at_least = [sum(count >= number for count in paths.values()) for number in range(1, _MOST_PATHS + 1)]
+    right = (len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), at_least)
+    wrong = abs(answer[0] - right[0]) + abs(answer[1] - right[1])
+    wrong += sum(abs(one - other) for one, other in zip(answer[2], at_least, strict=True))
+    return {
+        "write_units": usage.writes / events,
+        "read_units": usage.reads / events,
+        "calls": usage.calls / events,
+        "dollars_per_million": dollars_a_million(usage.writes / events, usage.reads / events),
+        "exact": wrong == 0,
+        "error_percent": 100 * wrong / (right[0] + right[1] + sum(at_least)),
+    }

@@ -1,0 +1,214 @@
+"""The results as tables: in the terminal, and as docs/benchmarks.md with its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.designs import DESIGNS
+from benchmarks.figures import bars, lines
+from benchmarks.notes import NOT_MET, NOTES
+
+_TITLES: Final = {design.name: design.title for design in DESIGNS}
+_Row = Sequence[Any]
+
+
+def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
+    """Give every table: a heading, and rows of which the first names the columns."""
+    yield "Goals", [("goal", "value", "wanted", "met"), *_goals(report)]
+    cost = report["cost"]
+    for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views a url")):
+        if workload in cost:
+            yield title, [("design", *_COST_COLUMNS), *_costs(cost[workload], cost["redelivered"])]
+    if "log_three_aggregates_1000" in cost:
+        logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
+        yield "Real log, three aggregates", [("batch", "write units an event"), *logs]
+    board = report["leaderboard"]
+    yield (
+        "Leaderboard",
+        [
+            ("design", "write units", "read units", "calls", "$ a million", "error %"),
+            *[
+                (
+                    title,
+                    *(
+                        board[name][key]
+                        for key in ("write_units", "read_units", "calls", "dollars_per_million", "error_percent")
+                    ),
+                )
+                for name, title in (("three_adds", "three ADDs and a query"), ("accept_and_watermark", "this"))
+            ],
+        ],
+    )
+    yield "Windows: a day at minute precision", list(_windows(report["windows"]))
+    if "designs" in report["engine"]:
+        yield "DynamoDB Local against the rule", list(_engine(report["engine"]["designs"]))
+        yield (
+            "The model against DynamoDB Local",
+            [
+                ("groups", "batch", "model: write units", "measured"),
+                *[tuple(row.values()) for row in report["engine"]["model"]],
+            ],
+        )
+    yield "CPU, microseconds a record", list(_cpu(report["cpu"]))
+    yield "One big batch", [tuple(report["memory"]), tuple(report["memory"].values())]
+    yield (
+        "Cold start",
+        [
+            ("what", "CPU seconds", "wall seconds"),
+            *[(name, each["cpu_seconds"], each["wall_seconds"]) for name, each in report["cold_start"].items()],
+        ],
+    )
+    yield "Asset", [("part", "bytes"), *report["asset"]["parts"].items(), ("total", report["asset"]["total_bytes"])]
+    if "synth" in report:
+        yield (
+            "Synthesis",
+            [
+                ("app", "CPU seconds", "wall seconds", "resources"),
+                *[
+                    (name, each["cpu_seconds"], each["wall_seconds"], sum(each["resources"].values()))
+                    for name, each in report["synth"].items()
+                ],
+            ],
+        )
+    for groups, rates in report["scale"].items():
+        yield f"Simulation, {groups.replace('_', ' ')}", list(_scale(rates))
+
+
+def terminal(report: Mapping[str, Any]) -> str:
+    """Lay the tables out for a terminal."""
+    parts = []
+    for title, rows in tables(report):
+        texts = [[_text(cell) for cell in row] for row in rows]
+        widths = [max(len(row[place]) for row in texts) for place in range(len(texts[0]))]
+        laid_out = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
+        parts.append("\n".join([f"\n{title}", "-" * len(title), *(line.rstrip() for line in laid_out)]))
+    return "\n".join(parts)
+
+
+def write(report: Mapping[str, Any], folder: Path) -> None:
+    """Write the page and its figures into a folder of documentation."""
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for name, svg in _figures(report).items():
+        (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
+    machine = "\n".join(f"- {name}: {value}" for name, value in report["machine"].items())
+    sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
+    parts = ["# Benchmarks", "Written by `make bench`; every number comes from that run.", NOTES]
+    missed = [name for name, goal in report["goals"].items() if not goal["met"]]
+    parts += ["## Goals not met", *(f"**{name}**: {NOT_MET.get(name, 'no reason known.')}" for name in missed)]
+    if not missed:
+        parts.append("None.")
+    parts += [f"## Machine\n\n{machine}\n- took: {report['seconds']:.0f} s\n\nSizes: {sizes}."]
+    for title, rows in tables(report):
+        head, *body = [f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows]
+        ruler = "|" + "---|" * len(rows[0])
+        parts.append("\n".join([f"## {title}", "", head, ruler, *body]))
+    parts.append("## Plots")
+    parts += [f"![{name}](figures/benchmark-{name}.svg)" for name in _figures(report)]
+    parts.append("## Sources of the designs")
+    parts.append("\n".join(f"- {design.title}: {design.source}" for design in DESIGNS))
+    (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
+
+
+_COST_COLUMNS: Final = (
+    "write units",
+    "read units",
+    "calls",
+    "$ a million",
+    "error % redelivered",
+    "hot counter events/s",
+    "aggregation units",
+)
+
+
+def _goals(report: Mapping[str, Any]) -> list[_Row]:
+    return [(name, goal["value"], goal["goal"], goal["met"]) for name, goal in report["goals"].items()]
+
+
+def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Iterator[_Row]:
+    for name, each in workload.items():
+        figures = [each[key] for key in ("write_units", "read_units", "calls", "dollars_per_million")]
+        yield (
+            _TITLES[name],
+            *figures,
+            redelivered[name]["error_percent"],
+            each["counter_events_a_second"],
+            each["aggregation_write_units"],
+        )
+
+
+def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
+    yield ("engine", "design", "write units an event", "read units", "calls", "$ a million reads", "exact")
+    for engine, designs in found.items():
+        for name, each in designs.items():
+            keys = ("write_units", "read_units", "read_calls", "dollars_per_million_reads", "exact")
+            yield (engine, name.replace("_", " "), *(each[key] for key in keys))
+
+
+def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
+    yield ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "memory", "exact")
+    for name, each in designs.items():
+        yield (_TITLES[name], *each.values())
+
+
+def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
+    batches = list(found)
+    yield ("what", *(batch.replace("_", " ") for batch in batches))
+    names = dict.fromkeys(name for each in found.values() for name in each)
+    for name in names:
+        yield (name, *(found[batch].get(name) for batch in batches))
+
+
+def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
+    keys = (
+        "events_a_second",
+        "keeps_up",
+        "throttles_an_event",
+        "conflicts_an_event",
+        "lag_seconds",
+        "dollars_per_million",
+    )
+    yield ("events/s", "design", *(key.replace("_", " ") for key in keys))
+    for rate, designs in rates.items():
+        for name, each in designs.items():
+            yield (int(rate.removeprefix("rate_")), name.replace("_", " "), *(each[key] for key in keys))
+
+
+def _figures(report: Mapping[str, Any]) -> dict[str, str]:
+    hot = report["cost"]["hot"]
+    found = {
+        "cost": bars("Write units an event, hot workload", {_TITLES[n]: e["write_units"] for n, e in hot.items()}, ""),
+        "error": bars(
+            "Error when a tenth is redelivered",
+            {_TITLES[name]: each["error_percent"] for name, each in report["cost"]["redelivered"].items()},
+            "%",
+        ),
+    }
+    rates = report["scale"]["groups_1"]
+    for figure, key, label in (("rate", "events_a_second", "counted events/s"), ("lag", "lag_seconds", "lag, s")):
+        series = {
+            title: [(float(rate.removeprefix("rate_")), each[name][key]) for rate, each in rates.items()]
+            for name, title in _TITLES.items()
+        }
+        found[figure] = lines(f"One hot counter, simulated: {label}", "events/s", label, series)
+    series = {
+        name: [
+            (float(batch.removesuffix("_records")), each[name] * int(batch.removesuffix("_records")) / 1e3)
+            for batch, each in report["cpu"].items()
+        ]
+        for name in report["cpu"]["1000_records"]
+        if name == "decode" or name.endswith(".handler")
+    }
+    found["growth"] = lines("CPU of a batch", "records", "ms", series)
+    return found
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"  # noqa: PLR2004
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -1,0 +1,177 @@
+"""Runs everything and collects the figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any, Final
+
+from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows, workloads
+from benchmarks.databases import EngineDatabase, MemoryDatabase
+from benchmarks.designs import DESIGNS, Ours
+from benchmarks.goals import goals
+from tests.engines import EngineUnavailableError, dynamodb_local
+
+Say = Callable[[str], None]
+
+_BATCH: Final = 1_000
+_PACKAGES: Final = ("boto3", "aws-lambda-powertools", "aws-cdk-lib")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Parameters
+    ----------
+    events, disturbed, engine : int
+        Events of a workload, of one under redelivery, of a subsample on DynamoDB Local.
+    players : int
+        Of the leaderboard.
+    batches, aggregates, rounds
+        For CPU time.
+    big_batch : int
+        Records of the batch whose memory is measured.
+    rates, groups, seconds
+        For the model.
+    synth_rounds, cold_rounds : int
+        How often; no synthesis for 0.
+    """
+
+    events: int = 100_000
+    disturbed: int = 20_000
+    engine: int = 500
+    players: int = 1_000
+    batches: tuple[int, ...] = cpu.BATCHES
+    aggregates: tuple[int, ...] = cpu.AGGREGATES
+    rounds: int = 5
+    big_batch: int = 10_000
+    rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    groups: tuple[int, ...] = (1, 1_000_000)
+    seconds: float = 30.0
+    synth_rounds: int = 2
+    cold_rounds: int = 7
+
+
+SMALL: Final = Sizes(events=20_000, disturbed=10_000, engine=200, rounds=2, synth_rounds=1, cold_rounds=3)
+"""For a busy machine: a fifth of the events, fewer rounds."""
+
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
+"""As little as shows that everything still runs."""
+
+
+def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
+    """Measure everything.
+
+    Parameters
+    ----------
+    sizes : Sizes
+        How much.
+    say : callable
+        Told what is being done.
+    with_engine : bool, optional
+        Whether to run on DynamoDB Local too. Default True.
+
+    Returns
+    -------
+    dict
+        The report.
+    """
+    start = time.perf_counter()
+    report: dict[str, Any] = {"machine": _machine(), "sizes": asdict(sizes)}
+    # First what is timed, while this process is small.
+    say("cold start")
+    report["cold_start"] = cold_start.measure(sizes.cold_rounds)
+    report["asset"] = cold_start.asset_bytes()
+    if sizes.synth_rounds:
+        say("synthesis")
+        report["synth"] = synth.measure(sizes.synth_rounds)
+    say("CPU time")
+    report["cpu"] = cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds)
+    report["memory"] = cpu.peak_memory(sizes.big_batch, max(sizes.aggregates))
+    report["cost"] = _costs(sizes, say)
+    say("leaderboard and windows")
+    report["leaderboard"] = leaderboard.measure(sizes.players, _BATCH)
+    report["windows"] = {"memory": windows.measure(MemoryDatabase(), 10)}
+    say("simulation")
+    report["scale"] = scale.measure(sizes.rates, sizes.groups, sizes.seconds)
+    report["engine"] = _on_engine(sizes, say, report) if with_engine else {"skipped": "not asked for"}
+    report["goals"] = goals(report)
+    report["seconds"] = time.perf_counter() - start
+    return report
+
+
+def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
+    found: dict[str, Any] = {"hot": {}, "long_tail": {}, "redelivered": {}}
+    hot, tail = workloads.hot(sizes.events), workloads.long_tail(sizes.events, sizes.events // 2)
+    disturbed = workloads.hot(sizes.disturbed)
+    for design in DESIGNS:
+        say(f"cost of {design.title}")
+        found["hot"][design.name] = cost.cost(design, hot, _BATCH)
+        found["long_tail"][design.name] = cost.cost(design, tail, _BATCH)
+        found["redelivered"][design.name] = cost.redelivered(design, disturbed, 100)
+    found["hot_while_events_come"] = cost.steady(hot, _BATCH)
+    found["accept_in_bulk"] = cost.accepting(hot)
+    if workloads.LOG.exists():
+        say("real log")
+        for batch in (1_000, 10_000):
+            found[f"log_three_aggregates_{batch}"] = cost.three_on_log(batch)
+        found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
+    else:
+        say(f"no real log at {workloads.LOG}: skipped")
+    return found
+
+
+def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]:
+    try:
+        with dynamodb_local.start() as engine:
+            say(f"DynamoDB Local, {sizes.engine} events a design")
+            found: dict[str, Any] = {"designs": cost.on_engine(engine, workloads.hot(sizes.engine), 100)}
+            database = EngineDatabase(engine)
+            try:
+                report["windows"]["engine"] = windows.measure(database, 10)
+            finally:
+                database.drop()
+            found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]
+            return found
+    except EngineUnavailableError as missing:
+        say(f"DynamoDB Local skipped: {missing}")
+        return {"skipped": str(missing)}
+
+
+def _validated(engine: Any, events: int, groups: int) -> dict[str, Any]:
+    """Compare the model's units an event with those of a real run."""
+    batch = 100
+    views = workloads.long_tail(events, groups)
+    measured = cost.on_engine(engine, views, batch, (Ours,))[Ours.name]
+    modelled = 1 + scale.touched(groups, batch) / batch
+    # PartiQL's units are not reported: an event is one.
+    return {
+        "groups": groups,
+        "batch": batch,
+        "modelled_write_units": modelled,
+        "measured_write_units": 1 + measured["engine_write_units"],
+    }
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

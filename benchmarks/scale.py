@@ -1,0 +1,259 @@
+"""A discrete-event model of counting at scale: partitions, shards, batches of Lambda, for every design.
+
+Arrivals and capacities are dealt out in ticks; every batch of every shard is an event of its own. What is assumed:
+
+- The table is warm: it has the partitions its steady traffic needs (`HEADROOM`), each of 1,000 write units a second.
+  What DynamoDB does while it grows there is not modelled. A page's events have a spread, so that many partitions take
+  them.
+- An item takes 1,000 units a second. What exceeds that is throttled and tried again in a later tick.
+- A partition has one shard; one invocation at a time reads a shard, up to `batch` records, at most once a
+  `BATCHING_WINDOW`, and sends up to `PARALLEL_REQUESTS` requests at a time, each of `ROUND_TRIP`.
+- Changes of aggregates are records of the stream too, spread over its shards.
+- A transaction meets a conflict if another one on the same item begins within `TRANSACTION_TIME` of it.
+- Groups are equally likely; delivery happens once.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from benchmarks.usage import UNITS_A_SECOND, dollars_a_million
+
+TICK: Final = 0.1
+HEADROOM: Final = 0.7
+"""Share of a partition's units that steady traffic uses."""
+BATCHING_WINDOW: Final = 1.0
+PARALLEL_REQUESTS: Final = 16
+ROUND_TRIP: Final = 0.006
+INVOCATION: Final = 0.02
+GRACE: Final = 10.0
+"""A count that lags less keeps up."""
+
+CPU_A_RECORD: Final = 20e-6
+TRANSACTION_TIME: Final = 0.004
+OFFERED: Final = 2.0
+"""Requests that clients and queues make at most, in terms of the events that come."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the model knows of a design.
+
+    Parameters
+    ----------
+    kind : {"direct", "stream"}
+        Counts when the event is written, or from the stream.
+    event_units : float
+        Units an event takes apart from its counter.
+    counter_units : float
+        Units of one write of a counter.
+    counters : int
+        Counters an event is counted in.
+    coalesces : bool
+        Whether a batch writes a counter once.
+    transaction : bool
+        Whether counters are written in transactions.
+    """
+
+    kind: Literal["direct", "stream"]
+    event_units: float
+    counter_units: float = 1.0
+    counters: int = 1
+    coalesces: bool = False
+    transaction: bool = False
+
+
+TRAITS: Final = {
+    "naive_increment": Traits("direct", 0),
+    "transaction_marker": Traits("direct", 2, counter_units=2, transaction=True),
+    "put_then_increment": Traits("direct", 1),
+    "powertools_idempotency": Traits("direct", 2),
+    "hour_minute_keys": Traits("stream", 1, counters=2),
+    "coalescing": Traits("stream", 1, coalesces=True),
+    "checkpoint_transaction": Traits("stream", 1, counter_units=2, coalesces=True, transaction=True),
+    "accept_and_watermark": Traits("stream", 1, coalesces=True),
+}
+
+
+def touched(groups: int, records: float) -> float:
+    """Tell how many groups a batch touches on average.
+
+    Examples
+    --------
+    >>> touched(1, 1000)
+    1.0
+    """
+    if groups == 1:
+        return min(1.0, records)
+    return groups * -math.expm1(records * math.log1p(-1 / groups))
+
+
+def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:
+    """Run the model.
+
+    Parameters
+    ----------
+    traits : Traits
+        The design.
+    rate : int
+        Events a second.
+    groups : int
+        How many counters they belong to.
+    batch : int, optional
+        Records a batch at most. Default 1000.
+    seconds : float, optional
+        How long events come. Default 60.
+
+    Returns
+    -------
+    dict
+        Sustained events a second, throttles and conflicts an event, lag at the end and at most, units and dollars.
+    """
+    run = _direct if traits.kind == "direct" else _stream
+    return run(traits, rate, groups, batch, seconds)
+
+
+def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> dict[str, Any]:
+    capacity = UNITS_A_SECOND * groups / traits.counter_units
+    pending = counted = throttles = conflicts = 0.0
+    worst = 0.0
+    ticks = round(seconds / TICK)
+    for _tick in range(ticks):
+        pending += rate * TICK
+        tries = min(pending, OFFERED * rate * TICK)
+        taken = min(tries, capacity * TICK)
+        throttles += tries - taken
+        if traits.transaction:
+            # Those that begin within its time on the same item; a busy client backs off to where most get through.
+            offered = min(taken / TICK / groups, 1 / TRANSACTION_TIME)
+            done = offered * math.exp(-offered * TRANSACTION_TIME) * groups * TICK
+            conflicts += offered * groups * TICK - done
+            taken = done
+        pending -= taken
+        counted += taken
+        worst = max(worst, pending / (counted / ((_tick + 1) * TICK)) if counted else seconds)
+    units = (traits.event_units + traits.counter_units) * (counted + conflicts) / counted
+    return _result(
+        rate,
+        sustained=counted / seconds,
+        counted=counted,
+        throttles=throttles,
+        conflicts=conflicts,
+        lag=worst,
+        units=units,
+    )
+
+
+def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) -> dict[str, Any]:
+    per_event = traits.event_units + traits.counter_units * (
+        touched(groups, batch) / batch if traits.coalesces else traits.counters
+    )
+    shards = max(1, math.ceil(rate * per_event / (UNITS_A_SECOND * HEADROOM)))
+    dice = random.Random(rate + groups)
+    queues: list[deque[tuple[float, float]]] = [deque() for _ in range(shards)]  # when, how many events
+    changes = [0.0] * shards
+    free = [dice.random() * BATCHING_WINDOW for _ in range(shards)]
+    open_batches: deque[tuple[float, int, float, float]] = deque()  # arrived, shard, events, counter writes left
+    counted = throttles = conflicts = units = worst = in_time = 0.0
+    ticks = round(seconds / TICK)
+    tick = 0
+    while tick < ticks or (tick < 3 * ticks and (open_batches or any(queues))):
+        now = tick * TICK
+        if tick < ticks:
+            for queue in queues:
+                queue.append((now, rate * TICK / shards))
+        room = UNITS_A_SECOND * TICK * groups / traits.counter_units
+        # Batches that were throttled go on first.
+        for _ in range(len(open_batches)):
+            arrived, shard, events, left = open_batches.popleft()
+            written = min(left, room)
+            room -= written
+            units += written * traits.counter_units
+            if left > written:
+                throttles += left - written
+                open_batches.append((arrived, shard, events, left - written))
+                free[shard] = now + TICK
+            else:
+                counted += events
+                worst = max(worst, now - arrived + TICK)
+                in_time += events if tick < ticks + GRACE / TICK else 0.0
+        starters = [shard for shard in range(shards) if free[shard] <= now and queues[shard]]
+        for shard in starters:
+            arrived, events, own = _take(queues[shard], changes, shard, batch)
+            writes = touched(groups, events) if traits.coalesces else events * traits.counters
+            if traits.transaction and groups == 1 and len(starters) > 1:
+                others = (len(starters) - 1) * TRANSACTION_TIME / TICK
+                lost = writes * math.expm1(min(others, 20.0))  # tries again until it gets through
+                conflicts += lost
+                units += lost * traits.counter_units
+                free[shard] = now + lost * ROUND_TRIP
+            concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
+            requests = math.ceil(writes / 99) if traits.transaction else writes
+            length = INVOCATION + (events + own) * CPU_A_RECORD + math.ceil(requests / concurrent) * ROUND_TRIP
+            free[shard] = max(free[shard], now) + max(length, BATCHING_WINDOW if events + own < batch else 0.0)
+            changes[dice.randrange(shards)] += writes
+            # Written when the invocation is through; what the item takes by then is room of that tick.
+            open_batches.append((arrived - length, shard, events, writes))
+        tick += 1
+    unsent = sum(events for queue in queues for _, events in queue) + sum(events for _, _, events, _ in open_batches)
+    if unsent > rate * TICK:
+        worst = max(worst, unsent / max(counted / (tick * TICK), 1.0))
+    used = traits.event_units + units / max(counted, 1.0)
+    return _result(
+        rate,
+        sustained=in_time / seconds,
+        counted=counted,
+        throttles=throttles,
+        conflicts=conflicts,
+        lag=worst,
+        units=used,
+    )
+
+
+def _take(
+    queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int
+) -> tuple[float, float, float]:
+    """Take up to a batch of records off a shard, the table's own changes among them in proportion."""
+    waiting = sum(events for _, events in queue)
+    own = min(changes[shard], batch * changes[shard] / (waiting + changes[shard]))
+    changes[shard] -= own
+    arrived, events, space = queue[0][0], 0.0, batch - own
+    while queue and space > 1e-9:  # noqa: PLR2004
+        when, number = queue.popleft()
+        taken = min(number, space)
+        events, space = events + taken, space - taken
+        if number > taken:
+            queue.appendleft((when, number - taken))
+    return arrived, events, own
+
+
+def _result(
+    rate: int, *, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
+) -> dict[str, Any]:
+    return {
+        "events_a_second": round(min(sustained, float(rate)), 3),
+        "keeps_up": sustained >= rate * 0.99 and lag < GRACE,
+        "throttles": throttles,
+        "throttles_an_event": throttles / counted if counted else 0.0,
+        "conflicts_an_event": conflicts / counted if counted else 0.0,
+        "lag_seconds": lag,
+        "write_units": units,
+        "dollars_per_million": dollars_a_million(units, 0),
+    }
+
+
+def measure(rates: tuple[int, ...], groups: tuple[int, ...], seconds: float) -> dict[str, Any]:
+    """Run the model for every design, rate and number of groups."""
+    found: dict[str, Any] = {}
+    for number in groups:
+        for rate in rates:
+            at = found.setdefault(f"groups_{number}", {}).setdefault(f"rate_{rate}", {})
+            for name, traits in TRAITS.items():
+                at[name] = simulate(traits, rate, number, seconds=seconds)
+            big = simulate(TRAITS["accept_and_watermark"], rate, number, batch=10_000, seconds=seconds)
+            at["accept_and_watermark_batch_10000"] = big
+    return found

@@ -1,0 +1,196 @@
+"""Makes the picture and the table of docs/windows.md, from the code they tell about.
+
+Run: ``PYTHONPATH=lambdas python docs/figures/windows.py``
+With ``--check`` it changes nothing, and fails where it would.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from dynamodb_counters.declarations import Event, Window
+from dynamodb_counters.tiers import DAYS, HOURS, Tier
+from dynamodb_counters.times import utc
+from dynamodb_counters.windows import Interval, Span, plan
+
+PAGE: Final = Path(__file__).parents[1] / "windows.md"
+PICTURE: Final = Path(__file__).with_name("windows.svg")
+_BEGIN: Final = "<!-- made by docs/figures/windows.py: begin -->"
+_END: Final = "<!-- made by docs/figures/windows.py: end -->"
+
+_JOBS: Final = Window("jobs", Event("job", pk="JOB#{id}", sk="JOB"), pk="CUSTOMER#{customer}", time="at")
+_PRECISIONS: Final = {
+    "1 second": timedelta(seconds=1),
+    "1 minute": timedelta(minutes=1),
+    "1 hour": timedelta(hours=1),
+    "1 day": timedelta(days=1),
+}
+_LONGEST: Final = {
+    "15 minutes": timedelta(minutes=15),
+    "1 hour": timedelta(hours=1),
+    "24 hours": timedelta(hours=24),
+    "7 days": timedelta(days=7),
+    "30 days": timedelta(days=30),
+    "90 days": timedelta(days=90),
+    "1 year": timedelta(days=365),
+    "10 years": timedelta(days=3650),
+}
+
+_WIDTH: Final = 960
+_LEFT: Final = 20
+_INNER: Final = _WIDTH - 2 * _LEFT
+_TOTAL, _SLOT, _NONE, _INK = "#1d4e89", "#5fa8d3", "#eef2f5", "#1f2933"
+
+
+def table() -> str:
+    """Make the table of precision and longest window.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    rows = [
+        "| precision | longest | tiers | updates a group and batch | write units | Queries | items | read units |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for precision, unit in _PRECISIONS.items():
+        for longest, length in _LONGEST.items():
+            if length < unit:
+                continue
+            window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", precision=unit, longest=length)
+            cost = window.arithmetic
+            figures = (cost.updates, cost.write_units, cost.queries, cost.items_read, f"{cost.read_units:g}")
+            cells = (precision, longest, " + ".join(cost.tiers), *map(str, figures))
+            rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def picture() -> str:
+    """Draw how a window is put together.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", longest=timedelta(days=30))
+    interval = Interval.ending_at(datetime(2026, 11, 20, 10, 30, tzinfo=UTC).timestamp(), timedelta(days=3))
+    spans = {span.interval.start: span for span in plan(window.kept_tiers, interval)}
+    head, days, tail = (spans[start] for start in sorted(spans))
+    shapes = [
+        _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),
+        _text(_LEFT, 50, f"{_moment(interval.start)} up to {_moment(interval.end)} (excluded), UTC", 13),
+        *_days(days, 86),
+        *_hour(head, _LEFT, 236, "head: minute slots of one hour item"),
+        *_hour(tail, _LEFT + _INNER // 2 + 20, 236, "tail: minute slots of one hour item"),
+        *_legend(322),
+    ]
+    body = "\n".join(shapes)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} 346" role="img" '
+        'font-family="Helvetica, Arial, sans-serif">\n'
+        "<title>A window of three days: whole days by their totals, hours and minutes at both ends by slots</title>\n"
+        f'<rect width="{_WIDTH}" height="346" fill="#ffffff"/>\n{body}\n</svg>\n'
+    )
+
+
+def _days(span: Span, top: int) -> list[str]:
+    first, last = span.buckets
+    width = _INNER / (last - first + 1)
+    shapes = [_text(_LEFT, top, "day items: a total and 24 hour slots each", 13, weight="bold")]
+    for place, bucket in enumerate(range(first, last + 1)):
+        left = _LEFT + place * width
+        whole = span.interval.start <= DAYS.start(bucket) and DAYS.end(bucket) <= span.interval.end
+        shapes.append(_box(left + 2, top + 12, width - 4, 26, _TOTAL if whole else _NONE))
+        label = f"{DAYS.text(bucket)}  total"
+        shapes.append(
+            _text(left + width / 2, top + 30, label, 12, fill="#ffffff" if whole else "#6b7785", anchor="middle")
+        )
+        shapes += _slots(span, bucket, left + 2, top + 42, width=width - 4, used=not whole)
+        shapes.append(_text(left + 2, top + 82, "h00", 11))
+        shapes.append(_text(left + width - 24, top + 82, "h23", 11))
+    return [*shapes, _text(_LEFT, top + 106, "whole days: totals; days that are cut: slots", 12)]
+
+
+def _hour(span: Span, left: float, top: int, label: str) -> list[str]:
+    [bucket] = {*span.buckets}
+    width = _INNER / 2 - 20
+    return [
+        _text(left, top, f"{HOURS.text(bucket)}  {label}", 13, weight="bold"),
+        *_slots(span, bucket, left, top + 10, width=width, used=True),
+        _text(left, top + 50, "m00", 11),
+        _text(left + width - 24, top + 50, "m59", 11),
+    ]
+
+
+def _slots(span: Span, bucket: int, left: float, top: float, *, width: float, used: bool) -> list[str]:
+    tier: Tier = span.tier
+    step = width / len(tier.slots)
+    start = tier.start(bucket)
+    shapes = []
+    for place in range(len(tier.slots)):
+        moment = start + place * tier.slot_seconds
+        inside = used and span.interval.start <= moment < span.interval.end
+        shapes.append(_box(left + place * step, top, step - 1, 24, _SLOT if inside else _NONE))
+    return shapes
+
+
+def _legend(top: int) -> list[str]:
+    shapes, left = [], float(_LEFT)
+    for fill, label in ((_TOTAL, "total, counted"), (_SLOT, "slot, counted"), (_NONE, "in the item, not counted")):
+        shapes += [_box(left, top, 14, 14, fill), _text(left + 20, top + 12, label, 12)]
+        left += 160
+    return shapes
+
+
+def _box(left: float, top: float, width: float, height: float, fill: str) -> str:
+    return (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" '
+        'stroke="#b8c4ce" stroke-width="0.5"/>'
+    )
+
+
+def _text(
+    left: float, top: float, text: str, size: int, *, weight: str = "normal", fill: str = _INK, anchor: str = "start"
+) -> str:
+    style = f'font-size="{size}" font-weight="{weight}" fill="{fill}" text-anchor="{anchor}"'
+    return f'<text x="{left:.1f}" y="{top:.1f}" {style}>{text}</text>'
+
+
+def _moment(seconds: int) -> str:
+    return f"{utc(seconds):%Y-%m-%d %H:%M}"
+
+
+def page(text: str) -> str:
+    """Put the table into the page.
+
+    Parameters
+    ----------
+    text : str
+        The page as it is.
+
+    Returns
+    -------
+    str
+        The page as it should be.
+    """
+    before, rest = text.split(_BEGIN)
+    return f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}"
+
+
+def main() -> None:
+    """Write both, or check them."""
+    made = {PAGE: page(PAGE.read_text(encoding="utf-8")), PICTURE: picture()}
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        raise SystemExit(f"out of date: {', '.join(map(str, stale))}" if stale else 0)
+    for path in stale:
+        path.write_text(made[path], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

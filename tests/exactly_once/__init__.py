@@ -1,0 +1,1 @@
+"""Exactness under at-least-once delivery."""

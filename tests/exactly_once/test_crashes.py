@@ -1,0 +1,66 @@
+"""The Lambda handler in its own process, killed with SIGKILL at random moments, over DynamoDB Local."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from dynamodb_counters.wire import encode
+from tests.engines.dynamodb_local import DynamoDBLocal
+from tests.harness.backend import LocalBackend
+from tests.harness.mapping import Mapping, Settings
+from tests.harness.process import HandlerProcess
+from tests.harness.specs import SPECS, declarations
+from tests.harness.truth import actual, differences, expected
+from tests.harness.workload import Workload
+
+ROUNDS = 25
+SEED = 20_261_120
+
+
+def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
+    rng = random.Random(SEED)
+    backend = LocalBackend(dynamodb_local_engine)
+    workload = Workload(backend, rng, 300)
+    mapping = Mapping(backend.source, backend.clock, Settings(batch_size=40, bisect=True))
+    process = HandlerProcess(
+        {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": dynamodb_local_engine.client.meta.region_name,
+            "AWS_ENDPOINT_URL": str(dynamodb_local_engine.endpoint_url),
+            "TABLE_NAME": backend.table,
+            "DECLARATIONS": encode(declarations(SPECS)),
+            "QUARANTINE_RETENTION_DAYS": "14",
+            "POWERTOOLS_SERVICE_NAME": "aggregator",
+            "POWERTOOLS_METRICS_NAMESPACE": "counters",
+        }
+    )
+    usual = 0.2
+    try:
+        while True:
+            for _ in range(min(10, workload.left)):
+                workload.write()
+            deliveries = [delivery for shard in mapping.shards() if (delivery := mapping.poll(shard))]
+            if not deliveries and not workload.left:
+                if process.kills >= ROUNDS:
+                    break
+                workload.left = 50
+            for delivery in deliveries:
+                # Anywhere from before its first write to after its last one.
+                kill_after = rng.uniform(0, 1.2 * usual) if process.kills < ROUNDS else None
+                begun = time.monotonic()
+                response = process.invoke(delivery.event, kill_after)
+                if response is None:
+                    mapping.fail(delivery)
+                else:
+                    assert mapping.settle(delivery, response)
+                    usual += (time.monotonic() - begun - usual) / 4
+    finally:
+        process.stop()
+    now = backend.clock()
+    wrong = differences(
+        expected(SPECS, workload.live.values(), workload.expired, now), actual(SPECS, backend.items(), now)
+    )
+    backend.drop()
+    assert not wrong, f"seed {SEED}: {wrong}"

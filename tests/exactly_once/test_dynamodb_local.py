@@ -1,0 +1,20 @@
+"""Seeded fault schedules over AWS's own engine and its stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.dynamodb_local import DynamoDBLocal
+from tests.harness.backend import LocalTables
+from tests.harness.schedule import check
+
+SCHEDULES = 50
+CHUNK = 10
+
+
+@pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))
+def test_every_count_is_exact_whatever_goes_wrong(first: int, dynamodb_local_engine: DynamoDBLocal) -> None:
+    tables = LocalTables(dynamodb_local_engine)
+    for seed in range(first, first + CHUNK):
+        check(seed, tables.next, "dynamodb-local")
+    tables.drop()

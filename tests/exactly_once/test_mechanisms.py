@@ -1,0 +1,188 @@
+"""Each safety mechanism alone, in the situation it is there for."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters.conditions import Attr
+from dynamodb_counters.declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters.errors import CommitError
+from tests.harness.actors import Crashed
+from tests.harness.bench import Bench
+
+SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=30))
+SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
+HOUR = 3600
+
+
+def _sell(bench: Bench, *ids: int, amount: Any = 1) -> None:
+    for number in ids:
+        assert bench.counters.accept(SALE, {"shop": "x", "id": number, "amount": amount}).status == "accepted"
+
+
+def _sales(bench: Bench) -> int:
+    return int(bench.counters.get(SALES, {"shop": "x"}).measures["sales"])
+
+
+def test_a_watermark_outlives_every_redelivery_there_can_be() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1)
+    for _ in range(6):
+        bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
+        _sell(bench, 10 + len(bench.shards()))
+    early, *others, last = bench.shards()
+    for shard in (early, *others):
+        bench.deliver(bench.records(shard), shard)
+    # The last moment a record of the first shards can come again: 24 hours on, by a clock that is 5 hours ahead.
+    bench.clock.advance((24 + 5) * HOUR)
+    bench.deliver(bench.records(last), last)
+    bench.deliver(bench.records(early), early)
+    assert _sales(bench) == 7
+
+
+def test_old_watermarks_are_forgotten() -> None:
+    bench = Bench([SALES])
+    for number in range(8):
+        bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
+        _sell(bench, number)
+        bench.deliver(bench.records(bench.shards()[-1]), bench.shards()[-1])
+        bench.clock.advance(12 * HOUR)
+    [item] = [item for item in bench.table.items() if item["_type"]["S"] == "sales"]
+    assert len([name for name in item if name.startswith("_w:")]) < 8
+    assert _sales(bench) == 8
+
+
+def test_a_reset_does_not_forget_what_was_counted() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1, 2, 3)
+    bench.deliver(bench.records()[:2])
+    assert bench.counters.reset(SALES, {"shop": "x"}) == {"sales": 2, "amount": 2}
+    bench.deliver(bench.records())
+    assert _sales(bench) == 1
+
+
+def test_a_record_is_in_quarantine_before_anything_after_it_is_counted() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1, amount="much")
+    _sell(bench, 2)
+    update = bench.table.update_item
+
+    def crash(**request: Any) -> Any:
+        update(**request)
+        raise Crashed
+
+    bench.table.update_item = crash  # type: ignore[method-assign]
+    with pytest.raises(Crashed):
+        bench.deliver(bench.records())
+    bench.table.update_item = update  # type: ignore[method-assign]
+    # The repair comes with a deployment, and the batch comes again: too late for the first record, unless it was kept.
+    fixed = Aggregate(**{**_fields(SALES), "where": Attr("shop").exists(), "measures": {"sales": Count()}})
+    bench.deploy([fixed])
+    bench.deliver(bench.records())
+    assert _sales(bench) == 1
+    for record in bench.counters.quarantined():
+        bench.counters.redrive(record)
+    bench.deliver_all()
+    assert _sales(bench) == 2
+
+
+def test_a_redrive_counts_once_however_often_it_is_asked_for() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1, amount="much")
+    bench.deliver_all()
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    [record] = bench.counters.quarantined()
+    assert bench.counters.redrive(record)
+    assert not bench.counters.redrive(record)
+    bench.deliver_all()
+    bench.deliver_all()
+    assert _sales(bench) == 1
+    assert not list(bench.counters.quarantined())
+
+
+def test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1, amount="much")
+    bench.deliver(bench.records())
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    bench.deliver(bench.records()[:1])
+    [record] = bench.counters.quarantined()
+    bench.counters.redrive(record)
+    bench.deliver_all()
+    assert _sales(bench) == 1
+
+
+def test_a_deployment_that_was_taken_over_quarantines_nothing_more() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1)
+    bench.deliver_all()
+    before = bench.aggregator
+    _sell(bench, 2, amount="much")
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    bench.deliver(bench.records())
+    # The old one still runs, as an invocation may that timed out.
+    with contextlib.suppress(CommitError):
+        before.handle({"Records": bench.records(), "shardId": bench.shards()[0]})
+    for record in bench.counters.quarantined():
+        bench.counters.redrive(record)
+    bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
+    bench.deliver_all()
+    assert _sales(bench) == 2
+
+
+def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> None:
+    versioned = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", version="version")
+    sales = Aggregate("sales", versioned, pk="SALES#{shop}", sk="ALL", measures={"amount": Sum("amount")})
+    bench = Bench([sales])
+
+    def amount() -> Any:
+        bench.deliver_all()
+        return bench.counters.get(sales, {"shop": "x"}).measures["amount"]
+
+    values = {"shop": "x", "id": 1, "version": 1, "amount": 5}
+    bench.counters.record_once(versioned, values, [sales])
+    assert amount() == 5
+    bench.counters.accept(versioned, {**values, "version": 2, "amount": 7})
+    assert amount() == 7
+    bench.counters.record_once(versioned, {**values, "id": 2}, [sales])
+    assert amount() == 12
+    bench.counters.retract(versioned, {**values, "id": 2})
+    assert amount() == 7
+
+
+def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1, amount=10**37)
+    bench.deliver_all()
+    _sell(bench, 2, amount=Decimal("0.5"))
+    bench.deliver_all()
+    _sell(bench, 3)
+    bench.deliver_all()
+    assert bench.counters.get(SALES, {"shop": "x"}).measures == {"sales": 2, "amount": 10**37 + 1}
+    [record] = bench.counters.quarantined()
+    bench.counters.retract(SALE, {"shop": "x", "id": 1})
+    bench.deliver_all()
+    assert bench.counters.redrive(record)
+    bench.deliver_all()
+    group = bench.counters.get(SALES, {"shop": "x"})
+    assert (group.measures["sales"], str(group.measures["amount"])) == (2, "1.5")
+
+
+def test_a_change_that_concerns_no_measure_writes_nothing() -> None:
+    bench = Bench([SALES])
+    _sell(bench, 1)
+    bench.deliver_all()
+    records = len(bench.records())
+    [item] = [item for item in bench.table.items() if item["_type"]["S"] == "sale"]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, "note": {"S": "seen"}})
+    bench.deliver_all()
+    assert len(bench.records()) == records + 1
+
+
+def _fields(aggregate: Aggregate) -> dict[str, Any]:
+    return {name: getattr(aggregate, name) for name in aggregate.__slots__}

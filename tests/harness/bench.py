@@ -1,0 +1,85 @@
+"""A bench for single mechanisms: the real aggregator over a table in memory, delivered to by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynamodb_counters.aggregator import Aggregator, Report
+from dynamodb_counters.counters import Counters
+from dynamodb_counters.declarations import Declaration
+from dynamodb_counters.store.table import Table
+from tests.harness.memory import MemoryTable
+from tests.harness.source import Record
+from tests.harness.virtual import VirtualClock
+
+QUARANTINE_SECONDS = 14 * 86_400.0
+
+
+class Bench:
+    """One table, its counters and its aggregator.
+
+    Parameters
+    ----------
+    declarations : sequence of Aggregate and Window
+        What is counted.
+    shards : int, optional
+        How many the stream has. Default 1.
+    """
+
+    def __init__(self, declarations: Sequence[Declaration], shards: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.table = MemoryTable(self.clock, shards=shards)
+        client: Any = self.table
+        self.counters = Counters(self.table.name, client=client, clock=self.clock)
+        self._store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
+        self.deploy(declarations)
+
+    def deploy(self, declarations: Sequence[Declaration]) -> None:
+        """Start anew with other declarations.
+
+        Parameters
+        ----------
+        declarations : sequence of Aggregate and Window
+            What is counted from now on.
+        """
+        self.aggregator = Aggregator(self._store, tuple(declarations), quarantine_retention_seconds=QUARANTINE_SECONDS)
+
+    def records(self, shard: str | None = None) -> list[Record]:
+        """Give all records of a shard.
+
+        Parameters
+        ----------
+        shard : str, optional
+            Which. Default: the first.
+        """
+        return self.table.stream.read(shard or self.shards()[0], None, 1_000_000).records
+
+    def shards(self) -> list[str]:
+        """List all shards, parents before children."""
+        return [shard.id for shard in self.table.stream.shards()]
+
+    def deliver(self, records: list[Record], shard: str | None = None) -> Report:
+        """Invoke the aggregator.
+
+        Parameters
+        ----------
+        records : list of dict
+            What with.
+        shard : str, optional
+            Where they come from. Default: the first shard.
+
+        Returns
+        -------
+        Report
+            What it did.
+        """
+        return self.aggregator.handle({"shardId": shard or self.shards()[0], "Records": records})
+
+    def deliver_all(self) -> None:
+        """Deliver every shard from its beginning, until that changes nothing."""
+        before = -1
+        while before < (now := sum(len(self.records(shard)) for shard in self.shards())):
+            before = now
+            for shard in self.shards():
+                self.deliver(self.records(shard), shard)

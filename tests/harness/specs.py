@@ -1,0 +1,310 @@
+"""What the schedules count: declarations, each beside a plain Python statement of what it must come to.
+
+The statements use nothing of the runtime: keys are spelled out, filters are Python, sums are Decimals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters.conditions import Attr
+from dynamodb_counters.declarations import (
+    Aggregate,
+    Count,
+    Declaration,
+    Distinct,
+    Event,
+    Histogram,
+    Measure,
+    Ranking,
+    Sum,
+    Window,
+)
+
+Values: TypeAlias = Mapping[str, Any]
+"""Attributes of an event, as plain Python values."""
+
+Parts: TypeAlias = dict[str, Decimal]
+"""What an event adds, by attribute of the aggregate's item."""
+
+TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
+RETENTION: Final = timedelta(hours=3)
+EXACTLY: Final = (1, 2, 3)
+AT_LEAST: Final = (1, 3)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A declaration and what it means.
+
+    Parameters
+    ----------
+    declaration : Aggregate or Window
+        What the runtime is given.
+    key : callable
+        Gives the key of the item an event is counted in.
+    parts : callable
+        Gives what an event adds; nothing if it is filtered out.
+    coarser : callable, optional
+        Gives where else an event is counted, of a window with a second tier: key, and name of the slot.
+    """
+
+    declaration: Declaration
+    key: Callable[[Values], tuple[str, str]]
+    parts: Callable[[Values], Parts]
+    coarser: Callable[[Values], tuple[tuple[str, str], str]] | None = None
+
+    def places(self, values: Values, parts: Parts) -> list[tuple[tuple[str, str], Parts]]:
+        """Give every item an event is counted in, and what it adds there.
+
+        Parameters
+        ----------
+        values : mapping
+            The event.
+        parts : dict
+            What it adds to the first one.
+
+        Returns
+        -------
+        list of tuple
+            Key and parts.
+        """
+        places = [(self.key(values), parts)]
+        if self.coarser is not None:
+            key, slot = self.coarser(values)
+            places.append((key, {"total": parts["total"], slot: parts["total"]}))
+        return places
+
+    @property
+    def keeps_expired(self) -> bool:
+        """Whether an event deleted by TTL stays counted."""
+        return self.declaration.on_expiry == "keep"
+
+
+def escaped(value: str) -> str:
+    """Escape a value the way the key layout demands.
+
+    Parameters
+    ----------
+    value : str
+        A value.
+
+    Returns
+    -------
+    str
+        What stands for it in a key.
+    """
+    text = value.replace("%", "%25").replace("#", "%23").replace("\n", "%0A")
+    return text or "%"
+
+
+def bucket(at: int) -> str:
+    """Give the sort key of an hour's bucket.
+
+    Parameters
+    ----------
+    at : int
+        Seconds since 1970.
+
+    Returns
+    -------
+    str
+        Up to the hour.
+    """
+    days, seconds = divmod(at, 86_400)
+    year, month, day = _civil(days)
+    return f"H#{year:04d}-{month:02d}-{day:02d}T{seconds // 3600:02d}"
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Turn days since 1970 into a date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days."""
+    days += 719_468
+    era, of_era = divmod(days, 146_097)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    turned = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (turned <= 2), turned, of_year - (153 * month + 2) // 5 + 1
+
+
+def _slots(values: Values, amount: Decimal) -> Parts:
+    return {"total": amount, f"m{values['at'] // 60 % 60:02d}": amount}
+
+
+def _amount(values: Values) -> Decimal:
+    return Decimal(values["amount"])
+
+
+ONE: Final = Decimal(1)
+
+BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
+
+SPECS: Final = (
+    Spec(
+        Aggregate(
+            "by_desk",
+            TRADE,
+            pk="REGION#{region}",
+            sk="DESK#{desk}",
+            measures={"trades": Count(), "amount": Sum("amount")},
+            ranking=Ranking(by="trades", board="DESKS"),
+        ),
+        lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
+        lambda v: {"trades": ONE, "amount": _amount(v), "_score": ONE},
+    ),
+    Spec(
+        BOOKS.members,
+        lambda v: (f"REGION#{escaped(v['region'])}", f"BOOKS#MEMBER#{escaped(v['book'])}"),
+        lambda _: {"items": ONE},
+    ),
+    Spec(
+        # Beside the other one: its fields follow each other in one key, so an unescaped value could pass for two.
+        Aggregate("by_cell", TRADE, pk="CELL#{region}#{desk}", sk="ALL", measures={"trades": Count()}),
+        lambda v: (f"CELL#{escaped(v['region'])}#{escaped(v['desk'])}", "ALL"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Aggregate("net", TRADE, pk="NET", sk="ALL", measures={"amount": Sum("amount")}),
+        lambda _: ("NET", "ALL"),
+        lambda v: {"amount": _amount(v)},
+    ),
+    Spec(
+        Aggregate(
+            "settled",
+            TRADE,
+            pk="SETTLED#{desk}",
+            sk="ALL",
+            measures={"trades": Count(), "amount": Sum("amount")},
+            where=Attr("status").eq("settled") & ~Attr("amount").lt(0),
+        ),
+        lambda v: (f"SETTLED#{escaped(v['desk'])}", "ALL"),
+        lambda v: {"trades": ONE, "amount": _amount(v)} if v["status"] == "settled" and _amount(v) >= 0 else {},
+    ),
+    Spec(
+        Aggregate("live", TRADE, pk="LIVE", sk="STATUS#{status}", measures={"trades": Count()}, on_expiry="subtract"),
+        lambda v: ("LIVE", f"STATUS#{escaped(v['status'])}"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Aggregate("busy", TRADE, pk="BUSY", sk="ALL", measures={"trades": Count()}, spread=4),
+        lambda _: ("BUSY", "ALL"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Window("pace", TRADE, pk="REGION#{region}", time="at", retention=RETENTION),
+        lambda v: (f"REGION#{escaped(v['region'])}", f"WINDOW#pace#{bucket(v['at'])}"),
+        lambda v: _slots(v, ONE),
+    ),
+    Spec(
+        Window("month", TRADE, pk="MONTH", time="at", longest=timedelta(days=30), future_tolerance=None),
+        lambda v: ("MONTH", f"WINDOW#month#{bucket(v['at'])}"),
+        lambda v: _slots(v, ONE),
+        lambda v: (("MONTH", f"WINDOW#month#D#{bucket(v['at'])[2:12]}"), f"h{v['at'] // 3600 % 24:02d}"),
+    ),
+    Spec(
+        Window(
+            "volume",
+            TRADE,
+            pk="VOLUME",
+            time="at",
+            measure=Sum("amount"),
+            where=Attr("status").ne("void"),
+            future_tolerance=None,
+            on_expiry="subtract",
+        ),
+        lambda v: ("VOLUME", f"WINDOW#volume#{bucket(v['at'])}"),
+        lambda v: _slots(v, _amount(v)) if v["status"] != "void" else {},
+    ),
+)
+
+
+def crowded(by_desk: Aggregate) -> Aggregate:
+    """Declare an aggregate over the groups of another: desks with two trades or more.
+
+    Parameters
+    ----------
+    by_desk : Aggregate
+        Trades by desk.
+
+    Returns
+    -------
+    Aggregate
+        How many such desks a region has, and how many trades they have.
+    """
+    measures: dict[str, Measure] = {"desks": Count(), "trades": Sum("trades")}
+    where = Attr("trades").ge(2)
+    return Aggregate("crowded", by_desk, pk="CROWDED", sk="REGION#{region}", measures=measures, where=where)
+
+
+def sizes(by_desk: Aggregate) -> Aggregate:
+    """Declare histograms over the groups of another aggregate: how many desks have so many trades.
+
+    Parameters
+    ----------
+    by_desk : Aggregate
+        Trades by desk.
+
+    Returns
+    -------
+    Aggregate
+        Desks with exactly, and with at least, some numbers of trades, and a sum capped at three a desk.
+    """
+    measures: dict[str, Measure] = {
+        "exactly": Histogram("trades", exactly=EXACTLY),
+        "at_least": Histogram("trades", at_least=AT_LEAST),
+        "capped": Sum("trades", cap=3),
+    }
+    return Aggregate("sizes", by_desk, pk="SIZES", sk="REGION#{region}", measures=measures)
+
+
+def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
+    """Give what the runtime is told of some specs, and of what looks at their groups.
+
+    Parameters
+    ----------
+    specs : sequence of Spec
+        What is counted.
+
+    Returns
+    -------
+    tuple of Aggregate and Window
+        All declarations.
+    """
+    declared = [spec.declaration for spec in specs]
+    by_desk = [part for part in declared if isinstance(part, Aggregate) and part.name == "by_desk"]
+    books = [BOOKS.total] if BOOKS.members in declared else []
+    return (*declared, *map(crowded, by_desk), *map(sizes, by_desk), *books)
+
+
+def repaired(spec: Spec) -> Spec:
+    """Give the spec after the deployment that fixes its poisoned records: what has no amount to add is left out.
+
+    Parameters
+    ----------
+    spec : Spec
+        Before the fix.
+
+    Returns
+    -------
+    Spec
+        After it.
+    """
+    declared = spec.declaration
+    measures = [declared.measure] if isinstance(declared, Window) else list(declared.measures.values())
+    if Sum("amount") not in measures:
+        return spec
+    # Only a number is less than a number.
+    is_number = Attr("amount").lt(Decimal("1E+100"))
+    where = is_number if declared.where is None else is_number & declared.where
+    return replace(spec, declaration=replace(declared, where=where), parts=lambda values: _parts_or_none(spec, values))
+
+
+def _parts_or_none(spec: Spec, values: Values) -> Parts:
+    try:
+        return spec.parts(values)
+    except (ArithmeticError, LookupError):
+        return {}

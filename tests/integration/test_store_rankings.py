@@ -1,0 +1,111 @@
+"""Boards on every engine: the first, the neighbours, ties, negative scores, several boards, spread boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Ranking, Sum
+from dynamodb_counters.schema import BOARD, RANKING_INDEX, SCORE
+from tests.engines import Engine
+
+GAME = Event("game", pk="GAME#{id}", sk="GAME")
+LONG = "ü#" * 1500
+
+
+def _scores(spread: int = 1) -> Aggregate:
+    return Aggregate(
+        "scores",
+        GAME,
+        pk="PLAYER#{player}",
+        sk="COUNTRY#{country}",
+        measures={"games": Count(), "points": Sum("points")},
+        ranking=Ranking(by="points", board="BOARD#{country}", spread=spread),
+    )
+
+
+@pytest.fixture(params=[1, 3], ids=["one partition", "spread"])
+def scores(request: pytest.FixtureRequest) -> Aggregate:
+    return _scores(request.param)
+
+
+@pytest.fixture
+def counters(engine: Engine) -> Iterator[Counters]:
+    """Create a table with the ranking index the construct provisions."""
+    text, number = {"AttributeName": "", "AttributeType": "S"}, {"AttributeName": SCORE, "AttributeType": "N"}
+    engine.client.create_table(
+        TableName="ranked",
+        AttributeDefinitions=[*({**text, "AttributeName": name} for name in ("pk", "sk", BOARD)), number],  # type: ignore[list-item]
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": RANKING_INDEX,
+                "KeySchema": [
+                    {"AttributeName": BOARD, "KeyType": "HASH"},
+                    {"AttributeName": SCORE, "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    engine.client.get_waiter("table_exists").wait(TableName="ranked", WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    yield Counters("ranked", client=engine.client)
+    engine.client.delete_table(TableName="ranked")
+
+
+def _add(counters: Counters, scores: Aggregate, player: str, points: int, country: str = "no") -> None:
+    counters.increment(scores, {"player": player, "country": country}, {"games": 1, "points": points})
+
+
+def _top(counters: Counters, scores: Aggregate, count: int, country: str = "no") -> list[tuple[str, object]]:
+    found = counters.top(scores, {"country": country}, count=count)
+    return [(ranked.values["player"], ranked.score) for ranked in found]
+
+
+def test_the_first_of_each_board(counters: Counters, scores: Aggregate) -> None:
+    for player, points in (("ann", 5), ("bob", -3), (LONG, 7), ("dan", 0)):
+        _add(counters, scores, player, points)
+    _add(counters, scores, "eve", 100, "se")
+    _add(counters, scores, "bob", 2)
+
+    assert _top(counters, scores, 3) == [(LONG, 7), ("ann", 5), ("dan", 0)]
+    assert _top(counters, scores, 10) == [(LONG, 7), ("ann", 5), ("dan", 0), ("bob", -1)]
+    assert _top(counters, scores, 10, "se") == [("eve", 100)]
+    assert _top(counters, scores, 10, "dk") == []
+
+
+def test_neighbours_among_ties(counters: Counters, scores: Aggregate) -> None:
+    for number in range(4):
+        _add(counters, scores, f"tie{number}", 10)
+    for player, points in (("high", 30), ("higher", 40), ("low", -5), ("lower", -50)):
+        _add(counters, scores, player, points)
+
+    for number in range(4):
+        found = counters.around(scores, {"player": f"tie{number}", "country": "no"}, count=2)
+        assert [ranked.score for ranked in found[:3]] == [40, 30, 10]
+        assert [ranked.values["player"] for ranked in found].count(f"tie{number}") == 1
+        assert len(found) == 5
+    around = counters.around(scores, {"player": "lower", "country": "no"}, count=1)
+    assert [(ranked.values["player"], ranked.score) for ranked in around] == [("low", -5), ("lower", -50)]
+    assert counters.around(scores, {"player": "nobody", "country": "no"}) == []
+
+
+def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregate) -> None:
+    _add(counters, scores, "ann", 5)
+    _add(counters, scores, "bob", 3)
+
+    counters.reset(scores, {"player": "ann", "country": "no"})
+    assert _top(counters, scores, 2) == [("bob", 3), ("ann", 0)]
+
+    _add(counters, scores, "ann", 4)
+    assert _top(counters, scores, 2) == [("ann", 4), ("bob", 3)]
+
+
+def test_only_a_ranked_aggregate_has_a_board(counters: Counters) -> None:
+    plain = Aggregate("plain", GAME, pk="P", sk="P", measures={"n": Count()})
+    with pytest.raises(InvalidArgumentError, match="aggregate='plain' is not allowed: an aggregate with a ranking"):
+        counters.top(plain)
+    with pytest.raises(InvalidArgumentError, match="count=0 is not allowed: an int of 1 or more"):
+        counters.around(_scores(), {"player": "a", "country": "no"}, count=0)

@@ -1,0 +1,147 @@
+"""What aggregates mean, by brute force over the items there are: no fold, no deltas, nothing of the runtime's code."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
+
+from dynamodb_counters import Aggregate, Average, Condition, Count, Event, Histogram, Items, Sum
+
+Row = Mapping[str, Any]
+Groups = dict[tuple[str, ...], dict[str, Any]]
+
+
+def count(
+    aggregate: Aggregate,
+    live: Sequence[tuple[Event | Items, Row]],
+    expired: Sequence[tuple[Event | Items, Row]],
+) -> Groups:
+    """Evaluate an aggregate over items that are there, and those that TTL deleted."""
+    source = aggregate.source
+    literal = isinstance(source, Aggregate)
+    if isinstance(source, Aggregate):
+        rows = [row for row in _rows(source, count(source, live, expired)) if row]
+    else:
+        kept = expired if aggregate.on_expiry == "keep" else []
+        rows = [row for origin, row in (*live, *kept) if _belongs(source, origin, row)]
+    members: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if aggregate.where is None or holds(aggregate.where, row, literal):
+            for group in _groups(fields(aggregate), row, literal):
+                members[group].append(row)
+    return {
+        group: {name: _measure(measure, rows, literal) for name, measure in aggregate.measures.items()}
+        for group, rows in members.items()
+    }
+
+
+def fields(aggregate: Aggregate) -> list[str]:
+    """Give the names in braces, in their order."""
+    return list(dict.fromkeys(re.findall(r"\{([^}]+)\}", f"{aggregate.pk} {aggregate.sk}")))
+
+
+def attributes(aggregate: Aggregate) -> list[str]:
+    """Give the names under which others see its numbers."""
+    return [name for name, _ in _numbers(aggregate, None)]
+
+
+def holds(condition: Condition, row: Row, literal: bool) -> bool:
+    """Tell whether a condition is true of a row."""
+    parts = condition.operands
+    if condition.attribute is None:
+        results = [holds(part, row, literal) for part in parts]
+        return {"and": all(results), "or": any(results), "not": not results[0]}[condition.operator]
+    value = _find(row, condition.attribute, literal)
+    if condition.operator == "exists":
+        return value is not None
+    [operand] = parts
+    if value is None or isinstance(value, str) != isinstance(operand, str):
+        return condition.operator == "ne"
+    if not isinstance(operand, str):
+        value, operand = Fraction(value), Fraction(operand)
+    orders: dict[str, bool] = {
+        "eq": value == operand,
+        "ne": value != operand,
+        "lt": value < operand,
+        "le": value <= operand,
+        "gt": value > operand,
+        "ge": value >= operand,
+    }
+    return orders[condition.operator]
+
+
+def text(value: Any) -> str:
+    """Write a value as it stands in a key."""
+    if isinstance(value, str):
+        return value
+    number = Fraction(value)
+    if number.denominator == 1:
+        return str(number.numerator)
+    return format(Decimal(number.numerator) / Decimal(number.denominator), "f")
+
+
+def _belongs(source: Event | Items, origin: Event | Items, row: Row) -> bool:
+    if isinstance(source, Event):
+        return source.name == origin.name
+    return isinstance(origin, Items) and holds(source.where, row, literal=False)
+
+
+def _find(row: Row, path: str, literal: bool) -> Any:
+    if literal:
+        return row.get(path)
+    value: Any = row
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _groups(names: Iterable[str], row: Row, literal: bool) -> list[tuple[str, ...]]:
+    choices: list[list[str]] = []
+    for name in names:
+        if name.endswith("[]") and not literal:
+            choices.append(sorted({text(member) for member in _find(row, name[:-2], literal)}))
+        else:
+            choices.append([text(_find(row, name, literal))])
+    return list(product(*choices))
+
+
+def _measure(measure: Any, rows: Sequence[Row], literal: bool) -> Any:
+    if isinstance(measure, Count):
+        return len(rows)
+    values = [Fraction(_find(row, measure.attribute, literal)) for row in rows]
+    if isinstance(measure, Sum):
+        return sum(value if measure.cap is None else min(value, Fraction(measure.cap)) for value in values)
+    if isinstance(measure, Average):
+        return (sum(values), len(values))
+    if measure.exactly:
+        return {bound: values.count(Fraction(bound)) for bound in measure.exactly}
+    if measure.at_least:
+        return {bound: sum(value >= bound for value in values) for bound in measure.at_least}
+    limits = [*measure.bounds, float("inf")]
+    return {low: sum(low <= value < high for value in values) for low, high in pairwise(limits)}
+
+
+def _rows(aggregate: Aggregate, groups: Groups) -> Iterable[Row]:
+    for group, measures in groups.items():
+        numbers = dict(_numbers(aggregate, measures))
+        # A group that came to nothing is none.
+        if any(numbers.values()):
+            yield {**dict(zip(fields(aggregate), group, strict=True)), **numbers}
+
+
+def _numbers(aggregate: Aggregate, measures: Mapping[str, Any] | None) -> Iterable[tuple[str, Any]]:
+    for name, measure in aggregate.measures.items():
+        value = measures[name] if measures is not None else None
+        if isinstance(measure, Average):
+            total, number = value or (0, 0)
+            yield from ((f"{name}.sum", total), (f"{name}.count", number))
+        elif isinstance(measure, Histogram):
+            bins = measure.exactly or measure.at_least or measure.bounds
+            yield from ((f"{name}.{text(bound)}", value[bound] if value else 0) for bound in bins)
+        else:
+            yield name, value or 0
