@@ -249,7 +249,7 @@ def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api() -> None:
                 event=VIEW,
                 authorizer=HttpIamAuthorizer(),
                 http_api=api.http_api,
-                **wrong,  # type: ignore[arg-type]
+                **wrong,
             )
 
 

@@ -10,6 +10,7 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from botocore.exceptions import BotoCoreError
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from tests.unit.edges.handlers import ask, environment, post, request
@@ -153,7 +154,7 @@ def _of_aggregator_and_consumer(patch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert ingest.handler({"Records": [record]}, Context()) == {"batchItemFailures": [{"itemIdentifier": "1"}]}
 
     def throttled() -> Any:
-        raise api.BotoCoreError
+        raise BotoCoreError
 
     patch.setattr(api, "reading", throttled)
     assert ask(request("GET", "/v1/aggregates/site"))[0] == 503
