@@ -70,5 +70,5 @@ schema.app = application
 
 @schema.parametrize()
 @settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
-def test_the_api_does_as_its_document_says(case: schemathesis.Case) -> None:
+def test_the_api_does_as_its_document_says(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate(checks=CHECKS)
