@@ -12,7 +12,7 @@ __all__ = ["TABLE_NAME", "create_table"]
 TABLE_NAME = "counters"
 
 
-def create_table(client: DynamoDBClient, name: str = TABLE_NAME) -> str:
+def create_table(client: DynamoDBClient, name: str = TABLE_NAME, *, expires: bool = True) -> str:
     """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL.
 
     Parameters
@@ -21,6 +21,8 @@ def create_table(client: DynamoDBClient, name: str = TABLE_NAME) -> str:
         Client of the engine.
     name : str, optional
         The table's name.
+    expires : bool, optional
+        Whether the engine deletes what has expired by its own clock. Default True.
 
     Returns
     -------
@@ -41,8 +43,9 @@ def create_table(client: DynamoDBClient, name: str = TABLE_NAME) -> str:
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
-    client.update_time_to_live(
-        TableName=name,
-        TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
-    )
+    if expires:
+        client.update_time_to_live(
+            TableName=name,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+        )
     return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]

@@ -166,7 +166,7 @@ def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Stor
 
 def test_a_sum_of_more_than_38_digits_is_set_aside_with_the_watermark(dynamodb_local_engine: Engine) -> None:
     # Only DynamoDB itself and DynamoDB Local refuse such a sum; moto and ministack round it.
-    create_table(dynamodb_local_engine.client, "sums")
+    create_table(dynamodb_local_engine.client, "sums", expires=False)
     store = Store(dynamodb_local_engine, "sums")
     large = _sale(1, amount=10**37)
     batch = [_sale(2, amount=Decimal("0.5"))]

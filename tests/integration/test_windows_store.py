@@ -203,6 +203,6 @@ def local_table(dynamodb_local_engine: Engine) -> Iterator[str]:
     from tests.engines.tables import create_table  # noqa: PLC0415
 
     name = f"windows-{id(object())}"
-    create_table(dynamodb_local_engine.client, name)
+    create_table(dynamodb_local_engine.client, name, expires=False)
     yield name
     dynamodb_local_engine.client.delete_table(TableName=name)
