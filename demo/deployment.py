@@ -59,6 +59,11 @@ class Deployment:
         """Name of the pages' table."""
         return self.outputs[_PAGES]["TableName"]
 
+    @property
+    def page_url(self) -> str:
+        """Address of the blog's live page."""
+        return f"{self.emulator.endpoint_url}/_aws/execute-api/{self.outputs[_BLOG]['ApiId']}/$default/"
+
     def metrics(self, sleep: Callable[[float], None] = time.sleep) -> dict[str, float]:
         """Give the sums of what the blog's aggregator says of itself, once it says no more.
 

@@ -40,6 +40,7 @@ def instructions(deployment: Deployment, inputs: Inputs) -> str:
         [
             "",
             f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
+            f"The live page of the blog: {deployment.page_url}",
             "To query it, in another terminal and the project's directory:",
             "",
             *(f"export {name}={shlex.quote(environment[name])}" for name in _SETTINGS),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Stack
+from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -15,7 +15,8 @@ from aws_cdk import aws_s3 as s3
 
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._metrics import NAMESPACE
-from cdk_dynamodb_counters._nag import acknowledge
+from cdk_dynamodb_counters._monitoring import Watch
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_indexes, resource_finding
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.wire import encode
@@ -64,6 +65,7 @@ def build_role(
     )
     log_group.grant_write(role)
     grant_aggregation(table.table, role)
+    acknowledge_indexes(role, table.table_arn)
     # All keys: Lambda documents below which prefix it writes, but not for which keys it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
@@ -75,7 +77,7 @@ def build_role(
         role,
         "IAM5",
         "Lambda chooses the keys, in this bucket only.",
-        _nag_resource(scope, objects),
+        resource_finding(scope, objects),
     )
     if table.table.encryption_key is not None or bucket.encryption_key is not None:
         for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
@@ -176,48 +178,61 @@ def build_mapping(
     return mapping
 
 
-def build_alarms(scope: StreamAggregator, actions: Sequence[cloudwatch.IAlarmAction]) -> tuple[cloudwatch.Alarm, ...]:
-    """Build the alarms: each says that a count is, or is about to be, wrong."""
-    alarms = tuple(
-        metric.create_alarm(
-            scope,
-            construct_id,
-            alarm_description=description,
-            threshold=threshold,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        for construct_id, metric, threshold, description in (
-            (
-                "LagAlarm",
-                scope.metric_iterator_age(),
-                Duration.hours(1).to_milliseconds(),
-                "Counting lags an hour behind the events; at 24 hours records are lost.",
-            ),
-            (
-                "QuarantineAlarm",
-                scope.metric_quarantined(),
-                1,
-                "Records that cannot be counted were quarantined; repair and redrive them.",
-            ),
-            (
-                "GivenUpAlarm",
-                scope.metric_given_up(),
-                1,
-                "Lambda gave up on records and put them into the on-failure bucket; their counts are missing.",
-            ),
-            (
-                "DroppedAlarm",
-                scope.metric_dropped(),
-                1,
-                "Lambda gave up on records and could not put them into the on-failure bucket; they are lost.",
-            ),
-        )
+def watches(scope: StreamAggregator, *, monitoring: bool) -> tuple[Watch, ...]:
+    """Give the alarms: each says that a count is, or is about to be, wrong; with monitoring, or late or dear."""
+    always = (
+        Watch(
+            "LagAlarm",
+            scope.metric_iterator_age(),
+            Duration.hours(1).to_milliseconds(),
+            "Counting lags an hour behind the events; at 24 hours records are lost.",
+        ),
+        Watch(
+            "QuarantineAlarm",
+            scope.metric_quarantined(),
+            1,
+            "Records that cannot be counted were quarantined; repair and redrive them.",
+        ),
+        Watch(
+            "GivenUpAlarm",
+            scope.metric_given_up(),
+            1,
+            "Lambda gave up on records and put them into the on-failure bucket; their counts are missing.",
+        ),
+        Watch(
+            "DroppedAlarm",
+            scope.metric_dropped(),
+            1,
+            "Lambda gave up on records and could not put them into the on-failure bucket; they are lost.",
+        ),
     )
-    for alarm in alarms:
-        alarm.add_alarm_action(*actions)
-    return alarms
+    if not monitoring:
+        return always
+    return (
+        *always,
+        Watch("ErrorsAlarm", scope.metric_errors(), 1, "Batches fail and are delivered again; counting waits.", 3),
+        Watch("ThrottlesAlarm", scope.metric_throttles(), 1, "Lambda's concurrency keeps batches waiting.", 3),
+        Watch("LateAlarm", scope.metric_late_events(), 1, "Events came after their window's retention."),
+        Watch(
+            "CoalescingAlarm",
+            scope.metric_updates_per_record(),
+            10,
+            "A record changes ten items or more on average for an hour: a longer batching window costs less.",
+            12,
+        ),
+    )
+
+
+def graphs(scope: StreamAggregator) -> dict[str, list[cloudwatch.Metric]]:
+    """Give what the dashboard shows."""
+    return {
+        "Lag (ms)": [scope.metric_iterator_age()],
+        "Counted": [scope.metric_records(), scope.metric_items_updated(), scope.metric_already_counted()],
+        "Not counted": [scope.metric_quarantined(), scope.metric_late_events()],
+        "Given up": [scope.metric_given_up(), scope.metric_dropped()],
+        "Function": [scope.metric_errors(), scope.metric_throttles()],
+        "Cost": [scope.metric_write_units(), scope.metric_updates_per_record()],
+    }
 
 
 @jsii.implements(IStableStringProducer)
@@ -227,17 +242,3 @@ class _Declarations:
 
     def produce(self) -> str:
         return encode(self._registration.declarations)
-
-
-def _nag_resource(scope: StreamAggregator, arn: str) -> str:
-    return "Resource::" + _flat(Stack.of(scope).resolve(arn))
-
-
-def _flat(value: object) -> str:
-    """Write a resolved ARN as cdk-nag does in its findings."""
-    if isinstance(value, dict):
-        [(function, operand)] = value.items()
-        if function == "Fn::Join":
-            return "".join(map(_flat, operand[1]))
-        return "<" + (".".join(operand) if isinstance(operand, list) else str(operand)) + ">"
-    return str(value)

@@ -13,6 +13,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = re.compile(r"[^/\s][^/]*")
 _SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]{0,254}")  # a CloudWatch dimension value
+_ROUTE: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 _MEMBERS: Final = {
     # CDK's interfaces are protocols that isinstance cannot test: a member none of their neighbours has stands in.
@@ -88,3 +90,18 @@ def require_choice(argument: str, value: object, allowed: Collection[object]) ->
     """Refuse a value that is not one of a few."""
     if value not in allowed:
         raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(str, allowed)))
+
+
+def require_route(argument: str, value: object) -> None:
+    """Refuse what is no fixed path of an HTTP API."""
+    if not isinstance(value, str) or not _ROUTE.fullmatch(value):
+        raise InvalidArgumentError(argument, value, "a path without parameters such as '/events'")
+
+
+def require_origins(argument: str, value: object) -> None:
+    """Refuse what is no list of web origins; ``*`` is one."""
+    allowed = "a list of origins such as 'https://example.com', or ['*']"
+    require_sequence(argument, value, allowed)
+    for origin in value:  # type: ignore[attr-defined]
+        if not isinstance(origin, str) or not (Token.is_unresolved(origin) or _ORIGIN.fullmatch(origin)):
+            raise InvalidArgumentError(argument, origin, allowed)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from aws_cdk import Duration
+from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters._arguments import require_duration, require_instance
 
@@ -101,6 +103,10 @@ class AggregatorMetrics:
         """Give the batches that failed and are delivered again. Parameters as for `metric_iterator_age`."""
         return _metric("AWS/Lambda", "Errors", self._function_dimensions, period, statistic)
 
+    def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the batches that waited because of Lambda's concurrency. Parameters as for `metric_iterator_age`."""
+        return _metric("AWS/Lambda", "Throttles", self._function_dimensions, period, statistic)
+
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the records Lambda gave up on and put into the bucket: they are missing from counts until repaired.
 
@@ -122,6 +128,15 @@ class AggregatorMetrics:
     def metric_items_updated(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the updates of aggregate and window items. Parameters as for `metric_iterator_age`."""
         return counters_metric("ItemsUpdated", self._service_name, period, statistic)
+
+    def metric_updates_per_record(
+        self, *, period: Duration | None = None, statistic: str = "Average"
+    ) -> cloudwatch.Metric:
+        """Give how many items a record changes, on average of batches: the fewer, the better batches coalesce.
+
+        Parameters as for `metric_iterator_age`.
+        """
+        return counters_metric("UpdatesPerRecord", self._service_name, period, statistic)
 
     def metric_already_counted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give what was redelivered and not counted again. Parameters as for `metric_iterator_age`."""
@@ -146,6 +161,103 @@ class AggregatorMetrics:
     @property
     def _function_dimensions(self) -> dict[str, str]:
         return {"FunctionName": self._function.function_name}
+
+
+class HttpMetrics:
+    """Metrics of an HTTP API. Each is a sum over five minutes unless told otherwise."""
+
+    _http_api: apigateway.HttpApi
+
+    def metric_requests(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the requests.
+
+        Parameters
+        ----------
+        period : Duration, optional
+            Default: 5 minutes.
+        statistic : str, optional
+            Default: the sum.
+
+        Returns
+        -------
+        Metric
+            For a graph or an alarm.
+        """
+        return self._of_api("Count", period, statistic)
+
+    def metric_client_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the requests refused: malformed, unsigned, throttled. Parameters as for `metric_requests`."""
+        return self._of_api("4xx", period, statistic)
+
+    def metric_server_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the requests that failed. Parameters as for `metric_requests`."""
+        return self._of_api("5xx", period, statistic)
+
+    def metric_latency(self, *, period: Duration | None = None, statistic: str = "p99") -> cloudwatch.Metric:
+        """Give how long answers take, in milliseconds. Parameters as for `metric_requests`."""
+        return self._of_api("Latency", period, statistic)
+
+    def _of_api(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
+        return _metric("AWS/ApiGateway", name, {"ApiId": self._http_api.api_id}, period, statistic)
+
+
+class IngestMetrics(HttpMetrics):
+    """Metrics of an ingest: its API, its queues, and what the runtime says."""
+
+    _queue: sqs.Queue
+    _dead_letter_queue: sqs.Queue
+    _function: lambda_.Function
+    _service_name: str
+
+    def metric_waiting_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Give how long the oldest message waits, in seconds. Parameters as for `metric_requests`."""
+        return self._of_queue("ApproximateAgeOfOldestMessage", self._queue, period, statistic)
+
+    def metric_dead_letters(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Give the messages that could not be accepted. Parameters as for `metric_requests`."""
+        return self._of_queue("ApproximateNumberOfMessagesVisible", self._dead_letter_queue, period, statistic)
+
+    def metric_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the batches that failed and are delivered again. Parameters as for `metric_requests`."""
+        return _metric("AWS/Lambda", "Errors", {"FunctionName": self._function.function_name}, period, statistic)
+
+    def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the batches that waited because of Lambda's concurrency. Parameters as for `metric_requests`."""
+        return _metric("AWS/Lambda", "Throttles", {"FunctionName": self._function.function_name}, period, statistic)
+
+    def metric_accepted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the events accepted. Parameters as for `metric_requests`."""
+        return counters_metric("EventsAccepted", self._service_name, period, statistic)
+
+    def metric_duplicates(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the events that were known. Parameters as for `metric_requests`."""
+        return counters_metric("EventsDuplicate", self._service_name, period, statistic)
+
+    def metric_rejected(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the events that can never be accepted. Parameters as for `metric_requests`."""
+        return counters_metric("EventsRejected", self._service_name, period, statistic)
+
+    def _of_queue(self, name: str, queue: sqs.Queue, period: Duration | None, statistic: str) -> cloudwatch.Metric:
+        return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)
+
+
+class ApiMetrics(HttpMetrics):
+    """Metrics of a counter API: the API's own, its function's, and what the runtime says."""
+
+    _function: lambda_.Function
+    _service_name: str
+
+    def metric_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the invocations that raised. Parameters as for `metric_requests`."""
+        return _metric("AWS/Lambda", "Errors", {"FunctionName": self._function.function_name}, period, statistic)
+
+    def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the requests refused for Lambda's concurrency. Parameters as for `metric_requests`."""
+        return _metric("AWS/Lambda", "Throttles", {"FunctionName": self._function.function_name}, period, statistic)
+
+    def metric_reads_failed(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Give the requests answered with 503, for the table refused. Parameters as for `metric_requests`."""
+        return counters_metric("ReadsFailed", self._service_name, period, statistic)
 
 
 def _metric(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import IConstruct
 
 
@@ -22,3 +22,24 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = ""
     """
     identifier = f"AwsSolutions::AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
     Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
+
+
+def acknowledge_indexes(role: IConstruct, table_arn: str) -> None:
+    """Acknowledge that what may be done to a table may be done to its indexes, where it has some."""
+    finding = resource_finding(role, f"{table_arn}/index/*")
+    acknowledge(role, "IAM5", "The indexes of this one table.", finding)
+
+
+def resource_finding(scope: IConstruct, arn: str) -> str:
+    """Name a resource as cdk-nag does in its findings."""
+    return "Resource::" + _flat(Stack.of(scope).resolve(arn))
+
+
+def _flat(value: object) -> str:
+    """Write a resolved ARN as cdk-nag does in its findings."""
+    if isinstance(value, dict):
+        [(function, operand)] = value.items()
+        if function == "Fn::Join":
+            return "".join(map(_flat, operand[1]))
+        return "<" + (".".join(operand) if isinstance(operand, list) else str(operand)) + ">"
+    return str(value)

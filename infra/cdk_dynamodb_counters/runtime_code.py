@@ -16,7 +16,8 @@ from aws_cdk import aws_lambda as lambda_
 
 from dynamodb_counters.errors import InvalidArgumentError
 
-_MODULES: Final = ("aws_lambda_powertools", "dynamodb_counters", "jmespath", "typing_extensions")
+_MODULES: Final = ("aws_lambda_powertools", "dynamodb_counters", "fastjsonschema", "jmespath", "typing_extensions")
+_PAGE: Final = Path(__file__).resolve().parent / "page"
 _PREFIX: Final = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _LEFT_OUT: Final = tuple(
     # Powertools that cannot be imported without distributions which are not part of the asset.
@@ -56,17 +57,34 @@ def runtime_code(*, prefix: str = "") -> lambda_.Code:
     return lambda_.Code.from_asset(str(_staged(prefix)))
 
 
+def page_code() -> lambda_.Code:
+    """Give the runtime with the files of the live page in it.
+
+    Returns
+    -------
+    Code
+        As of `runtime_code`, and the page with its chart library and that library's licence.
+    """
+    return lambda_.Code.from_asset(str(_staged("", page=True)))
+
+
 @cache
-def _staged(prefix: str) -> Path:
+def _staged(prefix: str, *, page: bool = False) -> Path:
     # CDK copies assets into its output directory when they are created; this copy lives as long as the process.
     stage = Path(tempfile.mkdtemp(prefix="dynamodb-counters-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
-    for source, name in _files():
+    for source, name in (*_files(), *(_page_files() if page else ())):
         target = stage / prefix / name
         target.parent.mkdir(parents=True, exist_ok=True)
         # A checkout with Windows line ends is to give the same hash.
         target.write_bytes(source.read_bytes().replace(b"\r\n", b"\n"))
     return stage
+
+
+def _page_files() -> Iterator[tuple[Path, PurePath]]:
+    for path in sorted(_PAGE.iterdir()):
+        if not path.name.startswith("."):
+            yield path, PurePath("dynamodb_counters", "page", path.name)
 
 
 def _files() -> Iterator[tuple[Path, PurePath]]:

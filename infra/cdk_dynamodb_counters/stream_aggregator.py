@@ -14,14 +14,16 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
-    build_alarms,
     build_bucket,
     build_environment,
     build_function,
     build_mapping,
     build_role,
+    graphs,
+    watches,
 )
 from cdk_dynamodb_counters._arguments import (
+    require_boolean,
     require_choice,
     require_duration,
     require_instance,
@@ -32,6 +34,7 @@ from cdk_dynamodb_counters._arguments import (
     require_service_name,
 )
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
+from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
 from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
@@ -80,6 +83,9 @@ class StreamAggregator(Construct, AggregatorMetrics):
         Where Lambda puts batches it gives up on. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
         What the alarms do. Default: nothing but change their state.
+    monitoring : bool, optional
+        Whether there is a dashboard, and alarms also for errors, throttles, late events and poor coalescing. Default:
+        only the four alarms that say counts are wrong.
 
     Attributes
     ----------
@@ -94,7 +100,9 @@ class StreamAggregator(Construct, AggregatorMetrics):
     on_failure_bucket : IBucket
         Batches that Lambda gave up on.
     alarms : tuple of Alarm
-        Counting lags an hour; records were quarantined, given up, dropped.
+        Counting lags an hour; records were quarantined, given up, dropped. With monitoring four more.
+    dashboard : Dashboard or None
+        With monitoring.
     service_name : str
         As given, or the default.
 
@@ -128,6 +136,7 @@ class StreamAggregator(Construct, AggregatorMetrics):
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        monitoring: bool = False,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         timeout = Duration.minutes(1) if timeout is None else timeout
@@ -155,6 +164,7 @@ class StreamAggregator(Construct, AggregatorMetrics):
         require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
         for action in alarm_actions:
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+        require_boolean("monitoring", monitoring)
 
         super().__init__(scope, construct_id)
         self._service_name = self.node.path if service_name is None else service_name
@@ -189,7 +199,8 @@ class StreamAggregator(Construct, AggregatorMetrics):
         self._mapping = build_mapping(
             self, table, self._function, self._bucket, batch_size=batch_size, max_batching_window=max_batching_window
         )
-        self._alarms = build_alarms(self, alarm_actions)
+        self._alarms = build_alarms(self, watches(self, monitoring=monitoring), alarm_actions)
+        self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         self.node.add_validation(CompletelyDeclared(self._registration))
         self.node.add_validation(RankingIndex(self._registration))
         self.node.add_validation(EnvironmentSize(self._function))
@@ -241,8 +252,13 @@ class StreamAggregator(Construct, AggregatorMetrics):
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Counting lags an hour; records were quarantined; were given up; were dropped."""
+        """Counting lags an hour; records were quarantined; were given up; were dropped; with monitoring four more."""
         return self._alarms
+
+    @property
+    def dashboard(self) -> cloudwatch.Dashboard | None:
+        """The dashboard, with monitoring."""
+        return self._dashboard
 
     @property
     def service_name(self) -> str:

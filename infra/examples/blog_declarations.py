@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+from dynamodb_counters.declarations import Aggregate, Count, Event, Ranking, Window
 
 VIEW: Final = Event(
     "view",
@@ -15,7 +15,25 @@ VIEW: Final = Event(
 )
 """A url was viewed by a client. The same three values once more are the same view."""
 
-VIEWS: Final = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+VIEW_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "minLength": 1},
+        "time": {"type": "string", "format": "date-time"},
+        "clientId": {"type": "string", "minLength": 1},
+    },
+    "additionalProperties": False,
+}
+"""What a view looks like when a client posts it; its key's attributes are required anyway."""
+
+VIEWS: Final = Aggregate(
+    "views",
+    VIEW,
+    pk="URL#{url}",
+    sk="STATISTICS",
+    measures={"views": Count()},
+    ranking=Ranking(by="views", board="URLS"),
+)
 SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})
 

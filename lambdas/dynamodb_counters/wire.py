@@ -37,7 +37,7 @@ _TYPES: Final[dict[str, type]] = {
 }
 
 
-def encode(declarations: tuple[Declaration, ...]) -> str:
+def encode(declarations: tuple[Declaration | Event, ...]) -> str:
     """Write declarations as text.
 
     Parameters

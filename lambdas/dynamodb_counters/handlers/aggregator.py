@@ -66,5 +66,7 @@ def _meter(report: Report) -> None:
         ("WriteUnits", report.write_units),
     ):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    if report.records:
+        metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / report.records)
     if report.quarantined:
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})

@@ -11,7 +11,7 @@ from demo.inputs import Inputs
 from demo.keep import KEEP_SECONDS, keep
 from demo.truth import blog_truth, jobs_truth
 
-OUTPUTS = {"CountersBlog": {"TableName": "blog-table"}, "CountersJobs": {"TableName": "jobs-table"}}
+OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}
 DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused")), OUTPUTS)
 VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("c1", "c2")]
 
@@ -24,6 +24,7 @@ def test_it_says_how_to_query_and_waits(capsys: pytest.CaptureFixture[str]) -> N
     printed = capsys.readouterr().out
     assert waited == [KEEP_SECONDS]
     assert "export AWS_ENDPOINT_URL=http://127.0.0.1:1234\n" in printed
+    assert "live page of the blog: http://127.0.0.1:1234/_aws/execute-api/a1/$default/\n" in printed
     assert "counters = Counters('blog-table')\n" in printed
     assert "url = \"/'quoted'\"\n" in printed
     assert "as_of=datetime.fromisoformat('2026-11-20T09:30:00+00:00')" in printed

@@ -16,7 +16,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
-from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+from dynamodb_counters.declarations import Aggregate, Count, Event, Ranking, Window
 from dynamodb_counters.wire import decode
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -27,6 +27,14 @@ CONTEXT: dict[str, Any] = json.loads((PROJECT / "cdk.json").read_text())["contex
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
+TOP = Aggregate(
+    "top",
+    VIEW,
+    pk="URL#{url}",
+    sk="TOP",
+    measures={"views": Count()},
+    ranking=Ranking(by="views", board="URLS"),
+)
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 
 

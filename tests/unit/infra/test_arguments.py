@@ -10,16 +10,22 @@ import pytest
 from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import (
+    CounterApi,
     CountersLayer,
     DedupCounterTable,
+    EventIngest,
+    LivePage,
     StreamAggregator,
     WindowedCounter,
     runtime_code,
 )
+from dynamodb_counters.declarations import Aggregate, Count
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import ROLLING, VIEWS, counting_stack, new_stack, synthesized
+from tests.unit.infra.support import ROLLING, SITE, TOP, VIEW, VIEWS, counting_stack, new_stack, synthesized
 
 Make = Callable[[Stack, dict[str, Any]], object]
 
@@ -41,6 +47,12 @@ MAKERS: dict[Any, Make] = {
     StreamAggregator: _make(StreamAggregator, lambda stack: {"table": _counters(stack), "aggregates": [VIEWS]}),
     WindowedCounter: _make(WindowedCounter, lambda stack: {"table": _counters(stack), "window": ROLLING}),
     CountersLayer: _make(CountersLayer, lambda _: {}),
+    EventIngest: _make(
+        EventIngest,
+        lambda stack: {"table": _counters(stack), "event": VIEW, "authorizer": HttpIamAuthorizer()},
+    ),
+    CounterApi: _make(CounterApi, lambda stack: {"table": _counters(stack), "shown": [VIEWS]}),
+    LivePage: lambda _, wrong: LivePage(**{"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING, **wrong}),
     runtime_code: lambda _, wrong: runtime_code(**wrong),
 }
 
@@ -78,6 +90,55 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "quarantine_retention": [90, Duration.days(0), Duration.hours(36), Duration.days(3651)],
         "on_failure_bucket": ["failures", 1],
         "alarm_actions": [None, "topic", [1], ["topic"], [None]],
+        "monitoring": ["yes", 1, None],
+    },
+    EventIngest: {
+        **PLACE,
+        "table": [None, "events"],
+        "event": [None, VIEWS, "view"],
+        "authorizer": [None, "IAM", HttpIamAuthorizer, False],
+        "mode": [None, "checked", "DIRECT", True],
+        "schema": ["{}", 1, {"type": "no such type"}, {"$ref": "https://example.com/schema.json"}],
+        "http_api": ["api", 1, object()],
+        "path": ["", "events", "/", "/events/", "/{proxy+}", None, "/a b"],
+        "allow_origins": ["*", None, ["example.com"], [1], ["https://example.com/path"]],
+        "throttle_rate": [0, -1, "10", 10_001, 1.5, True],
+        "throttle_burst": [0, 5_001, "10", True],
+        "max_body_bytes": [0, 6_000_001, None, "1"],
+        "max_receives": [0, 1001, None, True],
+        "batch_size": [0, 10_001, None, "1"],
+        "max_batching_window": [5, Duration.seconds(301)],
+        "memory_size": [127, 10_241, None],
+        "timeout": [60, Duration.seconds(4), Duration.minutes(16)],
+        "service_name": ["", ":blog", 1],
+        "log_retention": [30, None],
+        "monitoring": ["yes", 1, None],
+        "alarm_actions": [None, "topic", [1]],
+    },
+    CounterApi: {
+        **PLACE,
+        "table": [None, "events"],
+        "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
+        "authorizer": ["IAM", HttpIamAuthorizer, False],
+        "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
+        "cache_age": [5, Duration.days(2), Duration.millis(1500)],
+        "allow_origins": ["*", None, ["example.com"]],
+        "throttle_rate": [0, 10_001, None, "1"],
+        "throttle_burst": [0, 5_001, None],
+        "memory_size": [127, 10_241, None],
+        "timeout": [10, Duration.seconds(0), Duration.seconds(30)],
+        "service_name": ["", ":blog", 1],
+        "log_retention": [30, None],
+        "monitoring": ["yes", 1, None],
+        "alarm_actions": [None, "topic", [1]],
+    },
+    LivePage: {
+        "title": ["", " ", None, 1],
+        "total": [None, "site", VIEWS, TOP],
+        "top": [None, "views", VIEWS, SITE],
+        "window": [None, VIEWS, "rolling"],
+        "beacon": ["url", {"url": 1}, [1]],
+        "beacon_path": ["events", "/", None],
     },
     WindowedCounter: {
         **PLACE,
@@ -112,7 +173,7 @@ def test_no_public_argument_is_left_out(target: Any) -> None:
     assert set(WRONG[target]) == public
 
 
-@pytest.mark.parametrize("target", [DedupCounterTable, StreamAggregator, WindowedCounter])
+@pytest.mark.parametrize("target", [DedupCounterTable, StreamAggregator, WindowedCounter, EventIngest, CounterApi])
 def test_arguments_after_the_id_are_keyword_only(target: Any) -> None:
     parameters = list(inspect.signature(target.__init__).parameters.values())[3:]
     assert parameters
@@ -122,9 +183,11 @@ def test_arguments_after_the_id_are_keyword_only(target: Any) -> None:
 def _metrics() -> list[Any]:
     stack, counters, aggregator = counting_stack()
     window = WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    ingest = EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
+    api = CounterApi(stack, "Api", table=counters, shown=[VIEWS])
     return [
         pytest.param(getattr(construct, name), id=f"{type(construct).__name__}-{name}")
-        for construct in (counters, aggregator, window)
+        for construct in (counters, aggregator, window, ingest, api)
         for name in dir(type(construct))
         if name.startswith("metric_")
     ]
@@ -171,3 +234,41 @@ def test_unresolved_tokens_pass() -> None:
         memory_size=number,  # type: ignore[arg-type]
     )
     synthesized(stack)
+
+
+def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api() -> None:
+    stack = new_stack()
+    counters = _counters(stack)
+    api = CounterApi(stack, "Api", table=counters, shown=[VIEWS])
+    for wrong in ({"throttle_rate": 10}, {"throttle_burst": 10}, {"allow_origins": ["*"]}):
+        with pytest.raises(InvalidArgumentError, match="http_api is given"):
+            EventIngest(
+                stack,
+                "Ingest",
+                table=counters,
+                event=VIEW,
+                authorizer=HttpIamAuthorizer(),
+                http_api=api.http_api,
+                **wrong,
+            )
+
+
+def test_a_schema_is_for_validated_mode() -> None:
+    stack = new_stack()
+    with pytest.raises(InvalidArgumentError, match=r"^schema=.*direct"):
+        EventIngest(
+            stack,
+            "Ingest",
+            table=_counters(stack),
+            event=VIEW,
+            authorizer=HttpNoneAuthorizer(),
+            mode="direct",
+            schema={},
+        )
+
+
+def test_a_field_that_is_a_parameter_of_questions_is_refused() -> None:
+    stack = new_stack()
+    odd = Aggregate("odd", VIEW, pk="LAST#{last}", sk="STATISTICS", measures={"n": Count()})
+    with pytest.raises(InvalidArgumentError, match=r"^shown='odd.last'"):
+        CounterApi(stack, "Api", table=_counters(stack), shown=[odd])

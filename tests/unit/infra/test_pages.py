@@ -11,13 +11,15 @@ import pytest
 from aws_cdk import aws_dynamodb, aws_lambda
 
 import cdk_dynamodb_counters
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from tests.unit.infra.support import PROJECT, VIEWS, new_stack, synthesized
 
 PAGES = {
     DedupCounterTable: PROJECT / "docs" / "constructs" / "dedup-counter-table.md",
     StreamAggregator: PROJECT / "docs" / "constructs" / "stream-aggregator.md",
     WindowedCounter: PROJECT / "docs" / "constructs" / "windowed-counter.md",
+    EventIngest: PROJECT / "docs" / "constructs" / "event-ingest.md",
+    CounterApi: PROJECT / "docs" / "constructs" / "counter-api.md",
 }
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{index}")

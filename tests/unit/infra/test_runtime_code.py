@@ -12,6 +12,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
+from cdk_dynamodb_counters.runtime_code import page_code
+from tests.unit.infra.support import PROJECT
 
 IMPORTED = (
     "dynamodb_counters.declarations",
@@ -41,10 +43,32 @@ def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return code
 
 
+def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    lambda_.Function(
+        Stack(app, "Test"), "F", code=page_code(), handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_13
+    )
+    [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
+    added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
+    added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
+    names = ("index.html", "page.css", "page.js", "uplot.LICENSE", "uplot.css", "uplot.js")
+    assert added == {f"dynamodb_counters/page/{name}" for name in names}
+
+
+def test_the_chart_library_is_the_published_one() -> None:
+    package = PROJECT / "node_modules" / "uplot"
+    if not package.is_dir():
+        pytest.skip("the committed uPlot is compared with the published one: npm ci")
+    page = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
+    pairs = {"uplot.js": "dist/uPlot.iife.min.js", "uplot.css": "dist/uPlot.min.css", "uplot.LICENSE": "LICENSE"}
+    assert [name for name, one in pairs.items() if (page / name).read_text() != (package / one).read_text()] == []
+
+
 def test_holds_sources_only(asset: Path) -> None:
     assert {path.name for path in asset.iterdir()} == {
         "aws_lambda_powertools",
         "dynamodb_counters",
+        "fastjsonschema",
         "jmespath",
         "typing_extensions.py",
     }
@@ -66,7 +90,8 @@ def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
     [site] = [path for path in map(Path, sys.path) if (path / "boto3").is_dir()]
     program = (
         f"import sys, json; sys.path.insert(0, {str(asset)!r}); sys.path.append({str(site)!r})\n"
-        "import dynamodb_counters.handlers.aggregator as handler\n"
+        "from dynamodb_counters.handlers import aggregator, api, ingest\n"
+        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.receive\n"
         "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
     )
     loaded = json.loads(run_isolated(program).splitlines()[-1])

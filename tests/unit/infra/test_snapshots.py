@@ -19,9 +19,19 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
+from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 
-from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEWS, new_stack, normalised, synthesized
+from cdk_dynamodb_counters import (
+    CounterApi,
+    CountersLayer,
+    DedupCounterTable,
+    EventIngest,
+    LivePage,
+    StreamAggregator,
+    WindowedCounter,
+)
+from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, VIEW, VIEWS, new_stack, normalised, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
 
@@ -98,6 +108,73 @@ def window_everything(stack: Stack) -> None:
     StreamAggregator(stack, "Aggregator", table=counters)
 
 
+def aggregator_monitored(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    topic = actions.SnsAction(sns.Topic(stack, "Topic"))
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], monitoring=True, alarm_actions=[topic])
+
+
+def ingest_minimal(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
+
+
+def ingest_direct(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode="direct")
+
+
+def ingest_everything(stack: Stack) -> None:
+    EventIngest(
+        stack,
+        "Ingest",
+        table=DedupCounterTable(stack, "Counters"),
+        event=VIEW,
+        authorizer=HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"]),
+        schema={"type": "object", "properties": {"url": {"type": "string"}}},
+        path="/v1/views",
+        allow_origins=["https://example.com"],
+        throttle_rate=10,
+        throttle_burst=20,
+        max_body_bytes=65_536,
+        max_receives=5,
+        batch_size=1000,
+        max_batching_window=Duration.minutes(1),
+        memory_size=1024,
+        timeout=Duration.minutes(2),
+        service_name="ingest",
+        log_retention=logs.RetentionDays.ONE_YEAR,
+        monitoring=True,
+        alarm_actions=[actions.SnsAction(sns.Topic(stack, "Topic"))],
+    )
+
+
+def api_minimal(stack: Stack) -> None:
+    CounterApi(stack, "Api", table=DedupCounterTable(stack, "Counters"), shown=[VIEWS])
+
+
+def api_everything(stack: Stack) -> None:
+    page = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, beacon={"url": "{page}"}, beacon_path="/views")
+    CounterApi(
+        stack,
+        "Api",
+        table=DedupCounterTable(stack, "Counters", ranking_index=True),
+        shown=[SITE, TOP, ROLLING],
+        authorizer=HttpNoneAuthorizer(),
+        page=page,
+        cache_age=Duration.minutes(1),
+        allow_origins=["*"],
+        throttle_rate=10,
+        throttle_burst=20,
+        memory_size=1024,
+        timeout=Duration.seconds(29),
+        service_name="api",
+        log_retention=logs.RetentionDays.ONE_YEAR,
+        monitoring=True,
+        alarm_actions=[actions.SnsAction(sns.Topic(stack, "Topic"))],
+    )
+
+
 def layer_minimal(stack: Stack) -> None:
     CountersLayer(stack, "Layer")
 
@@ -113,6 +190,12 @@ def layer_minimal(stack: Stack) -> None:
         window_minimal,
         window_everything,
         layer_minimal,
+        aggregator_monitored,
+        ingest_minimal,
+        ingest_direct,
+        ingest_everything,
+        api_minimal,
+        api_everything,
     ],
 )
 def test_template_is_as_reviewed(build: Callable[[Stack], None]) -> None:

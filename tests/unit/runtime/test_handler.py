@@ -110,14 +110,17 @@ def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: Modu
     assert module.handler(event, _Context()) == {"state": state}
 
 
-def test_six_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     event = _event(record(1, image("view", url="/a")), record(2, image("view", url="/b")), record(3, image("view")))
     module.handler(event, _Context())
     first = _metrics(capsys.readouterr().out)
     module.handler(event, _Context())
     again = _metrics(capsys.readouterr().out)
 
-    assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"}
+    assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {
+        "UpdatesPerRecord"
+    }
+    assert (first["UpdatesPerRecord"], again["UpdatesPerRecord"]) == (2 / 3, 0)
     assert (first["Records"], first["ItemsUpdated"], first["AlreadyCounted"], first["Quarantined"]) == (3, 2, 0, 1)
     assert (again["Records"], again["ItemsUpdated"], again["AlreadyCounted"], again["Quarantined"]) == (3, 0, 2, 0)
     assert first["WriteUnits"] > 0

@@ -1,0 +1,284 @@
+"""Counts over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk_dynamodb_counters._arguments import (
+    require_boolean,
+    require_duration,
+    require_instance,
+    require_integer,
+    require_interface,
+    require_origins,
+    require_place,
+    require_sequence,
+    require_service_name,
+)
+from cdk_dynamodb_counters._http import (
+    build_api,
+    build_function,
+    build_role,
+    is_public,
+    require_authorizer,
+    warn_if_public,
+)
+from cdk_dynamodb_counters._metrics import ApiMetrics
+from cdk_dynamodb_counters._monitoring import Watch, build_alarms, build_dashboard
+from cdk_dynamodb_counters._nag import acknowledge_indexes
+from cdk_dynamodb_counters._validations import EnvironmentSize
+from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.live_page import LivePage
+from cdk_dynamodb_counters.runtime_code import page_code, runtime_code
+from dynamodb_counters.declarations import Aggregate, Declarable, Declaration, Distinct, Hierarchy, Window, flatten
+from dynamodb_counters.edges.questions import RESERVED
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.wire import encode
+
+_GET: Final = (apigateway.HttpMethod.GET,)
+
+
+class CounterApi(Construct, ApiMetrics):
+    """Answers questions about counts by HTTP: groups, batches, windows, series, boards, histograms.
+
+    Parameters
+    ----------
+    scope : Construct
+        Where it stands.
+    construct_id : str
+        Its name there.
+    table : DedupCounterTable
+        The table.
+    shown : sequence of Aggregate, Window, Distinct or Hierarchy
+        What may be asked for; nothing else can be.
+    authorizer : IHttpRouteAuthorizer, optional
+        Who may ask. Default: who signs with IAM credentials that allow it; ``HttpNoneAuthorizer()`` says: anybody.
+    page : LivePage, optional
+        A page that shows counts live, at ``/``. It needs ``HttpNoneAuthorizer()``. Default: there is none.
+    cache_age : Duration, optional
+        How long clients may keep an answer, up to a day. Default: 5 seconds.
+    allow_origins : sequence of str, optional
+        Web origins whose scripts may ask (CORS). Default: none.
+    throttle_rate, throttle_burst : int, optional
+        Requests a second, on average and at once, beyond which the API answers 429. Default: 1,000 and 2,000.
+    memory_size : int, optional
+        Memory of the function in MiB, 128 to 10,240. Default: 512.
+    timeout : Duration, optional
+        Longest invocation, 1 to 29 seconds. Default: 10 seconds.
+    service_name : str, optional
+        Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
+    log_retention : RetentionDays, optional
+        How long logs are kept. Default: one month.
+    monitoring : bool, optional
+        Whether there is a dashboard, and alarms. Default: there is not.
+    alarm_actions : sequence of IAlarmAction, optional
+        What the alarms do. Default: nothing but change their state.
+
+    Attributes
+    ----------
+    http_api : HttpApi
+        Where to ask; an `EventIngest` may add its route.
+    function : Function
+        What answers.
+    log_group : LogGroup
+        Where function and API log to.
+    alarms : tuple of Alarm
+        With monitoring.
+    dashboard : Dashboard or None
+        With monitoring.
+    service_name : str
+        As given, or the default.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> CounterApi(stack, "Api", table=counters, shown=[VIEWS, ROLLING])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        table: DedupCounterTable,
+        shown: Sequence[Declarable],
+        authorizer: apigateway.IHttpRouteAuthorizer | None = None,
+        page: LivePage | None = None,
+        cache_age: Duration | None = None,
+        allow_origins: Sequence[str] = (),
+        throttle_rate: int = 1000,
+        throttle_burst: int = 2000,
+        memory_size: int = 512,
+        timeout: Duration | None = None,
+        service_name: str | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        monitoring: bool = False,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+    ) -> None:
+        authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
+        cache_age = Duration.seconds(5) if cache_age is None else cache_age
+        timeout = Duration.seconds(10) if timeout is None else timeout
+
+        require_place(scope, construct_id)
+        require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        declarations = _require_shown(shown)
+        require_authorizer(authorizer)
+        _require_page(page, authorizer, declarations)
+        require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
+        require_origins("allow_origins", allow_origins)
+        require_integer("throttle_rate", throttle_rate, 1, 10_000)
+        require_integer("throttle_burst", throttle_burst, 1, 5_000)
+        require_integer("memory_size", memory_size, 128, 10_240)
+        require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
+        if service_name is not None:
+            require_service_name("service_name", service_name)
+        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
+        require_boolean("monitoring", monitoring)
+        require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
+        for action in alarm_actions:
+            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+
+        super().__init__(scope, construct_id)
+        self._service_name = self.node.path if service_name is None else service_name
+        require_service_name("service_name", self._service_name)
+        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
+        self._http_api = build_api(
+            self,
+            self._log_group,
+            description="Answers questions about counts",
+            allow_origins=allow_origins,
+            allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
+            throttle_rate=throttle_rate,
+            throttle_burst=throttle_burst,
+        )
+        scope_of_cache = "public" if is_public(authorizer) else "private"
+        environment = {
+            "TABLE_NAME": table.table_name,
+            "DECLARATIONS": encode(declarations),
+            "CACHE_CONTROL": f"{scope_of_cache}, max-age={int(cache_age.to_seconds())}",
+        }
+        if page is not None:
+            environment["PAGE"] = page.settings
+        role = build_role(self, "Role", self._log_group, "Reads counts of a table")
+        table.grant_read_counts(role)
+        acknowledge_indexes(role, table.table_arn)
+        self._function = build_function(
+            self,
+            "Function",
+            description="Answers questions about counts",
+            handler="api",
+            code=runtime_code() if page is None else page_code(),
+            environment=environment,
+            service_name=self._service_name,
+            role=role,
+            log_group=self._log_group,
+            memory_size=memory_size,
+            timeout=timeout,
+        )
+        self.node.add_validation(EnvironmentSize(self._function))
+        self._build_routes(authorizer, page=page is not None)
+        self._alarms = build_alarms(self, self._watches(), alarm_actions) if monitoring else ()
+        self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
+
+    @property
+    def http_api(self) -> apigateway.HttpApi:
+        """Where to ask; an `EventIngest` may add its route."""
+        return self._http_api
+
+    @property
+    def function(self) -> lambda_.Function:
+        """What answers."""
+        return self._function
+
+    @property
+    def log_group(self) -> logs.LogGroup:
+        """Where function and API log to."""
+        return self._log_group
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The alarms, with monitoring."""
+        return self._alarms
+
+    @property
+    def dashboard(self) -> cloudwatch.Dashboard | None:
+        """The dashboard, with monitoring."""
+        return self._dashboard
+
+    @property
+    def service_name(self) -> str:
+        """The ``service`` of logs and metrics."""
+        return self._service_name
+
+    def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
+        integration = integrations.HttpLambdaIntegration("Reads", self._function)
+        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", (apigateway.HttpMethod.POST,)), ("/openapi.json", _GET)]
+        if page:
+            routes += [("/", _GET), ("/page/{name}", _GET)]
+        for path, methods in routes:
+            self._http_api.add_routes(path=path, methods=list(methods), integration=integration, authorizer=authorizer)
+        warn_if_public(self, authorizer, "anybody may read the counts it shows, and each request costs you money.")
+
+    def _watches(self) -> tuple[Watch, ...]:
+        return (
+            Watch("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail."),
+            Watch("ErrorsAlarm", self.metric_errors(), 1, "The function raises; its log tells what."),
+            Watch("ThrottlesAlarm", self.metric_throttles(), 1, "Lambda's concurrency is too low for the requests.", 3),
+            Watch("ReadsFailedAlarm", self.metric_reads_failed(), 1, "The table refuses reads."),
+            Watch("LatencyAlarm", self.metric_latency(), 3000, "One answer in a hundred takes over 3 seconds.", 3),
+        )
+
+    def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
+        return {
+            "Requests": [self.metric_requests(), self.metric_client_errors(), self.metric_server_errors()],
+            "Latency (ms)": [self.metric_latency(), self.metric_latency(statistic="p50")],
+            "Function": [self.metric_errors(), self.metric_throttles()],
+            "Table": [self.metric_reads_failed()],
+        }
+
+
+def _require_shown(shown: object) -> tuple[Declaration, ...]:
+    allowed = "a list of Aggregate, Window, Distinct or Hierarchy"
+    require_sequence("shown", shown, allowed)
+    for declared in shown:  # type: ignore[attr-defined]
+        if not isinstance(declared, Aggregate | Window | Distinct | Hierarchy):
+            raise InvalidArgumentError("shown", declared, allowed)
+    declarations = flatten(shown)  # type: ignore[arg-type]
+    if not declarations:
+        raise InvalidArgumentError("shown", shown, "something to show")
+    names = [declared.name for declared in declarations]
+    if len(set(names)) < len(names):
+        raise InvalidArgumentError("shown", names, "each declaration once")
+    for declared in declarations:
+        if taken := RESERVED & {*declared.fields}:
+            problem = f"fields other than {', '.join(sorted(RESERVED))}, which are parameters of questions"
+            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", problem)
+    return tuple(sorted(declarations, key=lambda declared: declared.name))
+
+
+def _require_page(
+    page: object, authorizer: apigateway.IHttpRouteAuthorizer, declarations: Sequence[Declaration]
+) -> None:
+    if page is None:
+        return
+    require_instance("page", page, LivePage, "a LivePage")
+    assert isinstance(page, LivePage)
+    if not is_public(authorizer):
+        raise InvalidArgumentError("page", page.title, "None unless authorizer=HttpNoneAuthorizer(): browsers sign not")
+    for declared in (page.total, page.top, page.window):
+        if declared not in declarations:
+            raise InvalidArgumentError("page", declared.name, "declarations that are shown")

@@ -1,0 +1,88 @@
+"""What a `CounterApi` shows on its live page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cdk_dynamodb_counters._arguments import require_instance, require_route
+from dynamodb_counters.declarations import Aggregate, Count, Sum, Window
+from dynamodb_counters.errors import InvalidArgumentError
+
+_PLACES: Final = ("{page}", "{time}", "{client}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LivePage:
+    """A page with a total, the first groups of a board, and a window of one of them.
+
+    Parameters
+    ----------
+    title : str
+        Its heading.
+    total : Aggregate
+        One without fields; its first count or sum is the total.
+    top : Aggregate
+        A ranked one, whose board has no fields.
+    window : Window
+        Its fields are fields of `top`.
+    beacon : mapping of str to str, optional
+        The event the page sends after a few seconds: attributes to texts, in which ``{page}`` is the page's address,
+        ``{time}`` now and ``{client}`` a random name that the browser keeps. Default: it sends none.
+    beacon_path : str, optional
+        Where it is posted: the path of an `EventIngest` on the same API. Default ``"/events"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> LivePage(title="Blog", total=SITE, top=VIEWS, window=ROLLING)  # doctest: +SKIP
+    """
+
+    title: str
+    total: Aggregate
+    top: Aggregate
+    window: Window
+    beacon: Mapping[str, str] | None = field(default=None)
+    beacon_path: str = "/events"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidArgumentError("title", self.title, "text")
+        require_instance("total", self.total, Aggregate, "an Aggregate")
+        if self.total.fields or _first(self.total) is None:
+            raise InvalidArgumentError("total", self.total.name, "an aggregate without fields, with a Count or Sum")
+        require_instance("top", self.top, Aggregate, "an Aggregate")
+        if self.top.ranking is None or {*self.top.ranking.template.fields} & {*self.top.fields}:
+            raise InvalidArgumentError("top", self.top.name, "a ranked aggregate whose board has no fields")
+        require_instance("window", self.window, Window, "a Window")
+        if not {*self.window.fields} <= {*self.top.fields}:
+            raise InvalidArgumentError("window", self.window.name, f"one whose fields are of {self.top.name!r}")
+        if self.beacon is not None and not (
+            isinstance(self.beacon, Mapping)
+            and all(isinstance(text, str) for pair in self.beacon.items() for text in pair)
+        ):
+            raise InvalidArgumentError("beacon", self.beacon, f"a mapping of str to str; places: {', '.join(_PLACES)}")
+        require_route("beacon_path", self.beacon_path)
+
+    @property
+    def settings(self) -> str:
+        """What the page is told, as JSON."""
+        told = {
+            "title": self.title,
+            "total": {"aggregate": self.total.name, "measure": _first(self.total)},
+            "top": {"aggregate": self.top.name},
+            "window": {"name": self.window.name, "fields": list(self.window.fields)},
+        }
+        if self.beacon is not None:
+            told["beacon"] = {"path": self.beacon_path.removeprefix("/"), "event": dict(self.beacon)}
+        return json.dumps(told, separators=(",", ":"))
+
+
+def _first(aggregate: Aggregate) -> str | None:
+    return next((name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)), None)

@@ -1,0 +1,69 @@
+"""The files of the live page, which stand beside the runtime in the function's code where there is a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from aws_lambda_powertools.event_handler import Response
+
+from dynamodb_counters.edges.problems import ProblemError
+
+DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+
+_TYPES: Final = {
+    "index.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "uplot.css": "text/css; charset=utf-8",
+    "uplot.js": "text/javascript; charset=utf-8",
+}
+SETTINGS: Final = "settings.json"
+
+
+def page_file(name: str) -> Response[str]:
+    """Give a file of the page.
+
+    Parameters
+    ----------
+    name : str
+        Its name; ``settings.json`` is what the function's environment says of the page.
+
+    Returns
+    -------
+    Response
+        With headers that let it load nothing from elsewhere.
+
+    Raises
+    ------
+    ProblemError
+        There is no page, or no such file of it.
+    """
+    settings = os.environ.get("PAGE")
+    if settings is None or name not in (*_TYPES, SETTINGS):
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"no page {name!r}")
+    headers = {
+        "Cache-Control": "public, max-age=300" if name != SETTINGS else "no-cache",
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if name == SETTINGS:
+        return Response(HTTPStatus.OK, "application/json", json.dumps(json.loads(settings)), headers)
+    return Response(HTTPStatus.OK, _TYPES[name], (DIRECTORY / name).read_text(encoding="utf-8"), headers)

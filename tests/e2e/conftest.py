@@ -1,0 +1,71 @@
+"""The blog of the example app, deployed once for all tests of its HTTP edges."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from demo import cdk
+from demo.deployment import CONTEXT
+from demo.emulator import Emulator
+
+_PATIENCE_SECONDS = 60.0
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class Blog:
+    """The deployed blog."""
+
+    emulator: Emulator
+    outputs: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"{self.emulator.endpoint_url}/_aws/execute-api/{self.outputs['ApiId']}/$default/"
+
+    def ask(self, path: str, **parameters: str) -> tuple[int, Any]:
+        return self._request(f"{self.url}{path}?{urlencode(parameters)}" if parameters else self.url + path)
+
+    def post(self, document: Any) -> tuple[int, Any]:
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return self._request(
+            urllib.request.Request(self.url + "events", data, {"Content-Type": "application/json"}, method="POST")
+        )
+
+    def views(self, url: str) -> int:
+        status, found = self.ask("v1/aggregates/views", url=url)
+        assert status == 200, found
+        return int(found["measures"]["views"])
+
+    def _request(self, request: str | urllib.request.Request) -> tuple[int, Any]:
+        try:
+            with _OPENER.open(request, timeout=60) as response:
+                return response.status, json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+
+def eventually(condition: Callable[[], bool], seconds: float = _PATIENCE_SECONDS) -> bool:
+    """Wait until something is so; tell whether it is."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return condition()
+
+
+@pytest.fixture(scope="session")
+def blog() -> Iterator[Blog]:
+    with Emulator.start(max_seconds=3600) as emulator:
+        cdk.bootstrap(emulator)
+        outputs = cdk.deploy(emulator, "CountersBlog", context=CONTEXT)
+        yield Blog(emulator, outputs["CountersBlog"])

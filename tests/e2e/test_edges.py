@@ -1,0 +1,90 @@
+"""Events over HTTP and counts over HTTP, deployed: taken at once, counted once, refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Blog, eventually
+
+pytestmark = pytest.mark.e2e
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def view(url: str, client: str, seconds_ago: int = 0) -> dict[str, str]:
+    return {"url": url, "time": (NOW - timedelta(seconds=seconds_ago)).isoformat(), "clientId": client}
+
+
+def test_events_are_taken_and_counted_once(blog: Blog) -> None:
+    events = [view("/a#?&,é", f"c{client}", client) for client in range(40)]
+    assert blog.post(events) == (202, {"events": 40})
+    assert blog.post(events[:15]) == (202, {"events": 15})
+    assert blog.post(events[0]) == (202, {"events": 1})
+    assert blog.post([view("/b", "c1")]) == (202, {"events": 1})
+    assert eventually(lambda: (blog.views("/a#?&,é"), blog.views("/b")) == (40, 1))
+    again = [*events, view("/b", "c2")]
+    assert blog.post(again)[0] == 202
+    assert eventually(lambda: blog.views("/b") == 2)
+    assert blog.views("/a#?&,é") == 40
+
+    status, top = blog.ask("v1/aggregates/views/top", count="1")
+    assert (status, top["ranked"]) == (200, [{"values": {"url": "/a#?&,é"}, "score": 40}])
+    counted = blog.ask("v1/windows/views_24h", url="/a#?&,é", last="24h")[1]
+    assert counted["count"] == 40
+    steps = blog.ask("v1/windows/views_24h/series", url="/a#?&,é", last="24h", step="1h")[1]["series"]
+    assert (len(steps), sum(step["count"] for step in steps)) == (24, 40)
+    assert (steps[0]["start"], steps[-1]["end"]) == (counted["start"], counted["end"])
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "no JSON"),
+        (b"[]", "no event"),
+        ([{"url": "/a", "time": "t"}], "clientId"),
+        ([view("/a", "c"), 7], "1 of 2"),
+        ({**view("/a", "c"), "more": 1}, "more"),
+        ({**view("/a", "c"), "pk": "URL#/forged"}, "reserved"),
+    ],
+)
+def test_malformed_events_are_refused_with_the_reason(blog: Blog, body: Any, told: str) -> None:
+    status, problem = blog.post(body)
+    assert (status, problem["status"], problem["title"]) == (400, 400, "Bad Request")
+    assert told in json.dumps(problem)
+
+
+def test_too_many_events_are_refused(blog: Blog) -> None:
+    assert blog.post([view("/many", f"c{client}") for client in range(501)])[0] == 413
+
+
+def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(blog: Blog) -> None:
+    queues = blog.emulator.client("sqs")
+    urls = queues.list_queues()["QueueUrls"]
+    [dead] = [url for url in urls if "DeadLetter" in url]
+    [queue] = [url for url in urls if url != dead]
+    # The emulator's CloudFormation leaves the template's redrive policy out.
+    arn = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})
+    queues.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "1", "RedrivePolicy": redrive})
+    # As in direct mode, in which nothing checks what is posted.
+    queues.send_message(QueueUrl=queue, MessageBody="no JSON")
+    queues.send_message(QueueUrl=queue, MessageBody=json.dumps(view("/beside", "c1")))
+    queues.send_message(QueueUrl=queue, MessageBody=json.dumps({"url": "/incomplete"}))
+    assert eventually(lambda: blog.views("/beside") == 1)
+
+    def letters() -> int:
+        found = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["ApproximateNumberOfMessages"])
+        return int(found["Attributes"]["ApproximateNumberOfMessages"])
+
+    assert eventually(lambda: letters() == 2)
+
+
+def test_the_served_document_tells_the_declared_paths(blog: Blog) -> None:
+    status, document = blog.ask("openapi.json")
+    assert status == 200
+    assert "/v1/aggregates/views/top" in document["paths"]
+    assert blog.ask("v1/aggregates/visitors", clientId="c1")[0] == 404
