@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Blog, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.soak]
+pytestmark = pytest.mark.e2e
 
 EVENTS = int(os.environ.get("EVENTS", "0"))
 BATCH = 500
