@@ -36,15 +36,31 @@ class Program:
         raises `MalformedImageError` for an image it cannot use.
     """
 
-    __slots__ = ("_fields", "_pk", "_sk", "_spread", "contribute", "declaration", "keeps_expired", "name")
+    __slots__ = (
+        "_names",
+        "_pk",
+        "_pk_places",
+        "_sk",
+        "_sk_places",
+        "_spread",
+        "_window",
+        "contribute",
+        "declaration",
+        "keeps_expired",
+        "name",
+    )
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
         self.keeps_expired = declaration.on_expiry == "keep"
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
-        self._fields = declaration.fields
+        self._window = declaration if isinstance(declaration, Window) else None
+        self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._spread = 1 if isinstance(declaration, Window) else declaration.spread
+        places = {name: place for place, name in enumerate((*self._names, SPREAD_FIELD))}
+        self._pk_places = [places[field] for field in self._pk.fields]
+        self._sk_places = [places[field] for field in self._sk.fields]
         self.contribute = (
             compile_window(self, declaration)
             if isinstance(declaration, Window)
@@ -66,13 +82,12 @@ class Program:
         dict of str to str
             Partition and sort key.
         """
-        values = self.values(group)
+        texts = self._texts(group)
         if self._spread > 1:
-            values[SPREAD_FIELD] = _part(feed, self._spread)
-        pk, sk = self._pk, self._sk
+            texts = (*texts, _part(feed, self._spread))
         return {
-            PK: pk.render_texts([values[field] for field in pk.fields]),
-            SK: sk.render_texts([values[field] for field in sk.fields]),
+            PK: self._pk.render_texts([texts[place] for place in self._pk_places]),
+            SK: self._sk.render_texts([texts[place] for place in self._sk_places]),
         }
 
     def values(self, group: GroupKey) -> dict[str, str]:
@@ -88,11 +103,7 @@ class Program:
         dict of str to str
             Field to text; for a window also the tier and the start of the bucket.
         """
-        values = dict(zip(self._fields, group, strict=False))
-        if isinstance(self.declaration, Window):
-            letter, bucket = group[-2:]
-            values |= {TIER_FIELD: letter, BUCKET_FIELD: BY_LETTER[letter].text(bucket)}
-        return values
+        return dict(zip(self._names, self._texts(group), strict=True))
 
     def unparsed(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
         """Give the values to store as attributes, because a hashed key does not tell them.
@@ -153,10 +164,10 @@ class Program:
         int or None
             Seconds since 1970; None for an item kept for good.
         """
-        if not isinstance(self.declaration, Window) or self.declaration.retention is None:
+        if self._window is None or self._window.retention is None:
             return None
         letter, bucket = group[-2:]
-        return int(BY_LETTER[letter].end(bucket) + self.declaration.retention.total_seconds())
+        return int(BY_LETTER[letter].end(bucket) + self._window.retention.total_seconds())
 
     def gathers_watermarks(self, group: GroupKey) -> bool:
         """Tell whether a group's item is written for so long that watermarks of old shards pile up in it.
@@ -171,7 +182,13 @@ class Program:
         bool
             False for the buckets of all tiers but the coarsest: most are over before one of their shards is.
         """
-        return not isinstance(self.declaration, Window) or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
+        return self._window is None or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
+
+    def _texts(self, group: GroupKey) -> tuple[str, ...]:
+        if self._window is None:
+            return group
+        *fields, letter, bucket = group
+        return (*fields, letter, BY_LETTER[letter].text(bucket))
 
 
 def as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

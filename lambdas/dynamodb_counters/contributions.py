@@ -56,6 +56,7 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
     literal = isinstance(declaration.source, Aggregate)
     holds = _predicate(declaration, literal=literal)
     numbers_of = _all_measures(declaration, literal=literal)
+    constant = _constant(declaration)
     fields = declaration.fields
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _groups(fields)
@@ -68,6 +69,12 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
 
         return contribute_each
     group_of = _group(fields, literal=literal)
+    if constant is not None:
+
+        def contribute_constant(image: Image, _: float | None) -> tuple[Contribution, ...]:
+            return ((program, group_of(image), constant),) if holds is None or holds(image) else ()
+
+        return contribute_constant
 
     def contribute(image: Image, _: float | None) -> tuple[Contribution, ...]:
         if holds is not None and not holds(image):
@@ -154,6 +161,8 @@ def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Pre
 
 def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
     readers = [text_reader(field, literal=literal) for field in fields]
+    if not readers:
+        return lambda _: ()
     if len(readers) == 1:
         [read] = readers
         return lambda image: (read(image),)
@@ -171,11 +180,14 @@ def _alone(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
     return lambda image: [read(image)]
 
 
+def _constant(declaration: Aggregate) -> Numbers | None:
+    """Give what every image adds alike, where that is so: most aggregates only count."""
+    measures = declaration.measures
+    return tuple((name, 1) for name in measures) if all(isinstance(m, Count) for m in measures.values()) else None
+
+
 def _all_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
     measures = declaration.measures
-    if all(isinstance(measure, Count) for measure in measures.values()):
-        constant = tuple((name, 1) for name in measures)
-        return lambda _: constant
     compiled = [_measure(name, measure, literal=literal) for name, measure in measures.items()]
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 

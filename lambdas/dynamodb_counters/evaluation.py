@@ -11,8 +11,10 @@ from typing import Any
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.decimals import format_number
 from dynamodb_counters.declarations import Aggregate, Declarable, Event, Items, flatten
-from dynamodb_counters.fold import Delta, Plan, Record
+from dynamodb_counters.deltas import Delta
+from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import Group, group_of
+from dynamodb_counters.records import Record
 from dynamodb_counters.schema import TYPE
 
 _ANY_FEED = ""

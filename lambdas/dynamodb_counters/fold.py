@@ -10,111 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import localcontext
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.compiler import Program, as_source
 from dynamodb_counters.conditions import Predicate, compile_condition
-from dynamodb_counters.contributions import Contribution, GroupKey, Late
-from dynamodb_counters.decimals import EXACT, Number, parse_number
-from dynamodb_counters.declarations import Aggregate, Declaration, Items, require_consistent
+from dynamodb_counters.contributions import Contribution, Late
+from dynamodb_counters.decimals import EXACT, parse_number
+from dynamodb_counters.declarations import Aggregate, Declaration, Event, Items, require_consistent
+from dynamodb_counters.deltas import Delta, Folded, Origin, Unfoldable
 from dynamodb_counters.errors import MalformedImageError
 from dynamodb_counters.quarantine import RECORD, SUM, released, unpack
-from dynamodb_counters.schema import COUNTED_IN, ONCE_SUFFIX, SEQUENCE_DIGITS, TYPE
-
-Record: TypeAlias = Mapping[str, Any]
-"""A stream record as Lambda hands it over."""
-
-Origin: TypeAlias = tuple[str, GroupKey]
-"""Names an item before its key is rendered: declaration and group."""
+from dynamodb_counters.records import NEW, OLD, Record, alone, counted_in, is_expiry, padded
+from dynamodb_counters.schema import ONCE_SUFFIX, TYPE
 
 Changes: TypeAlias = tuple[Sequence[Contribution], Sequence[Contribution]]
 """What a record adds, and what it takes back."""
 
 # What a record of any shape can make the compiled functions raise.
 _UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-NEW: Final = "NewImage"
-OLD: Final = "OldImage"
-
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
-_TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
-
-
-class Delta:
-    """What a batch adds to one item, and which records it comes from.
-
-    Attributes
-    ----------
-    program : Program
-        The compiled declaration the item belongs to.
-    group : str or tuple
-        The item's group.
-    first, last : str
-        Padded sequence numbers of the first and last record that contribute.
-    measures : dict of str to int or Decimal
-        What to add.
-    """
-
-    __slots__ = ("first", "group", "last", "measures", "program")
-
-    def __init__(self, program: Program, group: GroupKey, sequence: str) -> None:
-        self.program = program
-        self.group = group
-        self.first = sequence
-        self.last = sequence
-        self.measures: dict[str, Number] = {}
-
-    @property
-    def origin(self) -> Origin:
-        """Declaration and group."""
-        return self.program.name, self.group
-
-
-@dataclass(frozen=True, slots=True)
-class Unfoldable:
-    """An image that could not be folded.
-
-    Parameters
-    ----------
-    sequence : str
-        The padded sequence number of its record.
-    side : str
-        Which image of the record it is: ``NewImage`` or ``OldImage``.
-    record : mapping
-        The record, with this image only.
-    reason : str
-        What is wrong with it.
-    """
-
-    sequence: str
-    side: str
-    record: Record
-    reason: str
-
-    @property
-    def place(self) -> str:
-        """What tells it from others of its shard."""
-        return f"{self.sequence}#{self.side}"
-
-
-@dataclass(slots=True)
-class Folded:
-    """What a batch comes to.
-
-    Parameters
-    ----------
-    deltas : list of Delta
-        One an item.
-    unfoldable : list of Unfoldable
-        Images for quarantine; none of their contributions is in `deltas`.
-    late : int
-        Contributions dropped because their bucket's retention is over.
-    """
-
-    deltas: list[Delta] = field(default_factory=list)
-    unfoldable: list[Unfoldable] = field(default_factory=list)
-    late: int = 0
 
 
 class Plan:
@@ -134,17 +48,20 @@ class Plan:
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         require_consistent(declarations)
         self._by_name = {declaration.name: Program(declaration) for declaration in declarations}
-        self._by_source: dict[str, list[Program]] = {}
-        self._show: dict[str, Callable[[Image], Image | None]] = {}
-        self._untyped: dict[str, Predicate] = {}
+        self._by_type: dict[str, tuple[_Source]] = {}
+        self._untyped: dict[str, _Untyped] = {}
         self._names = {*self._by_name, *(declaration.source.name for declaration in declarations)}
         for program in self._by_name.values():
             source = program.declaration.source
-            self._by_source.setdefault(source.name, []).append(program)
-            if isinstance(source, Aggregate):
-                self._show[source.name] = as_source(source)
-            elif isinstance(source, Items):
-                self._untyped[source.name] = compile_condition(source.where)
+            if isinstance(source, Items):
+                known = self._untyped.setdefault(source.name, _Untyped(compile_condition(source.where), _Source()))
+                known.source.programs.append(program)
+                continue
+            show = as_source(source) if isinstance(source, Aggregate) else None
+            [found] = self._by_type.setdefault(source.name, (_Source(show),))
+            found.programs.append(program)
+            if isinstance(source, Event):
+                self._by_type[source.name + ONCE_SUFFIX] = (_Source(programs=found.programs, inserted_counted=True),)
 
     def fold(
         self,
@@ -192,12 +109,17 @@ class Plan:
         self, record: Record, arrival: Record, sequence: str, folded: Folded, known: Collection[str] = ()
     ) -> Changes:
         images = record["dynamodb"]
-        new, old = images.get(NEW), images.get(OLD)
-        if new is None and old is None:
+        old = images.get(OLD)
+        if images.get(NEW) is None:
+            if old is not None:
+                return (), self._side(OLD, record, arrival, sequence, folded, known=known)
             reason = "the record holds no image: the stream must carry new and old ones, and huge ones are not kept"
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, reason))
-        plus = self._side(NEW, record, arrival, sequence, folded, known=known) if new is not None else []
-        minus = self._side(OLD, record, arrival, sequence, folded, known=known) if old is not None else []
+            return (), ()
+        plus = self._side(NEW, record, arrival, sequence, folded, known=known)
+        if old is None:
+            return plus, ()
+        minus = self._side(OLD, record, arrival, sequence, folded, known=known)
         if not (plus and minus):
             return plus, minus
         # What both images contribute alike has not changed, and must cause no write.
@@ -210,7 +132,11 @@ class Plan:
         if known and f"{sequence}#{side}" in known:
             return []
         try:
-            return self._evaluate(record, side, arrival, folded)
+            images = record["dynamodb"]
+            sources = self._sources(images[side])
+            if not sources and side == OLD and images.get(NEW) is not None:
+                sources = self._renamed(images[OLD], images[NEW])
+            return self._evaluate(sources, side, record, arrival, folded) if sources else []
         except _UNFOLDABLE as error:
             folded.unfoldable.append(Unfoldable(sequence, side, alone(record, side), _reason(error)))
             return []
@@ -232,26 +158,23 @@ class Plan:
             folded.unfoldable.append(Unfoldable(sequence, NEW, record, _reason(error)))
             return (), ()
 
-    def _evaluate(self, record: Record, side: str, arrival: Record, folded: Folded) -> list[Contribution]:
-        images = record["dynamodb"]
-        image: Image = images[side]
-        sources = self._sources(image)
-        if not sources and side == OLD and images.get(NEW) is not None:
-            sources = self._renamed(image, images[NEW])
-        if not sources:
-            return []
-        only = counted_once(image)
-        if only is not None and record.get("eventName") == "INSERT":
-            return []  # Counted by the transaction that inserted it.
+    def _evaluate(
+        self, sources: Iterable[_Source], side: str, record: Record, arrival: Record, folded: Folded
+    ) -> list[Contribution]:
+        image: Image = record["dynamodb"][side]
         created = arrival.get("ApproximateCreationDateTime")
         expired = side == OLD and is_expiry(record)
         contributions: list[Contribution] = []
         for source in sources:
-            show = self._show.get(source)
-            shown = image if show is None else show(image)
+            only = None
+            if source.inserted_counted:
+                if record.get("eventName") == "INSERT":
+                    continue
+                only = counted_in(image)
+            shown = image if source.show is None else source.show(image)
             if shown is None:
                 continue
-            for program in self._by_source[source]:
+            for program in source.programs:
                 if (expired and program.keeps_expired) or (only is not None and program.name not in only):
                     continue
                 found = program.contribute(shown, created)
@@ -261,101 +184,33 @@ class Plan:
                     contributions += found
         return contributions
 
-    def _sources(self, image: Image) -> Sequence[str]:
+    def _sources(self, image: Image) -> Sequence[_Source]:
         """Tell which declared sources an item belongs to."""
         typed = image.get(TYPE)
         if typed is None:
-            return [name for name, holds in self._untyped.items() if holds(image)]
-        name = typed.get("S", "").removesuffix(ONCE_SUFFIX)
-        return (name,) if name in self._by_source and name not in self._untyped else ()
+            return [untyped.source for untyped in self._untyped.values() if untyped.holds(image)]
+        return self._by_type.get(typed.get("S", ""), ())
 
-    def _renamed(self, old: Image, new: Image) -> Sequence[str]:
+    def _renamed(self, old: Image, new: Image) -> Sequence[_Source]:
         """Tell what a group's item was before its aggregate was renamed: what it is now."""
         unknown = TYPE in old and old[TYPE].get("S") not in self._names
-        return [name for name in self._sources(new) if unknown and name in self._show]
+        return [source for source in self._sources(new) if unknown and source.show is not None]
 
 
-def alone(record: Record, side: str) -> Record:
-    """Give a record with one of its images only.
+@dataclass(slots=True)
+class _Source:
+    """What is declared over the items of one source."""
 
-    Parameters
-    ----------
-    record : mapping
-        A stream record.
-    side : str
-        ``NewImage`` or ``OldImage``.
-
-    Returns
-    -------
-    dict
-        What is to be counted when that image can be folded.
-    """
-    other = OLD if side == NEW else NEW
-    return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != other}}
+    show: Callable[[Image], Image | None] | None = None
+    programs: list[Program] = field(default_factory=list)
+    inserted_counted: bool = False
+    """Whether these are counted by the transaction that inserts them."""
 
 
-def counted_once(image: Image) -> list[str] | None:
-    """Tell what a transaction has counted an event in.
-
-    Parameters
-    ----------
-    image : mapping
-        An item image.
-
-    Returns
-    -------
-    list of str or None
-        Names of declarations; None for an item that the stream counts from its insertion on.
-    """
-    kind = image.get(TYPE)
-    if kind is None or not kind.get("S", "").endswith(ONCE_SUFFIX):
-        return None
-    return list(image.get(COUNTED_IN, {}).get("SS", ()))
-
-
-def padded(sequence: str) -> str:
-    """Pad a sequence number so that string order is number order.
-
-    Parameters
-    ----------
-    sequence : str
-        21 to 40 digits.
-
-    Returns
-    -------
-    str
-        40 digits.
-
-    Raises
-    ------
-    MalformedImageError
-        It is not made of at most 40 digits.
-
-    Examples
-    --------
-    >>> padded("7")
-    '0000000000000000000000000000000000000007'
-    """
-    if len(sequence) > SEQUENCE_DIGITS or not sequence.isdecimal():
-        raise MalformedImageError(f"sequence number {sequence!r} is not 1 to {SEQUENCE_DIGITS} digits")
-    return sequence.zfill(SEQUENCE_DIGITS)
-
-
-def is_expiry(record: Record) -> bool:
-    """Tell whether a record was made by the TTL process.
-
-    Parameters
-    ----------
-    record : mapping
-        A stream record.
-
-    Returns
-    -------
-    bool
-        True for a deletion by DynamoDB itself.
-    """
-    identity = record.get("userIdentity") or {}
-    return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL
+@dataclass(slots=True)
+class _Untyped:
+    holds: Predicate
+    source: _Source
 
 
 def _reason(error: Exception) -> str:

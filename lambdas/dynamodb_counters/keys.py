@@ -66,6 +66,7 @@ class KeyTemplate:
     argument: str = field(default="template", compare=False)
     fields: tuple[str, ...] = field(init=False, compare=False)
     _literals: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    _format: str = field(init=False, compare=False, repr=False)
     _pattern: re.Pattern[str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +76,7 @@ class KeyTemplate:
         pattern = "".join(f"{re.escape(literal)}([^#]*)" for literal in literals[:-1]) + re.escape(literals[-1])
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "_literals", literals)
+        object.__setattr__(self, "_format", "%s".join(literals))  # No literal holds a "%".
         object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
 
     def render(self, values: Mapping[str, object]) -> str:
@@ -113,10 +115,7 @@ class KeyTemplate:
         str
             The key, at most `max_bytes` long in UTF-8.
         """
-        parts = [self._literals[0]]
-        for text, literal in zip(texts, self._literals[1:], strict=True):
-            parts += (escape(text), literal)
-        return _shorten("".join(parts), self.max_bytes)
+        return _shorten(self._format % tuple([escape(text) for text in texts]), self.max_bytes)
 
     def parse(self, key: str) -> dict[str, str]:
         """Get the values back from a key.

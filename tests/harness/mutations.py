@@ -99,15 +99,15 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "sequence numbers are compared as text of any length",
-        "fold.py",
+        "records.py",
         "return sequence.zfill(SEQUENCE_DIGITS)",
         "return sequence.ljust(SEQUENCE_DIGITS)",
     ),
     Mutation(
         "a sum of zero is not written",
         "store/commit.py",
-        "for delta in deltas]",
-        "for delta in deltas if any(delta.measures.values())]",
+        "        while deltas:\n",
+        "        deltas = [delta for delta in deltas if any(delta.measures.values())]\n        while deltas:\n",
     ),
     Mutation(
         "one watermark for all shards",
@@ -129,7 +129,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a deletion by TTL counts as one by a user",
-        "fold.py",
+        "records.py",
         'return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL',
         "return bool(identity) and False",
     ),
@@ -169,7 +169,7 @@ MUTATIONS: Final = (
     Mutation(
         "what a transaction has counted is counted again",
         "fold.py",
-        'if only is not None and record.get("eventName") == "INSERT":',
+        'if record.get("eventName") == "INSERT":',
         "if False:",
         _MECHANISMS + "test_what_a_transaction_has_counted_is_only_corrected_and_taken_back",
     ),

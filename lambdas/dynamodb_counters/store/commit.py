@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters.decimals import fits, format_number
+from dynamodb_counters.deltas import Delta, Origin
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.fold import Delta, Origin
 from dynamodb_counters.quarantine import SUM, pack
 from dynamodb_counters.schema import PK, SEQUENCE_DIGITS
 from dynamodb_counters.store.quarantine import Quarantine
@@ -176,7 +176,7 @@ class Committer:
         return {**update.request(self._table.name), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Answer:
     write_units: float
     reached: str | None = None

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters.deltas import Unfoldable
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.fold import Unfoldable
 from dynamodb_counters.quarantine import (
     PARTITIONS,
     RECORD,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from dynamodb_counters.compiler import Program
 from dynamodb_counters.contributions import GroupKey
 from dynamodb_counters.decimals import Number
-from dynamodb_counters.schema import BOARD, SCORE, TTL, TYPE
+from dynamodb_counters.schema import BOARD, PK, SCORE, SK, TTL, TYPE
 from dynamodb_counters.store.items import typed_number
 
 
@@ -30,25 +31,19 @@ class Update:
 
     def __init__(self, program: Program, group: GroupKey, measures: Mapping[str, Number], feed: str) -> None:
         self.key = program.key(group, feed)
-        self._names: dict[str, str] = {}
-        self._values: dict[str, dict[str, str]] = {}
-        self._set: list[str] = []
-        self._add: list[str] = []
-        self._conditions: list[str] = []
-        for name, number in measures.items():
-            if number:
-                self._add.append(f"{self._name(name)} {self._value(typed_number(number))}")
+        self._added = {name: typed_number(number) for name, number in measures.items() if number}
+        self._set = {TYPE: {"S": program.name}}
+        self._below: dict[str, dict[str, str]] = {}
         ranked = program.board(group, self.key)
         if ranked is not None:
             board, by = ranked
-            self.set(BOARD, {"S": board})
-            self._add.append(f"{self._name(SCORE)} {self._value(typed_number(measures.get(by, 0)))}")
-        self.set(TYPE, {"S": program.name})
+            self._set[BOARD] = {"S": board}
+            self._added[SCORE] = typed_number(measures.get(by, 0))
         for name, text in program.unparsed(group, self.key).items():
-            self.set(name, {"S": text})
+            self._set[name] = {"S": text}
         expires_at = program.expires_at(group)
         if expires_at is not None:
-            self.set(TTL, {"N": str(expires_at)})
+            self._set[TTL] = {"N": str(expires_at)}
 
     def set(self, name: str, value: dict[str, str]) -> None:
         """Set an attribute to a typed value.
@@ -60,7 +55,7 @@ class Update:
         value : dict
             Typed value.
         """
-        self._set.append(f"{self._name(name)} = {self._value(value)}")
+        self._set[name] = value
 
     def require_unset_or_below(self, name: str, value: dict[str, str]) -> None:
         """Write only if an attribute is missing or less than a value.
@@ -72,8 +67,7 @@ class Update:
         value : dict
             Typed value.
         """
-        placeholder = self._name(name)
-        self._conditions.append(f"(attribute_not_exists({placeholder}) OR {placeholder} < {self._value(value)})")
+        self._below[name] = value
 
     def request(self, table_name: str) -> dict[str, Any]:
         """Give the request's arguments.
@@ -88,24 +82,35 @@ class Update:
         dict
             Arguments of UpdateItem, or of ``Update`` in a transaction.
         """
-        clauses = ["SET " + ", ".join(self._set)]
-        if self._add:
-            clauses.append("ADD " + ", ".join(self._add))
-        request: dict[str, Any] = {
+        wording = _wording(tuple(self._set), tuple(self._added), tuple(self._below))
+        values = (*self._set.values(), *self._added.values(), *self._below.values())
+        return {
             "TableName": table_name,
-            "Key": {name: {"S": text} for name, text in self.key.items()},
-            "UpdateExpression": " ".join(clauses),
-            "ExpressionAttributeNames": {placeholder: name for name, placeholder in self._names.items()},
-            "ExpressionAttributeValues": self._values,
+            "Key": {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}},
+            "ExpressionAttributeValues": dict(zip(wording.values, values, strict=True)),
+            **wording.arguments,
         }
-        if self._conditions:
-            request["ConditionExpression"] = " AND ".join(self._conditions)
-        return request
 
-    def _name(self, name: str) -> str:
-        return self._names.setdefault(name, f"#n{len(self._names)}")
 
-    def _value(self, value: dict[str, str]) -> str:
-        placeholder = f":v{len(self._values)}"
-        self._values[placeholder] = value
-        return placeholder
+class _Wording(NamedTuple):
+    arguments: dict[str, Any]
+    values: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def _wording(to_set: tuple[str, ...], to_add: tuple[str, ...], below: tuple[str, ...]) -> _Wording:
+    """Put an update into words. All items of an aggregate are updated in the same few."""
+    names: dict[str, str] = {name: f"#n{place}" for place, name in enumerate(dict.fromkeys(to_set + to_add + below))}
+    values = tuple(f":v{place}" for place in range(len(to_set) + len(to_add) + len(below)))
+    words = iter(values)
+    update = "SET " + ", ".join([f"{names[name]} = {next(words)}" for name in to_set])
+    if to_add:
+        update += " ADD " + ", ".join([f"{names[name]} {next(words)}" for name in to_add])
+    arguments: dict[str, Any] = {
+        "UpdateExpression": update,
+        "ExpressionAttributeNames": {word: name for name, word in names.items()},
+    }
+    if below:
+        conditions = [f"(attribute_not_exists({names[name]}) OR {names[name]} < {next(words)})" for name in below]
+        arguments["ConditionExpression"] = " AND ".join(conditions)
+    return _Wording(arguments, values)

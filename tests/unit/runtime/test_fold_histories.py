@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters.fold import Delta, Plan
+from dynamodb_counters.deltas import Delta
+from dynamodb_counters.fold import Plan
 from tests.unit.runtime.streams import NOW, Image, Shard, image
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

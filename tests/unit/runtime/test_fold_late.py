@@ -8,7 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from dynamodb_counters import Count, Event, Sum, Window
-from dynamodb_counters.fold import Folded, Plan
+from dynamodb_counters.deltas import Folded
+from dynamodb_counters.fold import Plan
 from tests.unit.runtime.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

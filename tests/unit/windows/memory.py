@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters.decimals import EXACT
-from dynamodb_counters.fold import Folded, Plan
+from dynamodb_counters.deltas import Folded
+from dynamodb_counters.fold import Plan
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 Number = int | Decimal
