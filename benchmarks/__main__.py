@@ -38,8 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
         # The constructs say so often enough.
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
-        "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION": "1",
+        "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }
 
     from benchmarks import page  # noqa: PLC0415  # Needs the path set above.

@@ -51,6 +51,7 @@ def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     most("handler_to_json_loads_many_groups", at["aggregates_3.handler"] / decode, 2.0)
     most("handler_with_botocore_to_json_loads_many_groups", at["aggregates_3.handler_with_botocore"] / decode, 2.0)
     least("powertools_idempotent_to_handler", at["powertools_idempotent"] / at["aggregates_3.handler_of_few_groups"], 5)
+    least("powertools_empty_to_fold", at["powertools_empty"] / at["aggregates_3.fold"], 5)
     least("powertools_looking_to_fold_one_aggregate", at["powertools_looking"] / at["aggregates_1.fold"], 5)
     big = report["memory"]
     most("memory_peak_mb", big["peak_mb"], 256)

@@ -92,23 +92,37 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
-    machine = "\n".join(f"- {name}: {value}" for name, value in report["machine"].items())
-    sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
-    parts = ["# Benchmarks", "Written by `make bench`; every number comes from that run.", NOTES]
-    missed = [name for name, goal in report["goals"].items() if not goal["met"]]
-    parts += ["## Goals not met", *(f"**{name}**: {NOT_MET.get(name, 'no reason known.')}" for name in missed)]
-    if not missed:
-        parts.append("None.")
-    parts += [f"## Machine\n\n{machine}\n- took: {report['seconds']:.0f} s\n\nSizes: {sizes}."]
+    parts = ["# Benchmarks", "Written by `make bench`; every number comes from that run.", _picture("cost")]
+    parts += [_picture("error"), "How it is measured, and on what machine, stands [below](#what-is-measured)."]
     for title, rows in tables(report):
-        head, *body = [f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows]
-        ruler = "|" + "---|" * len(rows[0])
-        parts.append("\n".join([f"## {title}", "", head, ruler, *body]))
-    parts.append("## Plots")
-    parts += [f"![{name}](figures/benchmark-{name}.svg)" for name in _figures(report)]
-    parts.append("## Sources of the designs")
+        parts.append(_section(title, rows))
+        if title == "Goals":
+            parts.append(_not_met(report))
+    parts += ["## Growth and scale", *map(_picture, ("growth", "rate", "lag"))]
+    parts += [NOTES.strip(), _machine(report), "## Sources of the designs"]
     parts.append("\n".join(f"- {design.title}: {design.source}" for design in DESIGNS))
     (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _section(title: str, rows: Sequence[_Row]) -> str:
+    head, *body = [f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows]
+    return "\n".join([f"## {title}", "", head, "|" + "---|" * len(rows[0]), *body])
+
+
+def _picture(name: str) -> str:
+    return f"![{name}](figures/benchmark-{name}.svg)"
+
+
+def _not_met(report: Mapping[str, Any]) -> str:
+    missed = [name for name, goal in report["goals"].items() if not goal["met"]]
+    reasons = [f"**{name}**: {NOT_MET.get(name, 'no reason known.')}" for name in missed]
+    return "\n\n".join(["### Goals not met", *(reasons or ["None."])])
+
+
+def _machine(report: Mapping[str, Any]) -> str:
+    machine = "\n".join(f"- {name}: {value}" for name, value in report["machine"].items())
+    sizes = ", ".join(f"{name} {value}" for name, value in report["sizes"].items())
+    return f"## Machine\n\n{machine}\n- took: {report['seconds']:.0f} s\n\nSizes: {sizes}."
 
 
 _COST_COLUMNS: Final = (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Final
 
 from aws_cdk import App, CfnOutput, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -13,10 +17,20 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+_ROUTES: Final = (
+    "/v1/aggregates/{name}",
+    "/v1/windows/{name}",
+    "/v1/batch",
+    "/v1/openapi.json",
+    "/{proxy+}",
+)
+"""As many as the blog's read API has; what they are called costs nothing."""
 
-class PlainStack(Stack):
+
+class CountingStack(Stack):
     """Table, function with role and log group, its event source, bucket for what it gives up on, four alarms.
 
     Parameters
@@ -26,23 +40,13 @@ class PlainStack(Stack):
     construct_id : str
         The stack's name.
     asset : Path
-        Directory with the function's code.
+        Directory with the functions' code.
     """
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
         super().__init__(scope, construct_id)
-        table = dynamodb.TableV2(
-            self,
-            "Table",
-            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            time_to_live_attribute="ttl",
-            deletion_protection=True,
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
-            ),
-        )
+        self.asset = asset
+        self.table = _table(self)
         bucket = s3.Bucket(
             self,
             "OnFailure",
@@ -52,25 +56,11 @@ class PlainStack(Stack):
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(90))],
         )
         group = logs.LogGroup(self, "Logs", retention=logs.RetentionDays.ONE_MONTH)
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        group.grant_write(role)
-        function = lambda_.Function(
-            self,
-            "Function",
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
-            code=lambda_.Code.from_asset(str(asset)),
-            handler="dynamodb_counters.handlers.aggregator.handler",
-            role=role,
-            log_group=group,
-            tracing=lambda_.Tracing.ACTIVE,
-            timeout=Duration.minutes(1),
-            environment={"TABLE_NAME": table.table_name},
-        )
-        table.grant_read_write_data(function)
-        function.add_event_source(
+        self.counter = self.function("Function", "aggregator", group)
+        self.table.grant_read_write_data(self.counter)
+        self.counter.add_event_source(
             sources.DynamoEventSource(
-                table,
+                self.table,
                 starting_position=lambda_.StartingPosition.TRIM_HORIZON,
                 batch_size=1000,
                 bisect_batch_on_error=True,
@@ -79,23 +69,121 @@ class PlainStack(Stack):
             )
         )
         for name in ("Lag", "Quarantine", "GivenUp", "Dropped"):
-            cloudwatch.Alarm(
-                self,
-                name,
-                metric=function.metric_errors(),
-                threshold=1,
-                evaluation_periods=1,
-            )
-        CfnOutput(self, "TableName", value=table.table_name)
-        CfnOutput(self, "FunctionName", value=function.function_name)
+            self.alarm(name, self.counter.metric_errors())
+        CfnOutput(self, "TableName", value=self.table.table_name)
+        CfnOutput(self, "FunctionName", value=self.counter.function_name)
         CfnOutput(self, "LogGroupName", value=group.log_group_name)
+
+    def function(self, name: str, handler: str, group: logs.ILogGroup) -> lambda_.Function:
+        """Add a function with a role of its own."""
+        role = iam.Role(self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        group.grant_write(role)
+        return lambda_.Function(
+            self,
+            name,
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            code=lambda_.Code.from_asset(str(self.asset)),
+            handler=f"dynamodb_counters.handlers.{handler}.handler",
+            role=role,
+            log_group=group,
+            tracing=lambda_.Tracing.ACTIVE,
+            timeout=Duration.minutes(1),
+            environment={"TABLE_NAME": self.table.table_name},
+        )
+
+    def alarm(self, name: str, metric: cloudwatch.Metric) -> None:
+        """Add an alarm."""
+        cloudwatch.Alarm(self, name, metric=metric, threshold=1, evaluation_periods=1)
+
+    def dashboard(self, name: str, *metrics: cloudwatch.Metric) -> None:
+        """Add a dashboard with a graph a metric."""
+        cloudwatch.Dashboard(self, name, widgets=[[cloudwatch.GraphWidget(left=[metric])] for metric in metrics])
+
+
+class EdgesStack(CountingStack):
+    """The same with two queues, an HTTP API that writes to one and reads the counts, and their monitoring.
+
+    Parameters
+    ----------
+    scope, construct_id, asset
+        As for `CountingStack`.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
+        super().__init__(scope, construct_id, asset)
+        dead = _queue(self, "DeadLetters")
+        queue = _queue(self, "Queue", sqs.DeadLetterQueue(queue=dead, max_receive_count=3))
+        reading = logs.LogGroup(self, "ReadingLogs", retention=logs.RetentionDays.ONE_MONTH)
+        taking = logs.LogGroup(self, "TakingLogs", retention=logs.RetentionDays.ONE_MONTH)
+        reader = self.function("Reader", "api", reading)
+        self.table.grant_read_data(reader)
+        receiver = self.function("Receiver", "receive", taking)
+        queue.grant_send_messages(receiver)
+        consumer = self.function("Consumer", "ingest", taking)
+        self.table.grant_write_data(consumer)
+        consumer.add_event_source(
+            sources.SqsEventSource(
+                queue, batch_size=100, max_batching_window=Duration.seconds(1), report_batch_item_failures=True
+            )
+        )
+        api = _api(self, reading)
+        read = integrations.HttpLambdaIntegration("Read", reader)
+        for path in _ROUTES:
+            api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
+        take = integrations.HttpLambdaIntegration("Take", receiver)
+        api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
+        for number in range(15):
+            self.alarm(f"Alarm{number}", consumer.metric_errors())
+        self.dashboard("Counting", self.counter.metric_errors(), self.counter.metric_duration())
+        self.dashboard("Taking", consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible())
+        self.dashboard("Reading", reader.metric_errors(), api.metric_count())
+        CfnOutput(self, "ApiId", value=api.api_id)
+
+
+def _table(scope: Construct) -> dynamodb.TableV2:
+    return dynamodb.TableV2(
+        scope,
+        "Table",
+        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+        sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+        dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        time_to_live_attribute="ttl",
+        deletion_protection=True,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+    )
+
+
+def _queue(scope: Construct, name: str, dead: sqs.DeadLetterQueue | None = None) -> sqs.Queue:
+    return sqs.Queue(scope, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, dead_letter_queue=dead)
+
+
+def _api(scope: Construct, group: logs.ILogGroup) -> apigateway.HttpApi:
+    api = apigateway.HttpApi(scope, "Api", create_default_stage=False)
+    stage = apigateway.HttpStage(
+        scope,
+        "Stage",
+        http_api=api,
+        stage_name="$default",
+        auto_deploy=True,
+        throttle=apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000),
+    )
+    resource = stage.node.default_child
+    assert isinstance(resource, apigateway.CfnStage)
+    resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+        destination_arn=group.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
+    )
+    return api
 
 
 def main() -> None:
-    """Synthesize two of the stacks, as many as the example app has."""
-    app = App()
-    for name in ("PlainBlog", "PlainJobs"):
-        PlainStack(app, name, Path(sys.argv[1]))
+    """Synthesize as many stacks as the example app has."""
+    app, asset = App(), Path(sys.argv[1])
+    EdgesStack(app, "PlainBlog", asset)
+    for name in ("PlainJobs", "PlainLeaderboard", "PlainPages"):
+        CountingStack(app, name, asset)
     app.synth()
 
 
