@@ -49,6 +49,9 @@ NOT_MET: Final = {
         "filter them, but filters and the tumbling window that names the shard exclude each other. Bigger "
         "batches make it less."
     ),
+    "hot_aggregation_against_not_exact": (
+        "by the one write with which a process first moves the fence of a shard's quarantine; counters cost the same."
+    ),
     "handler_to_json_loads_many_groups": (
         "more than one item is touched for each record: the requests have to be put together, and each costs "
         "about as much as reading a record's JSON. With few groups the same handler is within the goal."

@@ -76,8 +76,8 @@ MUTATIONS: Final = (
     Mutation(
         "the watermark moves to the first record, not the last",
         "store/commit.py",
-        "watermark(delta.last, self._table.clock())",
-        "watermark(delta.first, self._table.clock())",
+        "watermark(delta.last, self._hour)",
+        "watermark(delta.first, self._hour)",
     ),
     Mutation(
         "nothing is written after a refusal",

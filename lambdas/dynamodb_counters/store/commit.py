@@ -23,6 +23,7 @@ from dynamodb_counters.store.quarantine import Quarantine
 from dynamodb_counters.store.table import CONCURRENCY, Table
 from dynamodb_counters.store.updates import Update
 from dynamodb_counters.store.watermarks import prune, watermark, watermark_name
+from dynamodb_counters.times import HOUR
 
 Refold: TypeAlias = Callable[[Mapping[Origin, str]], list[Delta]]
 """Folds the batch again for some items, each from after a given sequence number."""
@@ -72,6 +73,7 @@ class Committer:
         self._table = table
         self._shard = shard
         self._watermark = watermark_name(shard)
+        self._hour = int(table.clock()) // HOUR
         self._quarantine = quarantine
         self._time_left = time_left
 
@@ -171,7 +173,7 @@ class Committer:
         return _Answer(4.0, set_aside=1)
 
     def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
-        update.set(self._watermark, {"S": watermark(delta.last, self._table.clock())})
+        update.set(self._watermark, {"S": watermark(delta.last, self._hour)})
         update.require_unset_or_below(self._watermark, {"S": delta.first})
         return {**update.request(self._table.name), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 

@@ -42,23 +42,23 @@ def watermark_name(shard: str) -> str:
     return WATERMARK_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
 
 
-def watermark(sequence: str, now: float) -> str:
+def watermark(sequence: str, hour: int) -> str:
     """Make a watermark.
 
     Parameters
     ----------
     sequence : str
         Padded sequence number of the last record applied.
-    now : float
-        Seconds since 1970. The hour is kept, for `prune`; as it stands behind the number, the order of watermarks is
-        that of the numbers.
+    hour : int
+        Hours since 1970, kept for `prune`; as they stand behind the number, the order of watermarks is that of the
+        numbers.
 
     Returns
     -------
     str
         ``<sequence>@<hour>``.
     """
-    return f"{sequence}@{int(now) // HOUR}"
+    return f"{sequence}@{hour}"
 
 
 def prune(table: Table, key: Mapping[str, Any], item: Mapping[str, Any], current: str) -> float:
