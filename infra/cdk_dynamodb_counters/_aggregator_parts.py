@@ -16,7 +16,7 @@ from aws_cdk import aws_s3 as s3
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._monitoring import Watch
-from cdk_dynamodb_counters._nag import acknowledge, acknowledge_indexes, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.wire import encode
@@ -65,7 +65,6 @@ def build_role(
     )
     log_group.grant_write(role)
     grant_aggregation(table.table, role)
-    acknowledge_indexes(role, table.table_arn)
     # All keys: Lambda documents below which prefix it writes, but not for which keys it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))

@@ -40,7 +40,6 @@ from cdk_dynamodb_counters._ingest_parts import (
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge_indexes
 from cdk_dynamodb_counters._validations import EnvironmentSize
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.runtime_code import runtime_code
@@ -268,7 +267,6 @@ class EventIngest(Construct, IngestMetrics):
     ) -> lambda_.Function:
         role = build_role(self, "Role", self._log_group, "Accepts events of a queue into a table")
         table.grant_accept(role)
-        acknowledge_indexes(role, table.table_arn)
         environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
         if emulated(self):
             environment["BULK_BY_PUT"] = "true"
