@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from cdk_dynamodb_counters._emulator import emulated
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._monitoring import Watch
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
 
 HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-
-SINGLE_SHARD_CONTEXT: Final = "single_shard_stream"
-"""Context flag that says the stream has one shard and events do not name it, as with local emulators."""
 
 # Metrics are log lines without a level. Lambda takes them for INFO, and a higher level would drop them:
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
@@ -102,7 +100,7 @@ def build_environment(
         "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": log_level.value,
     }
-    if str(scope.node.try_get_context(SINGLE_SHARD_CONTEXT)).lower() == "true":
+    if emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
 

@@ -17,6 +17,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._nag import acknowledge
 from cdk_dynamodb_counters._runtimes import RUNTIMES
+from cdk_dynamodb_counters._validations import EnvironmentSize
 from dynamodb_counters.errors import InvalidArgumentError
 
 _AUTHORIZERS: Final = (
@@ -123,8 +124,8 @@ def build_function(
     memory_size: int,
     timeout: Duration,
 ) -> lambda_.Function:
-    """Build a function that runs one of the runtime's handlers."""
-    return lambda_.Function(
+    """Build a function that runs one of the runtime's handlers, if what it is told fits into its environment."""
+    function = lambda_.Function(
         scope,
         construct_id,
         description=description,
@@ -146,3 +147,5 @@ def build_function(
         application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
         tracing=lambda_.Tracing.ACTIVE,
     )
+    scope.node.add_validation(EnvironmentSize(function))
+    return function
