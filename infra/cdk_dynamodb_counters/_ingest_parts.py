@@ -14,7 +14,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters._emulator import emulated
-from cdk_dynamodb_counters._http import build_function, build_role, warn_if_public
+from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._monitoring import Watch
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.declarations import Event

@@ -24,14 +24,8 @@ from cdk_dynamodb_counters._arguments import (
     require_place,
     require_sequence,
 )
-from cdk_dynamodb_counters._http import (
-    build_api,
-    build_function,
-    build_role,
-    is_public,
-    require_authorizer,
-    warn_if_public,
-)
+from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import Watch, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_indexes

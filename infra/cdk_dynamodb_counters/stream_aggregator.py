@@ -16,7 +16,6 @@ from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
     build_bucket,
     build_environment,
-    build_function,
     build_mapping,
     build_role,
     graphs,
@@ -33,13 +32,15 @@ from cdk_dynamodb_counters._arguments import (
     require_place,
     require_sequence,
 )
+from cdk_dynamodb_counters._functions import build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
+from cdk_dynamodb_counters._validations import CompletelyDeclared, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -173,17 +174,14 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
         self._bucket = build_bucket(self, quarantine_retention) if on_failure_bucket is None else on_failure_bucket
         self._role = build_role(self, table, self._log_group, self._bucket)
-        environment = build_environment(
-            self,
-            table,
-            declarations=self._registration,
-            service_name=self._service_name,
-            quarantine_retention=quarantine_retention,
-            log_level=log_level,
-        )
         self._function = build_function(
             self,
-            environment=environment,
+            "Function",
+            description="Counts the events of a table from its stream",
+            handler="aggregator",
+            code=runtime_code(),
+            environment=build_environment(self, table, self._registration, quarantine_retention),
+            service_name=self._service_name,
             role=self._role,
             log_group=self._log_group,
             memory_size=memory_size,
@@ -200,7 +198,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         self.node.add_validation(CompletelyDeclared(self._registration))
         self.node.add_validation(RankingIndex(self._registration))
-        self.node.add_validation(EnvironmentSize(self._function))
 
     def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
         """Declare more aggregates of the table.
