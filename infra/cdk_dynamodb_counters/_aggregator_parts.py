@@ -16,7 +16,7 @@ from cdk_dynamodb_counters._emulator import emulated
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._monitoring import Watch
-from cdk_dynamodb_counters._nag import acknowledge, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._registry import Registration
 from dynamodb_counters.wire import encode
 
@@ -59,15 +59,9 @@ def build_role(
     role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
-    acknowledge(
-        role,
-        "IAM5",
-        "Lambda chooses the keys, in this bucket only.",
-        resource_finding(scope, objects),
-    )
+    acknowledge(role, "IAM5", "Lambda chooses the keys, in this bucket only.", resource_finding(scope, objects))
     if table.table.encryption_key is not None or bucket.encryption_key is not None:
-        for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
-            acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
+        acknowledge_key(role)
     return role
 
 

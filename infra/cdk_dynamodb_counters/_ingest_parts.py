@@ -17,6 +17,7 @@ from cdk_dynamodb_counters._emulator import emulated
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._monitoring import Watch
+from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.declarations import Event
 from dynamodb_counters.wire import encode
@@ -71,6 +72,8 @@ def build_consumer(
     """Build the function that accepts the queue's events."""
     role = build_role(scope, "Role", scope.log_group, "Accepts events of a queue into a table")
     table.grant_accept(role)
+    if table.table.encryption_key is not None:
+        acknowledge_key(role)
     environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
     if emulated(scope):
         environment["BULK_BY_PUT"] = "true"
@@ -172,7 +175,8 @@ def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
 
 
 def _answer_202(route: apigateway.HttpRoute) -> None:
-    # The queue answers 200. What may be mapped, and as which property, with a list where the API itself has a map:
+    # The queue answers 200. Which answers may be mapped, and how CloudFormation writes it: as lists, not as API
+    # Gateway's own maps, which it refuses.
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-parameter-mapping.html
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-apigatewayv2-integration-responseparametermap.html
     for resource in route.node.find_all():

@@ -30,6 +30,12 @@ def acknowledge_indexes(role: IConstruct, table_arn: str) -> None:
     acknowledge(role, "IAM5", "The indexes of this one table.", finding)
 
 
+def acknowledge_key(role: IConstruct) -> None:
+    """Acknowledge that who may encrypt with a key may do so in every way."""
+    for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
+        acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
+
+
 def resource_finding(scope: IConstruct, arn: str) -> str:
     """Name a resource as cdk-nag does in its findings."""
     return "Resource::" + _flat(Stack.of(scope).resolve(arn))
