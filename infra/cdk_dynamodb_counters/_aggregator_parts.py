@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy
+from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -72,7 +72,7 @@ def build_environment(
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": Lazy.string(_Declarations(declarations)),
-        "QUARANTINE_RETENTION_DAYS": str(int(quarantine_retention.to_days())),
+        "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
     }
     if emulated(scope):
         environment["SINGLE_SHARD"] = "true"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Tokenization
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
@@ -158,7 +158,7 @@ class CounterApi(Observed, ApiMetrics):
         environment = {
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
-            "CACHE_CONTROL": f"{scope_of_cache}, max-age={int(cache_age.to_seconds())}",
+            "CACHE_CONTROL": f"{scope_of_cache}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
         }
         if page is not None:
             environment["PAGE"] = page.settings

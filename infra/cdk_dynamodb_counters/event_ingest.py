@@ -85,8 +85,8 @@ class EventIngest(Observed, IngestMetrics):
     memory_size : int, optional
         Memory of the functions in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
-        Longest invocation of the consumer, 5 seconds to 15 minutes; messages are hidden six times as long. Default: 1
-        minute.
+        Longest invocation of the consumer, 5 seconds to 15 minutes, no token; messages are hidden six times as long.
+        Default: 1 minute.
     service_name : str, optional
         Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
@@ -173,6 +173,7 @@ class EventIngest(Observed, IngestMetrics):
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
+        _require_known(timeout)
         require_observability(
             service_name=service_name,
             log_retention=log_retention,
@@ -243,6 +244,12 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     schema_check(schema)
+
+
+def _require_known(timeout: Duration) -> None:
+    # The queue hides messages six times as long, and templates cannot multiply.
+    if timeout.is_unresolved():
+        raise InvalidArgumentError("timeout", "a token", "a Duration known at synthesis")
 
 
 def _require_api(http_api: object, **own: object) -> None:
