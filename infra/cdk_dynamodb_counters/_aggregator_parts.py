@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy
+from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from cdk_dynamodb_counters._emulator import emulated
+from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._grants import grant_aggregation
-from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._monitoring import Watch
-from cdk_dynamodb_counters._nag import acknowledge, acknowledge_indexes, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._registry import Registration
-from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.wire import encode
 
 if TYPE_CHECKING:
     from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
     from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
-
-HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-
-SINGLE_SHARD_CONTEXT: Final = "single_shard_stream"
-"""Context flag that says the stream has one shard and events do not name it, as with local emulators."""
 
 # Metrics are log lines without a level. Lambda takes them for INFO, and a higher level would drop them:
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
@@ -57,88 +51,32 @@ def build_role(
     scope: StreamAggregator, table: DedupCounterTable, log_group: logs.ILogGroup, bucket: s3.IBucket
 ) -> iam.Role:
     """Build the role of the function; the event source mapping acts with it too."""
-    role = iam.Role(
-        scope,
-        "Role",
-        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-        description="Reads the stream of a table and writes counts to the table",
-    )
-    log_group.grant_write(role)
+    role = build_function_role(scope, "Role", log_group, "Reads the stream of a table and writes counts to the table")
     grant_aggregation(table.table, role)
-    acknowledge_indexes(role, table.table_arn)
     # All keys: Lambda documents below which prefix it writes, but not for which keys it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
     role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
-    acknowledge(role, "IAM5", "X-Ray takes no resource.", "Resource::*")
-    acknowledge(
-        role,
-        "IAM5",
-        "Lambda chooses the keys, in this bucket only.",
-        resource_finding(scope, objects),
-    )
+    acknowledge(role, "IAM5", "Lambda chooses the keys, in this bucket only.", resource_finding(scope, objects))
     if table.table.encryption_key is not None or bucket.encryption_key is not None:
-        for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
-            acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
+        acknowledge_key(role)
     return role
 
 
 def build_environment(
-    scope: StreamAggregator,
-    table: DedupCounterTable,
-    *,
-    declarations: Registration,
-    service_name: str,
-    quarantine_retention: Duration,
-    log_level: lambda_.ApplicationLogLevel,
+    scope: StreamAggregator, table: DedupCounterTable, declarations: Registration, quarantine_retention: Duration
 ) -> dict[str, str]:
-    """Build the environment of the function: all that the handler is told."""
+    """Build the environment of the function: what its handler is told."""
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": Lazy.string(_Declarations(declarations)),
-        "QUARANTINE_RETENTION_DAYS": str(int(quarantine_retention.to_days())),
-        "POWERTOOLS_SERVICE_NAME": service_name,
-        "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
-        "POWERTOOLS_LOG_LEVEL": log_level.value,
+        "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
     }
-    if str(scope.node.try_get_context(SINGLE_SHARD_CONTEXT)).lower() == "true":
+    if emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
-
-
-def build_function(
-    scope: StreamAggregator,
-    *,
-    environment: Mapping[str, str],
-    role: iam.Role,
-    log_group: logs.ILogGroup,
-    memory_size: int,
-    timeout: Duration,
-    runtime: lambda_.Runtime,
-    architecture: lambda_.Architecture,
-    tracing: lambda_.Tracing,
-    log_level: lambda_.ApplicationLogLevel,
-) -> lambda_.Function:
-    """Build the function that counts."""
-    return lambda_.Function(
-        scope,
-        "Function",
-        description="Counts the events of a table from its stream",
-        code=runtime_code(),
-        handler=HANDLER,
-        runtime=runtime,
-        architecture=architecture,
-        memory_size=memory_size,
-        timeout=timeout,
-        role=role,
-        environment=dict(environment),
-        log_group=log_group,
-        logging_format=lambda_.LoggingFormat.JSON,
-        application_log_level_v2=log_level,
-        tracing=tracing,
-    )
 
 
 def build_mapping(

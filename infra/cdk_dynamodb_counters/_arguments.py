@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from aws_cdk import Duration, Token
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from dynamodb_counters.errors import InvalidArgumentError
+
+_T = TypeVar("_T")
 
 _ID: Final = re.compile(r"[^/\s][^/]*")
 _SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]{0,254}")  # a CloudWatch dimension value
@@ -33,10 +36,11 @@ def require_place(scope: object, construct_id: object) -> None:
         raise InvalidArgumentError("construct_id", construct_id, "text without '/', such as 'Counters'")
 
 
-def require_instance(argument: str, value: object, kind: type, allowed: str) -> None:
-    """Refuse a value of another type."""
+def require_instance(argument: str, value: object, kind: type[_T], allowed: str) -> _T:
+    """Refuse a value of another type, or give it back."""
     if not isinstance(value, kind):
         raise InvalidArgumentError(argument, value, allowed)
+    return value
 
 
 def require_interface(argument: str, value: object, interface: str, allowed: str) -> None:
@@ -45,10 +49,11 @@ def require_interface(argument: str, value: object, interface: str, allowed: str
         raise InvalidArgumentError(argument, value, allowed)
 
 
-def require_sequence(argument: str, value: object, allowed: str) -> None:
-    """Refuse what is not a list or tuple; a string is none."""
+def require_sequence(argument: str, value: object, allowed: str) -> Sequence[Any]:
+    """Refuse what is not a list or tuple, or give it back; a string is none."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise InvalidArgumentError(argument, value, allowed)
+    return value
 
 
 def require_integer(argument: str, value: object, low: int, high: int) -> None:
@@ -101,7 +106,23 @@ def require_route(argument: str, value: object) -> None:
 def require_origins(argument: str, value: object) -> None:
     """Refuse what is no list of web origins; ``*`` is one."""
     allowed = "a list of origins such as 'https://example.com', or ['*']"
-    require_sequence(argument, value, allowed)
-    for origin in value:  # type: ignore[attr-defined]
+    for origin in require_sequence(argument, value, allowed):
         if not isinstance(origin, str) or not (Token.is_unresolved(origin) or _ORIGIN.fullmatch(origin)):
             raise InvalidArgumentError(argument, origin, allowed)
+
+
+def require_observability(
+    *, service_name: object, log_retention: object, monitoring: object, alarm_actions: object
+) -> None:
+    """Refuse what is wrong with the arguments by which a construct is observed."""
+    if service_name is not None:
+        require_service_name("service_name", service_name)
+    require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
+    require_boolean("monitoring", monitoring)
+    for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
+        require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+
+
+def require_memory_size(value: object) -> None:
+    """Refuse what Lambda does not give a function, in MiB."""
+    require_integer("memory_size", value, 128, 10_240)

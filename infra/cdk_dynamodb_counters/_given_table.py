@@ -15,12 +15,12 @@ from dynamodb_counters.schema import PK, SK, TTL
 _KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
 
 
-def require_usable(table: object) -> None:
+def require_usable(table: dynamodb.ITableV2) -> None:
     """Refuse a table that cannot hold counters, as far as synthesis can know.
 
     Parameters
     ----------
-    table : object
+    table : ITableV2
         What was given as the table.
 
     Raises
@@ -29,14 +29,13 @@ def require_usable(table: object) -> None:
         It is no ``ITableV2``, has no stream of new and old images, or its key or TTL attributes have other names.
     """
     require_interface("table", table, "ITableV2", "a TableV2 or TableV2.from_table_attributes(…, table_stream_arn=…)")
-    given: dynamodb.ITableV2 = table  # type: ignore[assignment]
-    if given.table_stream_arn is None:
-        raise _refusal(given, "a table with a stream: import it with from_table_attributes(…, table_stream_arn=…)")
-    resource = given.node.default_child
+    if table.table_stream_arn is None:
+        raise _refusal(table, "a table with a stream: import it with from_table_attributes(…, table_stream_arn=…)")
+    resource = table.node.default_child
     if isinstance(resource, dynamodb.CfnGlobalTable):
-        _require_schema(given, resource)
+        _require_schema(table, resource)
     else:
-        Annotations.of(given).add_info(
+        Annotations.of(table).add_info(
             f"The imported table must have the keys {PK!r} and {SK!r} (strings), TTL on {TTL!r} and a stream of "
             "NEW_AND_OLD_IMAGES: none of it can be checked at synthesis."
         )

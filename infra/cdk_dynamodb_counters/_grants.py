@@ -110,7 +110,9 @@ class TableGrants:
         return _grant(self._table, grantee, _RESET)
 
     def grant_read_counts(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to read counts and windows, and the events beside them; no scans.
+        """Allow to read counts, windows and boards, and the events beside them; no scans.
+
+        It is the only grant that covers the table's indexes, which boards are read from.
 
         Parameters
         ----------
@@ -122,7 +124,7 @@ class TableGrants:
         Grant
             What was granted.
         """
-        return _grant(self._table, grantee, _READ, write=False)
+        return _grant(self._table, grantee, _READ, reading=True)
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to list quarantine and to have its records counted after all.
@@ -149,11 +151,12 @@ def grant_aggregation(table: dynamodb.ITableV2, grantee: iam.IGrantable) -> iam.
 
 
 def _grant(
-    table: dynamodb.ITableV2, grantee: iam.IGrantable, actions: tuple[str, ...], *, write: bool = True
+    table: dynamodb.ITableV2, grantee: iam.IGrantable, actions: tuple[str, ...], *, reading: bool = False
 ) -> iam.Grant:
     require_interface("grantee", grantee, "IGrantable", "something with an identity: a function or a role")
-    granted = table.grant(grantee, *actions)
+    # The table's own grant() covers its indexes, which only boards are read from. None: if it has some.
+    granted = dynamodb.TableGrants(table=table, has_index=None if reading else False).actions(grantee, *actions)
     if table.encryption_key is None:
         return granted
     key = table.encryption_key
-    return granted.combine(key.grant_encrypt_decrypt(grantee) if write else key.grant_decrypt(grantee))
+    return granted.combine(key.grant_decrypt(grantee) if reading else key.grant_encrypt_decrypt(grantee))

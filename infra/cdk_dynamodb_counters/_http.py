@@ -1,22 +1,18 @@
-"""What `EventIngest` and `CounterApi` have in common: the HTTP API, its one stage, its functions."""
+"""What `EventIngest` and `CounterApi` have in common: the HTTP API and its one stage, and who may use it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Annotations, Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._nag import acknowledge
-from cdk_dynamodb_counters._runtimes import RUNTIMES
 from dynamodb_counters.errors import InvalidArgumentError
 
 _AUTHORIZERS: Final = (
@@ -97,52 +93,3 @@ def build_api(
         destination_arn=log_group.log_group_arn, format=json.dumps(_ACCESS)
     )
     return api
-
-
-def build_role(scope: Construct, construct_id: str, log_group: logs.ILogGroup, description: str) -> iam.Role:
-    """Build the role of a function: logs and, once it is traced, traces."""
-    role = iam.Role(
-        scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description
-    )
-    log_group.grant_write(role)
-    acknowledge(role, "IAM5", "X-Ray takes no resource.", "Resource::*")
-    return role
-
-
-def build_function(
-    scope: Construct,
-    construct_id: str,
-    *,
-    description: str,
-    handler: str,
-    code: lambda_.Code,
-    environment: Mapping[str, str],
-    service_name: str,
-    role: iam.Role,
-    log_group: logs.ILogGroup,
-    memory_size: int,
-    timeout: Duration,
-) -> lambda_.Function:
-    """Build a function that runs one of the runtime's handlers."""
-    return lambda_.Function(
-        scope,
-        construct_id,
-        description=description,
-        code=code,
-        handler=f"dynamodb_counters.handlers.{handler}.handler",
-        runtime=RUNTIMES[-1],
-        architecture=lambda_.Architecture.ARM_64,
-        memory_size=memory_size,
-        timeout=timeout,
-        role=role,
-        environment={
-            **environment,
-            "POWERTOOLS_SERVICE_NAME": service_name,
-            "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
-            "POWERTOOLS_LOG_LEVEL": "INFO",
-        },
-        log_group=log_group,
-        logging_format=lambda_.LoggingFormat.JSON,
-        application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-        tracing=lambda_.Tracing.ACTIVE,
-    )

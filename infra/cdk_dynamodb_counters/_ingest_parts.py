@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -11,10 +13,17 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
-from cdk_dynamodb_counters._aggregator_parts import SINGLE_SHARD_CONTEXT
+from cdk_dynamodb_counters._emulator import emulated
+from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._monitoring import Watch
+from cdk_dynamodb_counters._nag import acknowledge_key
+from cdk_dynamodb_counters.runtime_code import runtime_code
+from dynamodb_counters.declarations import Event
+from dynamodb_counters.wire import encode
 
 if TYPE_CHECKING:
+    from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
     from cdk_dynamodb_counters.event_ingest import EventIngest
 
 
@@ -57,31 +66,77 @@ def build_mapping(
     return mapping
 
 
-def direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
-    """Give the integration that hands a request's body to the queue, with no function in between."""
-    return integrations.HttpSqsIntegration(
-        "Direct",
-        queue=queue,
-        subtype=apigateway.HttpIntegrationSubtype.SQS_SEND_MESSAGE,
-        parameter_mapping=apigateway.ParameterMapping()
-        .custom("QueueUrl", queue.queue_url)
-        .custom("MessageBody", "$request.body"),
+def build_consumer(
+    scope: EventIngest, table: DedupCounterTable, event: Event, *, memory_size: int, timeout: Duration
+) -> lambda_.Function:
+    """Build the function that accepts the queue's events."""
+    role = build_role(scope, "Role", scope.log_group, "Accepts events of a queue into a table")
+    table.grant_accept(role)
+    if table.table.encryption_key is not None:
+        acknowledge_key(role)
+    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
+    if emulated(scope):
+        environment["BULK_BY_PUT"] = "true"
+    return build_function(
+        scope,
+        "Function",
+        description="Accepts events of a queue",
+        handler="ingest",
+        code=runtime_code(),
+        environment=environment,
+        service_name=scope.service_name,
+        role=role,
+        log_group=scope.log_group,
+        memory_size=memory_size,
+        timeout=timeout,
     )
 
 
-def answer_202(route: apigateway.HttpRoute) -> None:
-    """Make the answer of the queue an answer of the API: 202, not 200."""
-    for resource in route.node.find_all():
-        if isinstance(resource, apigateway.CfnIntegration):
-            resource.add_property_override(
-                "ResponseParameters",
-                {"200": {"ResponseParameters": [{"Destination": "overwrite:statuscode", "Source": "202"}]}},
-            )
+def build_receiver(
+    scope: EventIngest, event: Event, *, schema: Mapping[str, Any] | None, max_body_bytes: int, memory_size: int
+) -> lambda_.Function:
+    """Build the function that checks events before the queue takes them."""
+    role = build_role(scope, "ReceiverRole", scope.log_group, "Puts events into a queue")
+    scope.queue.grant(role, "sqs:SendMessage")
+    environment = {
+        "DECLARATIONS": encode((event,)),
+        "QUEUE_URL": scope.queue.queue_url,
+        "MAX_BODY_BYTES": str(max_body_bytes),
+    }
+    if schema is not None:
+        environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
+    return build_function(
+        scope,
+        "Receiver",
+        description="Checks events and puts them into a queue",
+        handler="receive",
+        code=runtime_code(),
+        environment=environment,
+        service_name=scope.service_name,
+        role=role,
+        log_group=scope.log_group,
+        memory_size=memory_size,
+        timeout=Duration.seconds(10),
+    )
 
 
-def emulated(scope: EventIngest) -> bool:
-    """Tell whether the deployment is for an emulator, as the aggregator's context flag says."""
-    return str(scope.node.try_get_context(SINGLE_SHARD_CONTEXT)).lower() == "true"
+def build_route(scope: EventIngest, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
+    """Build the route that takes events: to the receiver, or straight to the queue where there is none."""
+    route = apigateway.HttpRoute(
+        scope,
+        "Route",
+        http_api=scope.http_api,
+        route_key=apigateway.HttpRouteKey.with_(path, apigateway.HttpMethod.POST),
+        integration=(
+            _direct_integration(scope.queue)
+            if scope.receiver is None
+            else integrations.HttpLambdaIntegration("Validated", scope.receiver)
+        ),
+        authorizer=authorizer,
+    )
+    if scope.receiver is None:
+        _answer_202(route)
+    warn_if_public(scope, authorizer, "anybody may post events, which are counted and cost you money.")
 
 
 def watches(scope: EventIngest) -> tuple[Watch, ...]:
@@ -106,3 +161,26 @@ def graphs(scope: EventIngest) -> dict[str, list[cloudwatch.Metric]]:
         "Dead letters": [scope.metric_dead_letters()],
         "Function": [scope.metric_errors(), scope.metric_throttles()],
     }
+
+
+def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
+    return integrations.HttpSqsIntegration(
+        "Direct",
+        queue=queue,
+        subtype=apigateway.HttpIntegrationSubtype.SQS_SEND_MESSAGE,
+        parameter_mapping=apigateway.ParameterMapping()
+        .custom("QueueUrl", queue.queue_url)
+        .custom("MessageBody", "$request.body"),
+    )
+
+
+def _answer_202(route: apigateway.HttpRoute) -> None:
+    # The queue answers 200. Which answers may be mapped, and how CloudFormation writes it: as lists, not as API
+    # Gateway's own maps, which it refuses.
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-parameter-mapping.html
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-apigatewayv2-integration-responseparametermap.html
+    for resource in route.node.find_all():
+        if isinstance(resource, apigateway.CfnIntegration):
+            resource.response_parameters = {
+                "200": {"ResponseParameters": [{"Destination": "overwrite:statuscode", "Source": "202"}]}
+            }

@@ -75,10 +75,16 @@ class TableMetrics:
         return _metric("AWS/DynamoDB", name, {"TableName": self._table.table_name}, period, statistic)
 
 
-class AggregatorMetrics:
+class _OfFunction:
+    _function: lambda_.Function
+
+    def _of_function(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
+        return _metric("AWS/Lambda", name, {"FunctionName": self._function.function_name}, period, statistic)
+
+
+class AggregatorMetrics(_OfFunction):
     """Metrics of an aggregator. Each is a sum over five minutes unless told otherwise."""
 
-    _function: lambda_.Function
     _mapping: lambda_.EventSourceMapping
     _service_name: str
 
@@ -97,15 +103,15 @@ class AggregatorMetrics:
         Metric
             For a graph or an alarm.
         """
-        return _metric("AWS/Lambda", "IteratorAge", self._function_dimensions, period, statistic)
+        return self._of_function("IteratorAge", period, statistic)
 
     def metric_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the batches that failed and are delivered again. Parameters as for `metric_iterator_age`."""
-        return _metric("AWS/Lambda", "Errors", self._function_dimensions, period, statistic)
+        return self._of_function("Errors", period, statistic)
 
     def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the batches that waited because of Lambda's concurrency. Parameters as for `metric_iterator_age`."""
-        return _metric("AWS/Lambda", "Throttles", self._function_dimensions, period, statistic)
+        return self._of_function("Throttles", period, statistic)
 
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the records Lambda gave up on and put into the bucket: they are missing from counts until repaired.
@@ -158,10 +164,6 @@ class AggregatorMetrics:
         dimensions = {"EventSourceMappingUUID": self._mapping.event_source_mapping_id}
         return _metric("AWS/Lambda", name, dimensions, period, statistic)
 
-    @property
-    def _function_dimensions(self) -> dict[str, str]:
-        return {"FunctionName": self._function.function_name}
-
 
 class HttpMetrics:
     """Metrics of an HTTP API. Each is a sum over five minutes unless told otherwise."""
@@ -201,12 +203,11 @@ class HttpMetrics:
         return _metric("AWS/ApiGateway", name, {"ApiId": self._http_api.api_id}, period, statistic)
 
 
-class IngestMetrics(HttpMetrics):
+class IngestMetrics(HttpMetrics, _OfFunction):
     """Metrics of an ingest: its API, its queues, and what the runtime says."""
 
     _queue: sqs.Queue
     _dead_letter_queue: sqs.Queue
-    _function: lambda_.Function
     _service_name: str
 
     def metric_waiting_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
@@ -219,11 +220,11 @@ class IngestMetrics(HttpMetrics):
 
     def metric_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the batches that failed and are delivered again. Parameters as for `metric_requests`."""
-        return _metric("AWS/Lambda", "Errors", {"FunctionName": self._function.function_name}, period, statistic)
+        return self._of_function("Errors", period, statistic)
 
     def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the batches that waited because of Lambda's concurrency. Parameters as for `metric_requests`."""
-        return _metric("AWS/Lambda", "Throttles", {"FunctionName": self._function.function_name}, period, statistic)
+        return self._of_function("Throttles", period, statistic)
 
     def metric_accepted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the events accepted. Parameters as for `metric_requests`."""
@@ -241,19 +242,18 @@ class IngestMetrics(HttpMetrics):
         return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)
 
 
-class ApiMetrics(HttpMetrics):
+class ApiMetrics(HttpMetrics, _OfFunction):
     """Metrics of a counter API: the API's own, its function's, and what the runtime says."""
 
-    _function: lambda_.Function
     _service_name: str
 
     def metric_errors(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the invocations that raised. Parameters as for `metric_requests`."""
-        return _metric("AWS/Lambda", "Errors", {"FunctionName": self._function.function_name}, period, statistic)
+        return self._of_function("Errors", period, statistic)
 
     def metric_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the requests refused for Lambda's concurrency. Parameters as for `metric_requests`."""
-        return _metric("AWS/Lambda", "Throttles", {"FunctionName": self._function.function_name}, period, statistic)
+        return self._of_function("Throttles", period, statistic)
 
     def metric_reads_failed(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Give the requests answered with 503, for the table refused. Parameters as for `metric_requests`."""

@@ -25,9 +25,15 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = ""
 
 
 def acknowledge_indexes(role: IConstruct, table_arn: str) -> None:
-    """Acknowledge that what may be done to a table may be done to its indexes, where it has some."""
+    """Acknowledge that who may read a table may read its indexes, where it has some."""
     finding = resource_finding(role, f"{table_arn}/index/*")
     acknowledge(role, "IAM5", "The indexes of this one table.", finding)
+
+
+def acknowledge_key(role: IConstruct) -> None:
+    """Acknowledge that who may encrypt with a key may do so in every way."""
+    for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
+        acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
 
 
 def resource_finding(scope: IConstruct, arn: str) -> str:

@@ -1,4 +1,4 @@
-"""Lambda runtimes the aggregator runs on."""
+"""Lambda runtimes the handlers run on."""
 
 from __future__ import annotations
 

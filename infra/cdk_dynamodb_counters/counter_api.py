@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Tokenization
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
@@ -15,28 +15,21 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
-    require_boolean,
     require_duration,
     require_instance,
     require_integer,
-    require_interface,
+    require_memory_size,
+    require_observability,
     require_origins,
     require_place,
     require_sequence,
-    require_service_name,
 )
-from cdk_dynamodb_counters._http import (
-    build_api,
-    build_function,
-    build_role,
-    is_public,
-    require_authorizer,
-    warn_if_public,
-)
+from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import Watch, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_indexes
-from cdk_dynamodb_counters._validations import EnvironmentSize
+from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from cdk_dynamodb_counters.runtime_code import page_code, runtime_code
@@ -48,7 +41,7 @@ from dynamodb_counters.wire import encode
 _GET: Final = (apigateway.HttpMethod.GET,)
 
 
-class CounterApi(Construct, ApiMetrics):
+class CounterApi(Observed, ApiMetrics):
     """Answers questions about counts by HTTP: groups, batches, windows, series, boards, histograms.
 
     Parameters
@@ -142,20 +135,16 @@ class CounterApi(Construct, ApiMetrics):
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
-        require_integer("memory_size", memory_size, 128, 10_240)
+        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        if service_name is not None:
-            require_service_name("service_name", service_name)
-        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
-        require_boolean("monitoring", monitoring)
-        require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
-        for action in alarm_actions:
-            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+        require_observability(
+            service_name=service_name,
+            log_retention=log_retention,
+            monitoring=monitoring,
+            alarm_actions=alarm_actions,
+        )
 
-        super().__init__(scope, construct_id)
-        self._service_name = self.node.path if service_name is None else service_name
-        require_service_name("service_name", self._service_name)
-        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
+        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
         self._http_api = build_api(
             self,
             self._log_group,
@@ -169,7 +158,7 @@ class CounterApi(Construct, ApiMetrics):
         environment = {
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
-            "CACHE_CONTROL": f"{scope_of_cache}, max-age={int(cache_age.to_seconds())}",
+            "CACHE_CONTROL": f"{scope_of_cache}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
         }
         if page is not None:
             environment["PAGE"] = page.settings
@@ -189,7 +178,6 @@ class CounterApi(Construct, ApiMetrics):
             memory_size=memory_size,
             timeout=timeout,
         )
-        self.node.add_validation(EnvironmentSize(self._function))
         self._build_routes(authorizer, page=page is not None)
         self._alarms = build_alarms(self, self._watches(), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
@@ -203,26 +191,6 @@ class CounterApi(Construct, ApiMetrics):
     def function(self) -> lambda_.Function:
         """What answers."""
         return self._function
-
-    @property
-    def log_group(self) -> logs.LogGroup:
-        """Where function and API log to."""
-        return self._log_group
-
-    @property
-    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms, with monitoring."""
-        return self._alarms
-
-    @property
-    def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard, with monitoring."""
-        return self._dashboard
-
-    @property
-    def service_name(self) -> str:
-        """The ``service`` of logs and metrics."""
-        return self._service_name
 
     def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
@@ -251,13 +219,12 @@ class CounterApi(Construct, ApiMetrics):
         }
 
 
-def _require_shown(shown: object) -> tuple[Declaration, ...]:
+def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
     allowed = "a list of Aggregate, Window, Distinct or Hierarchy"
-    require_sequence("shown", shown, allowed)
-    for declared in shown:  # type: ignore[attr-defined]
+    for declared in require_sequence("shown", shown, allowed):
         if not isinstance(declared, Aggregate | Window | Distinct | Hierarchy):
             raise InvalidArgumentError("shown", declared, allowed)
-    declarations = flatten(shown)  # type: ignore[arg-type]
+    declarations = flatten(shown)
     if not declarations:
         raise InvalidArgumentError("shown", shown, "something to show")
     names = [declared.name for declared in declarations]
@@ -271,12 +238,11 @@ def _require_shown(shown: object) -> tuple[Declaration, ...]:
 
 
 def _require_page(
-    page: object, authorizer: apigateway.IHttpRouteAuthorizer, declarations: Sequence[Declaration]
+    page: LivePage | None, authorizer: apigateway.IHttpRouteAuthorizer, declarations: Sequence[Declaration]
 ) -> None:
     if page is None:
         return
     require_instance("page", page, LivePage, "a LivePage")
-    assert isinstance(page, LivePage)
     if not is_public(authorizer):
         raise InvalidArgumentError("page", page.title, "None unless authorizer=HttpNoneAuthorizer(): browsers sign not")
     for declared in (page.total, page.top, page.window):

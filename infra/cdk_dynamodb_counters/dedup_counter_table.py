@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypedDict
 
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
@@ -24,6 +24,16 @@ from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+
+class _Settings(TypedDict):
+    removal_policy: RemovalPolicy | None
+    deletion_protection: bool | None
+    point_in_time_recovery: bool | None
+    encryption: dynamodb.TableEncryptionV2 | None
+    max_read_request_units: int | None
+    max_write_request_units: int | None
+    ranking_index: bool | None
 
 
 class DedupCounterTable(Construct, TableGrants, TableMetrics):
@@ -83,7 +93,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         max_write_request_units: int | None = None,
         ranking_index: bool | None = None,
     ) -> None:
-        creating = {
+        settings: _Settings = {
             "removal_policy": removal_policy,
             "deletion_protection": deletion_protection,
             "point_in_time_recovery": point_in_time_recovery,
@@ -93,10 +103,10 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             "ranking_index": ranking_index,
         }
         require_place(scope, construct_id)
-        _require_creating({name: value for name, value in creating.items() if value is not None}, table)
+        _require_settings({name: value for name, value in settings.items() if value is not None}, table)
         _require_region(scope, encryption)
         super().__init__(scope, construct_id)
-        self._table = table if table is not None else self._build_table(**creating)  # type: ignore[arg-type]
+        self._table = table if table is not None else self._build_table(settings)
         Registry.of(self).add_table(self, self._table)
 
     @property
@@ -119,19 +129,11 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         """The ARN of the table's stream."""
         return str(self._table.table_stream_arn)
 
-    def _build_table(
-        self,
-        *,
-        removal_policy: RemovalPolicy | None,
-        deletion_protection: bool | None,
-        point_in_time_recovery: bool | None,
-        encryption: dynamodb.TableEncryptionV2 | None,
-        max_read_request_units: int | None,
-        max_write_request_units: int | None,
-        ranking_index: bool | None,
-    ) -> dynamodb.ITableV2:
-        retained = removal_policy is None or removal_policy in _RETAINING
-        recoverable = point_in_time_recovery is not False
+    def _build_table(self, settings: _Settings) -> dynamodb.ITableV2:
+        removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
+        retained = removal_policy in _RETAINING
+        recoverable = settings["point_in_time_recovery"] is not False
+        protection = settings["deletion_protection"]
         if not retained and not recoverable:
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:countsUnrecoverable",
@@ -146,15 +148,16 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             time_to_live_attribute=TTL,
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             billing=dynamodb.Billing.on_demand(
-                max_read_request_units=max_read_request_units, max_write_request_units=max_write_request_units
+                max_read_request_units=settings["max_read_request_units"],
+                max_write_request_units=settings["max_write_request_units"],
             ),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=recoverable
             ),
-            global_secondary_indexes=[_ranking_index()] if ranking_index else None,
-            encryption=encryption,
-            deletion_protection=retained if deletion_protection is None else deletion_protection,
-            removal_policy=removal_policy or RemovalPolicy.RETAIN,
+            global_secondary_indexes=[_ranking_index()] if settings["ranking_index"] else None,
+            encryption=settings["encryption"],
+            deletion_protection=retained if protection is None else protection,
+            removal_policy=removal_policy,
         )
 
 
@@ -168,12 +171,12 @@ def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
     )
 
 
-def _require_creating(creating: dict[str, object], table: object) -> None:
+def _require_settings(given: dict[str, object], table: dynamodb.ITableV2 | None) -> None:
     if table is not None:
         require_usable(table)
-        for name, value in creating.items():
+        for name, value in given.items():
             raise InvalidArgumentError(name, value, "None when table is given: it concerns a table that is created")
-    for name, value in creating.items():
+    for name, value in given.items():
         if name == "removal_policy":
             require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
         elif name == "encryption":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
-from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -16,44 +14,39 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
-    require_boolean,
     require_choice,
     require_duration,
     require_instance,
     require_integer,
-    require_interface,
+    require_memory_size,
+    require_observability,
     require_origins,
     require_place,
     require_route,
-    require_sequence,
-    require_service_name,
 )
-from cdk_dynamodb_counters._http import build_api, build_function, build_role, require_authorizer, warn_if_public
+from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
-    answer_202,
+    build_consumer,
     build_mapping,
     build_queues,
-    direct_integration,
-    emulated,
+    build_receiver,
+    build_route,
     graphs,
     watches,
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge_indexes
-from cdk_dynamodb_counters._validations import EnvironmentSize
+from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.declarations import Event
 from dynamodb_counters.edges.schemas import schema_check
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.wire import encode
 
 _RATE: Final = 1000
 _BURST: Final = 2000
 
 
-class EventIngest(Construct, IngestMetrics):
+class EventIngest(Observed, IngestMetrics):
     """Takes events by HTTP POST, answers 202, and accepts each once through a queue.
 
     Parameters
@@ -92,8 +85,8 @@ class EventIngest(Construct, IngestMetrics):
     memory_size : int, optional
         Memory of the functions in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
-        Longest invocation of the consumer, 5 seconds to 15 minutes; messages are hidden six times as long. Default: 1
-        minute.
+        Longest invocation of the consumer, 5 seconds to 15 minutes, no token; messages are hidden six times as long.
+        Default: 1 minute.
     service_name : str, optional
         Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
@@ -178,22 +171,19 @@ class EventIngest(Construct, IngestMetrics):
         require_integer("max_receives", max_receives, 1, 1000)
         require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
-        require_integer("memory_size", memory_size, 128, 10_240)
+        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
-        if service_name is not None:
-            require_service_name("service_name", service_name)
-        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
-        require_boolean("monitoring", monitoring)
-        require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
-        for action in alarm_actions:
-            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
+        _require_known(timeout)
+        require_observability(
+            service_name=service_name,
+            log_retention=log_retention,
+            monitoring=monitoring,
+            alarm_actions=alarm_actions,
+        )
 
-        super().__init__(scope, construct_id)
-        self._service_name = self.node.path if service_name is None else service_name
-        require_service_name("service_name", self._service_name)
-        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
+        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
         self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, most_receives=max_receives)
-        self._function = self._build_consumer(table, event, memory_size, timeout)
+        self._function = build_consumer(self, table, event, memory_size=memory_size, timeout=timeout)
         self._mapping = build_mapping(
             self, self._function, self._queue, batch_size=batch_size, max_batching_window=max_batching_window
         )
@@ -207,9 +197,11 @@ class EventIngest(Construct, IngestMetrics):
             throttle_burst=throttle_burst or _BURST,
         )
         self._receiver = (
-            self._build_receiver(event, schema, max_body_bytes, memory_size) if mode == "validated" else None
+            build_receiver(self, event, schema=schema, max_body_bytes=max_body_bytes, memory_size=memory_size)
+            if mode == "validated"
+            else None
         )
-        self._build_route(path, authorizer)
+        build_route(self, path, authorizer)
         self._alarms = build_alarms(self, watches(self), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
 
@@ -243,105 +235,21 @@ class EventIngest(Construct, IngestMetrics):
         """What connects the consumer to the queue."""
         return self._mapping
 
-    @property
-    def log_group(self) -> logs.LogGroup:
-        """Where functions and API log to."""
-        return self._log_group
 
-    @property
-    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms, with monitoring."""
-        return self._alarms
-
-    @property
-    def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard, with monitoring."""
-        return self._dashboard
-
-    @property
-    def service_name(self) -> str:
-        """The ``service`` of logs and metrics."""
-        return self._service_name
-
-    def _build_consumer(
-        self, table: DedupCounterTable, event: Event, memory_size: int, timeout: Duration
-    ) -> lambda_.Function:
-        role = build_role(self, "Role", self._log_group, "Accepts events of a queue into a table")
-        table.grant_accept(role)
-        acknowledge_indexes(role, table.table_arn)
-        environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
-        if emulated(self):
-            environment["BULK_BY_PUT"] = "true"
-        function = build_function(
-            self,
-            "Function",
-            description="Accepts events of a queue",
-            handler="ingest",
-            code=runtime_code(),
-            environment=environment,
-            service_name=self._service_name,
-            role=role,
-            log_group=self._log_group,
-            memory_size=memory_size,
-            timeout=timeout,
-        )
-        self.node.add_validation(EnvironmentSize(function))
-        return function
-
-    def _build_receiver(
-        self, event: Event, schema: Mapping[str, Any] | None, max_body_bytes: int, memory_size: int
-    ) -> lambda_.Function:
-        role = build_role(self, "ReceiverRole", self._log_group, "Puts events into a queue")
-        self._queue.grant(role, "sqs:SendMessage")
-        environment = {
-            "DECLARATIONS": encode((event,)),
-            "QUEUE_URL": self._queue.queue_url,
-            "MAX_BODY_BYTES": str(max_body_bytes),
-        }
-        if schema is not None:
-            environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
-        function = build_function(
-            self,
-            "Receiver",
-            description="Checks events and puts them into a queue",
-            handler="receive",
-            code=runtime_code(),
-            environment=environment,
-            service_name=self._service_name,
-            role=role,
-            log_group=self._log_group,
-            memory_size=memory_size,
-            timeout=Duration.seconds(10),
-        )
-        self.node.add_validation(EnvironmentSize(function))
-        return function
-
-    def _build_route(self, path: str, authorizer: apigateway.IHttpRouteAuthorizer) -> None:
-        integration = (
-            direct_integration(self._queue)
-            if self._receiver is None
-            else integrations.HttpLambdaIntegration("Validated", self._receiver)
-        )
-        route = apigateway.HttpRoute(
-            self,
-            "Route",
-            http_api=self._http_api,
-            route_key=apigateway.HttpRouteKey.with_(path, apigateway.HttpMethod.POST),
-            integration=integration,
-            authorizer=authorizer,
-        )
-        if self._receiver is None:
-            answer_202(route)
-        warn_if_public(self, authorizer, "anybody may post events, which are counted and cost you money.")
-
-
-def _require_schema(schema: object, mode: str) -> None:
+def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if schema is None:
         return
     if mode == "direct":
         raise InvalidArgumentError("schema", schema, "None in direct mode, in which nothing is checked")
-    require_instance("schema", schema, Mapping, "a JSON Schema as a mapping")
-    schema_check(schema)  # type: ignore[arg-type]
+    if not isinstance(schema, Mapping):
+        raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
+    schema_check(schema)
+
+
+def _require_known(timeout: Duration) -> None:
+    # The queue hides messages six times as long, and templates cannot multiply.
+    if timeout.is_unresolved():
+        raise InvalidArgumentError("timeout", "a token", "a Duration known at synthesis")
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -16,34 +16,36 @@ from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
     build_bucket,
     build_environment,
-    build_function,
     build_mapping,
     build_role,
     graphs,
     watches,
 )
 from cdk_dynamodb_counters._arguments import (
-    require_boolean,
     require_choice,
     require_duration,
     require_instance,
     require_integer,
     require_interface,
+    require_memory_size,
+    require_observability,
     require_place,
     require_sequence,
-    require_service_name,
 )
+from cdk_dynamodb_counters._functions import build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
+from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters._validations import CompletelyDeclared, EnvironmentSize, RankingIndex
+from cdk_dynamodb_counters._validations import CompletelyDeclared, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-class StreamAggregator(Construct, AggregatorMetrics):
+class StreamAggregator(Observed, AggregatorMetrics):
     """Keeps the declared aggregates and windows of a table exact. A table has one.
 
     Parameters
@@ -147,46 +149,39 @@ class StreamAggregator(Construct, AggregatorMetrics):
         require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         _require_aggregates(aggregates)
-        if service_name is not None:
-            require_service_name("service_name", service_name)
         require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
-        require_integer("memory_size", memory_size, 128, 10_240)
+        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
         _require_runtime(runtime)
         require_instance("architecture", architecture, lambda_.Architecture, "an Architecture")
         require_instance("tracing", tracing, lambda_.Tracing, "a Tracing")
         require_choice("log_level", log_level, LOG_LEVELS)
-        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        require_sequence("alarm_actions", alarm_actions, "a list of alarm actions")
-        for action in alarm_actions:
-            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
-        require_boolean("monitoring", monitoring)
+        require_observability(
+            service_name=service_name,
+            log_retention=log_retention,
+            monitoring=monitoring,
+            alarm_actions=alarm_actions,
+        )
 
-        super().__init__(scope, construct_id)
-        self._service_name = self.node.path if service_name is None else service_name
-        require_service_name("service_name", self._service_name)
+        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
         self._registration = Registry.of(table).registration(table)
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
 
         self._bucket = build_bucket(self, quarantine_retention) if on_failure_bucket is None else on_failure_bucket
-        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
         self._role = build_role(self, table, self._log_group, self._bucket)
-        environment = build_environment(
-            self,
-            table,
-            declarations=self._registration,
-            service_name=self._service_name,
-            quarantine_retention=quarantine_retention,
-            log_level=log_level,
-        )
         self._function = build_function(
             self,
-            environment=environment,
+            "Function",
+            description="Counts the events of a table from its stream",
+            handler="aggregator",
+            code=runtime_code(),
+            environment=build_environment(self, table, self._registration, quarantine_retention),
+            service_name=self._service_name,
             role=self._role,
             log_group=self._log_group,
             memory_size=memory_size,
@@ -203,7 +198,6 @@ class StreamAggregator(Construct, AggregatorMetrics):
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         self.node.add_validation(CompletelyDeclared(self._registration))
         self.node.add_validation(RankingIndex(self._registration))
-        self.node.add_validation(EnvironmentSize(self._function))
 
     def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
         """Declare more aggregates of the table.
@@ -236,11 +230,6 @@ class StreamAggregator(Construct, AggregatorMetrics):
         return self._role
 
     @property
-    def log_group(self) -> logs.LogGroup:
-        """Where the function logs to."""
-        return self._log_group
-
-    @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
         """What connects the function to the stream."""
         return self._mapping
@@ -250,30 +239,14 @@ class StreamAggregator(Construct, AggregatorMetrics):
         """Batches that Lambda gave up on."""
         return self._bucket
 
-    @property
-    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """Counting lags an hour; records were quarantined; were given up; were dropped; with monitoring four more."""
-        return self._alarms
-
-    @property
-    def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard, with monitoring."""
-        return self._dashboard
-
-    @property
-    def service_name(self) -> str:
-        """The ``service`` of logs and metrics."""
-        return self._service_name
-
 
 def _require_aggregates(aggregates: object) -> None:
-    require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy")
-    for aggregate in aggregates:  # type: ignore[attr-defined]
+    for aggregate in require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy"):
         if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
             allowed = "Aggregate, Distinct or Hierarchy; a Window is declared by a WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)
 
 
 def _require_runtime(runtime: object) -> None:
-    require_instance("runtime", runtime, lambda_.Runtime, "a Runtime")
-    require_choice("runtime", runtime.name, [known.name for known in RUNTIMES])  # type: ignore[attr-defined]
+    name = require_instance("runtime", runtime, lambda_.Runtime, "a Runtime").name
+    require_choice("runtime", name, [known.name for known in RUNTIMES])

@@ -236,6 +236,30 @@ def test_unresolved_tokens_pass() -> None:
     synthesized(stack)
 
 
+def test_durations_known_at_deployment_reach_the_functions() -> None:
+    stack = new_stack()
+    number = CfnParameter(stack, "Number", type="Number").value_as_number
+    counters = _counters(stack)
+    StreamAggregator(
+        stack, "Aggregator", table=counters, aggregates=[VIEWS], quarantine_retention=Duration.days(number)
+    )
+    CounterApi(stack, "Api", table=counters, shown=[VIEWS], cache_age=Duration.seconds(number))
+    told: dict[str, Any] = {}
+    for function in synthesized(stack).find_resources("AWS::Lambda::Function").values():
+        told |= function["Properties"]["Environment"]["Variables"]
+    assert told["QUARANTINE_RETENTION_DAYS"] == {"Ref": "Number"}
+    assert told["CACHE_CONTROL"] == {"Fn::Join": ["", ["private, max-age=", {"Ref": "Number"}]]}
+
+
+def test_the_timeout_of_an_ingest_is_known_at_synthesis() -> None:
+    stack = new_stack()
+    timeout = Duration.seconds(CfnParameter(stack, "Number", type="Number").value_as_number)
+    with pytest.raises(InvalidArgumentError, match=r"^timeout='a token' is not allowed: a Duration known at synthesis"):
+        EventIngest(
+            stack, "Ingest", table=_counters(stack), event=VIEW, authorizer=HttpIamAuthorizer(), timeout=timeout
+        )
+
+
 def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api() -> None:
     stack = new_stack()
     counters = _counters(stack)

@@ -84,6 +84,55 @@ def test_grants_only_what_the_job_needs(grant: str, allowed: set[str]) -> None:
     assert statement["Resource"] == {"Fn::GetAtt": [table, "Arn"]}
 
 
+def test_ranking_index_holds_keys_only() -> None:
+    stack = new_stack()
+    DedupCounterTable(stack, "Counters", ranking_index=True)
+    [index] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
+
+
+WRITING = sorted({name for name in dir(DedupCounterTable) if name.startswith("grant_")} - {"grant_read_counts"})
+
+
+@pytest.mark.parametrize("grant", WRITING)
+def test_only_reading_covers_the_ranking_index(grant: str) -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    reader, writer = (
+        iam.Role(stack, name, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")) for name in ("Reader", "Writer")
+    )
+    counters.grant_read_counts(reader)
+    getattr(counters, grant)(writer)
+    [reading, writing] = statements(synthesized(stack))
+    table = stack.resolve(counters.table_arn)
+    assert reading["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+    assert writing["Resource"] == table
+
+
+def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have() -> None:
+    stack = new_stack()
+    arn = STREAM_ARN.partition("/stream")[0]
+    table = dynamodb.TableV2.from_table_attributes(
+        stack, "Own", table_arn=arn, table_stream_arn=STREAM_ARN, global_indexes=["ranking"]
+    )
+    counters = DedupCounterTable(stack, "Counters", table=table)
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    counters.grant_accept(role)
+    counters.grant_read_counts(role)
+    assert [granted["Resource"] for granted in statements(synthesized(stack))] == [arn, [arn, f"{arn}/index/*"]]
+
+
+def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
+    stack = new_stack(region="us-east-1")
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    counters.grant_accept(iam.AccountPrincipal("210987654321"))
+    [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
+    [granted] = replica["ResourcePolicy"]["PolicyDocument"]["Statement"]
+    assert set(actions(granted)) == {"dynamodb:PutItem", "dynamodb:PartiQLInsert"}
+    assert "210987654321" in str(granted["Principal"])
+    assert granted["Resource"] == "*"  # the table's ARN would make the table depend on itself
+
+
 def test_key_of_the_user_needs_a_region() -> None:
     stack = new_stack()
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))

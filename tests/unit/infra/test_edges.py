@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from tests.unit.edges.handlers import ask, environment, post, request
-from tests.unit.infra.support import VIEW, VIEWS, actions, new_stack, statements, synthesized
+from tests.unit.infra.support import TOP, VIEW, VIEWS, actions, new_stack, statements, synthesized
 
 NATIVE = {
     "AWS/Lambda": {
@@ -119,6 +119,25 @@ def test_roles_may_do_their_job_and_no_more() -> None:
         ],
         ["sqs:SendMessage"],
     ]
+
+
+def test_aggregator_and_ingest_do_not_ask_the_ranking_index() -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[TOP])
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
+    table, stream = stack.resolve(counters.table_arn), stack.resolve(counters.table_stream_arn)
+    granted = [one for one in statements(synthesized(stack)) if actions(one)[0].startswith("dynamodb:")]
+    assert sorted((one["Resource"] for one in granted), key=str) == [table, table, stream]
+
+
+def test_api_asks_the_ranking_index() -> None:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
+    CounterApi(stack, "Api", table=counters, shown=[TOP])
+    table = stack.resolve(counters.table_arn)
+    [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
+    assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
 
 
 def test_every_alarm_watches_a_metric_that_exists(

@@ -8,7 +8,6 @@ from hashlib import sha256
 import pytest
 from aws_cdk import App, Stack, Stage
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_iam as iam
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
@@ -19,13 +18,10 @@ from tests.unit.infra.support import (
     SITE,
     VIEW,
     VIEWS,
-    actions,
     counting_stack,
     declared,
     new_app,
     new_stack,
-    properties,
-    statements,
     synthesized,
 )
 
@@ -180,18 +176,6 @@ def test_ranked_aggregate_needs_the_ranking_index() -> None:
     aggregator.add_aggregate(RANKED)
     with pytest.raises(RuntimeError, match="ranked: ranked, but the table has no index 'ranking'"):
         synthesized(stack)
-
-
-def test_ranking_index_may_be_read_and_holds_keys_only() -> None:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[RANKED])
-    counters.grant_read_counts(iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
-    template = synthesized(stack)
-    [index] = properties(template, "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]
-    assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
-    readable = [str(s["Resource"]) for s in statements(template) if "dynamodb:Query" in actions(s)]
-    assert any("/index/*" in resource for resource in readable)
 
 
 def test_a_window_tells_what_it_costs() -> None:

@@ -1,0 +1,52 @@
+"""cdk-nag finds nothing beyond what the constructs acknowledge, with the settings the example app does not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Environment, Stack, Validations
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from cdk_nag import AwsSolutionsChecks
+
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
+from tests.unit.infra.support import CONTEXT, TOP, VIEW
+
+
+def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
+    """Synthesize all constructs on a table with an index and give cdk-nag's report."""
+    app = App(context=CONTEXT, outdir=str(directory))
+    stack = Stack(app, "Test", env=Environment(region="us-east-1"))
+    key = kms.Key(stack, "Key", enable_key_rotation=True) if own_key else None
+    encryption = None if key is None else dynamodb.TableEncryptionV2.customer_managed_key(key)
+    counters = DedupCounterTable(stack, "Counters", ranking_index=True, encryption=encryption)
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[TOP])
+    CounterApi(stack, "Api", table=counters, shown=[TOP])
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode=mode)
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    app.synth()
+    reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]
+    [found] = [report for report in reports if report["pluginName"] == "AwsSolutions"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("own_key", [False, True])
+@pytest.mark.parametrize("mode", ["validated", "direct"])
+def test_every_finding_is_acknowledged(tmp_path: Path, mode: str, own_key: bool) -> None:
+    assert findings(tmp_path, mode=mode, own_key=own_key)["violations"] == []
+
+
+def test_only_the_api_may_ask_an_index(tmp_path: Path) -> None:
+    acknowledged = findings(tmp_path, mode="validated", own_key=False)["suppressedViolations"]
+    asking = [
+        construct["constructPath"]
+        for finding in acknowledged
+        if "/index/*" in finding["ruleName"]
+        for construct in finding["violatingConstructs"]
+    ]
+    assert asking == ["Test/Api/Role/DefaultPolicy/Resource"]
