@@ -94,6 +94,8 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
     except StalledError as error:
         stalled = str(error)
         progress(stalled)
+        for line in deployment.diagnosis():
+            progress(line)
     progress(f"reading back {len(inputs.blog.views):,} urls with windows, {len(inputs.blog.visitors):,} visitors")
     # A client of its own: what it reads is weighed.
     reading = Meter(asker)
