@@ -103,7 +103,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "values are not escaped",
-        "keys.py",
+        "key_texts.py",
         'return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text) or EMPTY',
         "return text or EMPTY",
     ),
