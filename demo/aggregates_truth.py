@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from demo.events import Course, Page, Submission, Visit
 
@@ -96,24 +96,24 @@ def remaining(course: Course[_Event]) -> frozenset[_Event]:
     return (frozenset(course.sent) - frozenset(course.withdrawn)) | frozenset(course.again)
 
 
-def answers(course: Course[_Event]) -> dict[str, int]:
+def answers(*courses: Course[Any]) -> dict[str, int]:
     """Work out what the runtime must answer.
 
     Parameters
     ----------
-    course : Course
-        What happens.
+    *courses : Course
+        What happens to events of each kind.
 
     Returns
     -------
     dict of str to int
         How many times ``accepted``, ``duplicate`` and ``withdrawn``.
     """
-    distinct = len(set(course.sent))
+    distinct = sum(len(set(course.sent)) for course in courses)
     return {
-        "accepted": distinct + len(course.again),
-        "duplicate": len(course.sent) - distinct,
-        "withdrawn": len(course.withdrawn),
+        "accepted": distinct + sum(len(course.again) for course in courses),
+        "duplicate": sum(len(course.sent) for course in courses) - distinct,
+        "withdrawn": sum(len(course.withdrawn) for course in courses),
     }
 
 

@@ -1,4 +1,4 @@
-"""Numbers held against what they must be, and names fit for a terminal."""
+"""Numbers held against what they must be or against each other, and names fit for a terminal."""
 
 from __future__ import annotations
 
@@ -35,13 +35,38 @@ def differing(what: str, found: Mapping[str, int], expected: Mapping[str, int]) 
     ]
 
 
-def printable(text: str) -> str:
+def highest(counts: Mapping[str, int], most: int) -> list[str]:
+    """Give what was counted most often.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        By what it was counted for.
+    most : int
+        How many to give.
+
+    Returns
+    -------
+    list of str
+        Highest first, equals by name.
+
+    Examples
+    --------
+    >>> highest({"/c": 1, "/b": 2, "/a": 2}, 2)
+    ['/a', '/b']
+    """
+    return sorted(counts, key=lambda name: (-counts[name], name))[:most]
+
+
+def printable(text: str, most: int = _SHOWN_CHARACTERS) -> str:
     r"""Shorten and escape a text for the terminal, which what a client has sent must not be able to command.
 
     Parameters
     ----------
     text : str
         Anything.
+    most : int, optional
+        How many characters to show. Default 60.
 
     Returns
     -------
@@ -54,4 +79,4 @@ def printable(text: str) -> str:
     '/\\x1b[31m'
     """
     shown = text if text.isprintable() else text.encode("unicode_escape").decode()
-    return shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[: _SHOWN_CHARACTERS - 1]}…"
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

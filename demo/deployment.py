@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from demo import cdk
+from demo.diagnosis import diagnosis
 from demo.emulator import Emulator
 from demo.meter import metric_sums
 from demo.progress import Progress
@@ -85,6 +86,10 @@ class Deployment:
                 break
             sleep(1)
         return sums
+
+    def diagnosis(self) -> list[str]:
+        """Say why counts do not arrive: how deliveries went, and what the functions that count logged last."""
+        return diagnosis(self.emulator, self.outputs)
 
     def database(self) -> Any:
         """Make a DynamoDB client, one of its own for each thing to be measured.

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,8 @@ class Emulator:
         The loopback port every emulated service answers on.
     directory
         A directory for whatever is needed as long as the emulator runs. Removed with it.
+    log
+        Where it writes what it prints.
     account
         The emulated account.
     region
@@ -63,6 +66,7 @@ class Emulator:
 
     port: int
     directory: Path
+    log: Path
     account: str = _ACCOUNT
     region: str = _REGION
 
@@ -117,6 +121,24 @@ class Emulator:
             config=Config(max_pool_connections=max_connections, proxies={}),
         )
 
+    def printed(self, text: str, most: int) -> list[str]:
+        """Give the last lines it has printed that hold a text.
+
+        Parameters
+        ----------
+        text
+            What to look for, such as the name of a function.
+        most
+            How many lines at most.
+
+        Returns
+        -------
+        list[str]
+            In the order printed.
+        """
+        with self.log.open(encoding="utf-8", errors="replace") as lines:
+            return list(deque((line.rstrip() for line in lines if text in line), most))
+
     @classmethod
     @contextlib.contextmanager
     def start(cls, *, max_seconds: int = 900, log: Path | None = None) -> Iterator[Emulator]:
@@ -143,8 +165,9 @@ class Emulator:
             If it ends, or does not answer, before it is ready.
         """
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
-        emulator = cls(port=_free_port(), directory=Path(tempfile.mkdtemp(prefix="emulator-")).resolve())
-        with log.open("wb+") if log else tempfile.TemporaryFile() as output:
+        directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
+        emulator = cls(port=_free_port(), directory=directory, log=log or directory / "emulator.log")
+        with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-m", "ministack"],
                 environment=_server_environment(emulator),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
-from demo.aggregates_truth import LeaderboardTruth, answers, leaderboard_truth
-from demo.drain import read_settled
+from demo.aggregates_truth import LeaderboardTruth, leaderboard_truth
+from demo.comparison import highest
 from demo.events import Course, Submission
-from demo.findings import Finding, Numbers
-from demo.progress import Progress
+from demo.example import Example, Sent
+from demo.findings import Numbers
 from demo.readback import read_groups
-from demo.sending import Account, send_course
-from dynamodb_counters import Counters
 from examples.leaderboard_declarations import LEADERBOARD, PATH, PLAYERS
 
 _TOP: Final = 10
@@ -21,7 +19,7 @@ _SHOWN: Final = 2
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(Example):
     """The leaderboard example.
 
     Parameters
@@ -32,28 +30,9 @@ class Leaderboard:
         What players do.
     """
 
-    counters: Counters
+    name: ClassVar[str] = "leaderboard"
+
     game: Course[Submission]
-
-    @property
-    def _truth(self) -> LeaderboardTruth:
-        return leaderboard_truth(self.game)
-
-    def send(self, progress: Progress) -> Account:
-        """Have the game played.
-
-        Parameters
-        ----------
-        progress : Progress
-            Told how far it is.
-
-        Returns
-        -------
-        Account
-            What became of the events.
-        """
-        accept_many, retract = partial(self.counters.accept_many, PATH), partial(self.counters.retract, PATH)
-        return send_course(accept_many, retract, self.game, "paths", progress)
 
     def totals(self) -> dict[str, int]:
         """Read what tells whether everything has been counted."""
@@ -63,29 +42,12 @@ class Leaderboard:
         """Work out what the totals must come to."""
         return {"paths": self._truth.total}
 
-    def finding(self, account: Account) -> Finding:
-        """Read everything back and hold it against the truth.
+    @property
+    def _truth(self) -> LeaderboardTruth:
+        return leaderboard_truth(self.game)
 
-        Parameters
-        ----------
-        account : Account
-            What became of the events.
-
-        Returns
-        -------
-        Finding
-            What was found.
-        """
-        found = read_settled(self._read, lambda numbers: numbers == self._expected(numbers))
-        totals, bins, top = found["totals"], found["players_by_paths"], found["top_players"]
-        first = sorted(top, key=lambda player: (-top[player], player))[:_SHOWN]
-        named = ", ".join(f"{player}: {top[player]:,}" for player in first)
-        of_all = f"{totals['total_paths']:,} paths of {totals['active_players']:,} players, 12 of each at most"
-        lines = [
-            f"leaderboard            {of_all}; first: {named}",
-            f"players by paths       {', '.join(f'{paths}: {n:,}' for paths, n in bins.items())}",
-        ]
-        return Finding("leaderboard", account, answers(self.game), found, self._expected(found), lines)
+    def _sent(self) -> Sequence[Sent]:
+        return [(PATH, self.game, "paths")]
 
     def _read(self) -> Numbers:
         # One Query answers all that the page shows but the ranking.
@@ -114,3 +76,12 @@ class Leaderboard:
             # Who of those with equal scores is named is open, but not what they have.
             "top_players": {player: truth.players.get(player, 0) for player in found["top_players"]},
         }
+
+    def _lines(self, found: Numbers) -> Sequence[str]:
+        totals, bins, top = found["totals"], found["players_by_paths"], found["top_players"]
+        named = ", ".join(f"{player}: {top[player]:,}" for player in highest(top, _SHOWN))
+        of_all = f"{totals['total_paths']:,} paths of {totals['active_players']:,} players, 12 of each at most"
+        return [
+            f"leaderboard            {of_all}; first: {named}",
+            f"players by paths       {', '.join(f'{paths}: {n:,}' for paths, n in bins.items())}",
+        ]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
-from demo.aggregates_truth import PagesTruth, answers, pages_truth
-from demo.drain import read_settled
+from demo.aggregates_truth import PagesTruth, pages_truth
+from demo.comparison import highest
 from demo.events import Course, Page, Visit
-from demo.findings import Finding, Numbers
-from demo.progress import Progress
+from demo.example import Example, Sent
+from demo.findings import Numbers
 from demo.readback import read_groups
-from demo.sending import Account, send_course
-from dynamodb_counters import Counters
 from examples.pages_declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS
 
 _SHOWN: Final = 3
 
 
 @dataclass(frozen=True)
-class Pages:
+class Pages(Example):
     """The pages example.
 
     Parameters
@@ -33,32 +31,10 @@ class Pages:
         What users do.
     """
 
-    counters: Counters
+    name: ClassVar[str] = "pages"
+
     pages: Course[Page]
     visits: Course[Visit]
-
-    @property
-    def _truth(self) -> PagesTruth:
-        return pages_truth(self.pages, self.visits)
-
-    def send(self, progress: Progress) -> Account:
-        """Have the pages created and viewed.
-
-        Parameters
-        ----------
-        progress : Progress
-            Told how far it is.
-
-        Returns
-        -------
-        Account
-            What became of the events.
-        """
-        accept_many, retract = self.counters.accept_many, self.counters.retract
-        created = send_course(partial(accept_many, PAGE), partial(retract, PAGE), self.pages, "pages", progress)
-        return created + send_course(
-            partial(accept_many, VIEW), partial(retract, VIEW), self.visits, "page views", progress
-        )
 
     def totals(self) -> dict[str, int]:
         """Read what tells whether everything has been counted."""
@@ -73,33 +49,24 @@ class Pages:
         truth = self._truth
         return {"pages": truth.pages, "page views": sum(truth.views.values()), "users": truth.visitors}
 
-    def finding(self, account: Account) -> Finding:
-        """Read everything back and hold it against the truth.
+    @property
+    def _truth(self) -> PagesTruth:
+        return pages_truth(self.pages, self.visits)
 
-        Parameters
-        ----------
-        account : Account
-            What became of the events.
-
-        Returns
-        -------
-        Finding
-            What was found.
-        """
-        expected: Numbers = {"totals": self.expected_totals(), "views": self._truth.views}
-        found = read_settled(self._read, expected.__eq__)
-        of_pages, of_visits = answers(self.pages), answers(self.visits)
-        views, totals = found["views"], found["totals"]
-        first = sorted(views, key=lambda page: (-views[page], page))[:_SHOWN]
-        line = (
-            f"pages                  {totals['pages']:,}, viewed {totals['page views']:,} times by {totals['users']:,} "
-            f"users; first: {', '.join(f'{page}: {views[page]:,}' for page in first)}"
-        )
-        both = {answer: of_pages[answer] + of_visits[answer] for answer in of_pages}
-        return Finding("pages", account, both, found, expected, [line])
+    def _sent(self) -> Sequence[Sent]:
+        return [(PAGE, self.pages, "pages"), (VIEW, self.visits, "page views")]
 
     def _read(self) -> Numbers:
         return {
             "totals": self.totals(),
             "views": read_groups(self.counters, VIEWS, "page", self._truth.views),
         }
+
+    def _expected(self, found: Numbers) -> Numbers:  # noqa: ARG002
+        return {"totals": self.expected_totals(), "views": self._truth.views}
+
+    def _lines(self, found: Numbers) -> Sequence[str]:
+        views, totals = found["views"], found["totals"]
+        first = ", ".join(f"{page}: {views[page]:,}" for page in highest(views, _SHOWN))
+        of_all = f"{totals['pages']:,}, viewed {totals['page views']:,} times by {totals['users']:,} users"
+        return [f"pages                  {of_all}; first: {first}"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from demo.comparison import printable
+from demo.comparison import highest, printable
 from demo.readback import Rolling
 from demo.result import Result
 
@@ -74,7 +74,7 @@ def summary(result: Result, differences: Iterable[str]) -> str:
         Some lines of text.
     """
     wrong, rolling = list(differences), result.rolling
-    top = sorted(result.views, key=lambda url: (-result.views[url], url))[:_SHOWN_URLS]
+    top = highest(result.views, _SHOWN_URLS)
     others, jobs = len(result.views) - len(top), sorted(result.jobs_rolling.counts.items())
     accept, aggregate = _number(result.accept_units_per_event), _number(result.aggregate_units_per_event)
     lines = [

@@ -11,6 +11,7 @@ from typing import Final
 
 from demo.deployment import Deployment, deployed
 from demo.drain import StalledError, read_settled, wait_until_drained
+from demo.example import Example
 from demo.inputs import Inputs, prepare
 from demo.keep import KEEP_SECONDS, keep
 from demo.leaderboard import Leaderboard
@@ -72,7 +73,7 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
     # "put", because what is written by PartiQL does not appear in the emulator's stream.
     bind = partial(Counters, client=writer, bulk="put")
     blog, jobs = bind(deployment.blog_table), bind(deployment.jobs_table)
-    examples: list[Leaderboard | Pages] = [
+    examples: list[Example] = [
         Leaderboard(bind(deployment.leaderboard_table), inputs.game),
         Pages(bind(deployment.pages_table), inputs.pages, inputs.visits),
     ]
@@ -93,6 +94,8 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
     except StalledError as error:
         stalled = str(error)
         progress(stalled)
+        for line in deployment.diagnosis():
+            progress(line)
     progress(f"reading back {len(inputs.blog.views):,} urls with windows, {len(inputs.blog.visitors):,} visitors")
     # A client of its own: what it reads is weighed.
     reading = Meter(asker)
@@ -124,11 +127,11 @@ def _count(deployment: Deployment, inputs: Inputs, now: datetime, progress: Prog
     )
 
 
-def _totals(reader: Reader, examples: Sequence[Leaderboard | Pages]) -> dict[str, int]:
+def _totals(reader: Reader, examples: Sequence[Example]) -> dict[str, int]:
     return reader.totals() | {name: n for example in examples for name, n in example.totals().items()}
 
 
-def _expected_totals(reader: Reader, examples: Sequence[Leaderboard | Pages]) -> dict[str, int]:
+def _expected_totals(reader: Reader, examples: Sequence[Example]) -> dict[str, int]:
     return reader.expected_totals() | {name: n for example in examples for name, n in example.expected_totals().items()}
 
 

@@ -62,7 +62,7 @@ def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) ->
 
 
 def customer_jobs(rng: random.Random, end: datetime) -> list[Job]:
-    """Make up 37 hours of jobs of three customers before `end`, 10 to 50 an hour.
+    """Make up 37 hours of jobs of three customers before `end`, 20 to 100 an hour.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def customer_jobs(rng: random.Random, end: datetime) -> list[Job]:
     times = sorted(
         now - hour * _HOUR_MILLISECONDS - rng.randrange(_HOUR_MILLISECONDS)
         for hour in range(_JOB_HOURS)
-        for _ in range(rng.randint(10, 50))
+        for _ in range(rng.randint(20, 100))
     )
     times[-1] = now
     return [Job(rng.choice(_CUSTOMERS), f"{rng.getrandbits(64):016x}", time) for time in times]

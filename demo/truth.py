@@ -57,11 +57,8 @@ class BlogTruth:
         dict of str to int
             Every url of the traffic, also those without a view in the interval.
         """
-        counts = dict.fromkeys(self.views, 0)
-        for view in self.distinct:
-            if start <= datetime.fromisoformat(view.time) < end:
-                counts[view.url] += 1
-        return counts
+        viewed = ((view.url, datetime.fromisoformat(view.time)) for view in self.distinct)
+        return _counted(self.views, viewed, start, end)
 
 
 @dataclass(frozen=True)
@@ -97,11 +94,8 @@ class JobsTruth:
         dict of str to int
             Every customer, also those without a job in the interval.
         """
-        counts = dict.fromkeys(self.jobs, 0)
-        for job in self.distinct:
-            if start <= _from_milliseconds(job.at) < end:
-                counts[job.customer] += 1
-        return counts
+        placed = ((job.customer, _from_milliseconds(job.at)) for job in self.distinct)
+        return _counted(self.jobs, placed, start, end)
 
 
 def blog_truth(stream: Iterable[View]) -> BlogTruth:
@@ -136,6 +130,16 @@ def jobs_truth(stream: Iterable[Job]) -> JobsTruth:
     """
     distinct = frozenset(stream)
     return JobsTruth(distinct, Counter(job.customer for job in distinct))
+
+
+def _counted(
+    groups: Iterable[str], events: Iterable[tuple[str, datetime]], start: datetime, end: datetime
+) -> dict[str, int]:
+    counts = dict.fromkeys(groups, 0)
+    for group, time in events:
+        if start <= time < end:
+            counts[group] += 1
+    return counts
 
 
 def _from_milliseconds(milliseconds: int) -> datetime:

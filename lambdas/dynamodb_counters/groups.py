@@ -9,7 +9,8 @@ from typing import Any
 
 from dynamodb_counters.decimals import EXACT, Number, parse_number
 from dynamodb_counters.declarations import Aggregate
-from dynamodb_counters.keys import is_hashed, key_text
+from dynamodb_counters.key_texts import key_text
+from dynamodb_counters.keys import is_hashed
 from dynamodb_counters.schema import PK, SK
 
 

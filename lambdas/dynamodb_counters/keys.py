@@ -13,24 +13,19 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import lru_cache
 from string import Formatter
 from typing import Final
-from urllib.parse import unquote
 
-from dynamodb_counters.decimals import format_number
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
+from dynamodb_counters.key_texts import escape, key_text, unescape
 from dynamodb_counters.tiers import BY_NAME
 
 DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
-EMPTY: Final = "%"
-"""Stands for an empty value: DynamoDB refuses empty keys, and no escape is a bare ``%``."""
 
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?")
-_UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -213,72 +208,6 @@ def is_hashed(key: str) -> bool:
         True when `KeyTemplate.parse` cannot give its values back.
     """
     return HASH_MARKER in key
-
-
-def key_text(name: str, value: object) -> str:
-    """Give the text that stands for a value in a key.
-
-    Parameters
-    ----------
-    name : str
-        Field name, for the error.
-    value : str, int or Decimal
-        The value. Equal numbers have equal texts; the number 1 and the string "1" share one.
-
-    Returns
-    -------
-    str
-        Unescaped text.
-
-    Raises
-    ------
-    InvalidArgumentError
-        Another type, or a string that is not valid Unicode.
-    """
-    if isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise InvalidArgumentError(name, value, "valid Unicode (it holds a lone surrogate)")
-        return value
-    if isinstance(value, int | Decimal) and not isinstance(value, bool) and Decimal(value).is_finite():
-        return format_number(value)
-    raise InvalidArgumentError(name, value, "a str, int or finite Decimal, to be part of a key")
-
-
-def escape(text: str) -> str:
-    """Make text safe to stand between delimiters.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Text without ``#`` and control characters; never empty.
-
-    Examples
-    --------
-    >>> escape("50%#1"), escape("")
-    ('50%25%231', '%')
-    """
-    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text) or EMPTY
-
-
-def unescape(text: str) -> str:
-    """Undo `escape`.
-
-    Parameters
-    ----------
-    text : str
-        Escaped text.
-
-    Returns
-    -------
-    str
-        The original.
-    """
-    return "" if text == EMPTY else unquote(text, errors="strict")
 
 
 def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -81,8 +81,7 @@ class WindowReads:
         list of WindowCount
             In the order asked.
         """
-        now = self._table.clock()
-        until = _moment("as_of", as_of, now)
+        now, until = self._now_and_until(as_of)
         asked = []
         for window, values in wanted:
             interval = Interval.ending_at(until, last, window.unit)
@@ -119,8 +118,8 @@ class WindowReads:
         Comparison
             Both counts and the change.
         """
-        now = self._table.clock()
-        current = Interval.ending_at(_moment("as_of", as_of, now), last, window.unit)
+        now, until = self._now_and_until(as_of)
+        current = Interval.ending_at(until, last, window.unit)
         previous = Interval(2 * current.start - current.end, current.start)
         windows.require_retained(window, "last", previous.start, now)
         asked = [(window, values, previous), (window, values, current)]
@@ -199,13 +198,12 @@ class WindowReads:
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
-        now = self._table.clock()
-        until = _moment("as_of", as_of, now)
+        now, until = self._now_and_until(as_of)
         start = period_start(period, until, time_zone(tz))
         windows.require_retained(window, "period", start, now)
         unit = timedelta(seconds=window.unit)
         interval = Interval(start // window.unit * window.unit, Interval.ending_at(until, unit, window.unit).end)
-        return windows.count(self._table, [(window, values, interval)], consistent=consistent)[0]
+        return self._count(window, values, interval, consistent=consistent)
 
     def between(
         self,
@@ -236,7 +234,7 @@ class WindowReads:
         """
         first, last = self._checked(window, start, end)
         interval = Interval.around(first, last, window.unit)
-        return windows.count(self._table, [(window, values, interval)], consistent=consistent)[0]
+        return self._count(window, values, interval, consistent=consistent)
 
     def series(
         self,
@@ -276,13 +274,18 @@ class WindowReads:
         intervals = steps(first, last, step, time_zone(tz), window.unit)
         return windows.series(self._table, window, values, intervals, consistent=consistent)
 
+    def _count(
+        self, window: Window, values: Mapping[str, object], interval: Interval, *, consistent: bool
+    ) -> WindowCount:
+        return windows.count(self._table, [(window, values, interval)], consistent=consistent)[0]
+
+    def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
+        now = self._table.clock()
+        return now, now if as_of is None else seconds_of("as_of", as_of)
+
     def _checked(self, window: Window, start: datetime, end: datetime) -> tuple[float, float]:
         first, last = seconds_of("start", start), seconds_of("end", end)
         if first >= last:
             raise InvalidArgumentError("end", end, "a moment after start")
         windows.require_retained(window, "start", first, self._table.clock())
         return first, last
-
-
-def _moment(argument: str, moment: datetime | None, now: float) -> float:
-    return now if moment is None else seconds_of(argument, moment)

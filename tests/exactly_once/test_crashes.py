@@ -8,8 +8,9 @@ import time
 from dynamodb_counters.wire import encode
 from tests.engines.dynamodb_local import DynamoDBLocal
 from tests.harness.backend import LocalBackend
-from tests.harness.mapping import Mapping, Settings
+from tests.harness.mapping import Mapping
 from tests.harness.process import HandlerProcess
+from tests.harness.settings import Settings
 from tests.harness.specs import SPECS, declarations
 from tests.harness.truth import actual, differences, expected
 from tests.harness.workload import Workload

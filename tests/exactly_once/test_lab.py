@@ -28,7 +28,8 @@ from tests.engines.dynamodb_local import DynamoDBLocal
 from tests.harness.actors import Crashed
 from tests.harness.backend import LocalBackend
 from tests.harness.faults import Fault, FaultyClient
-from tests.harness.mapping import Mapping, Settings
+from tests.harness.mapping import Mapping
+from tests.harness.settings import Settings
 
 MESSAGES = 10_000
 DUPLICATES = 0.2

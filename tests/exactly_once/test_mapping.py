@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.mapping import Delivery, Mapping, Settings
+from tests.harness.mapping import Delivery, Mapping
 from tests.harness.memory import MemoryTable
+from tests.harness.settings import Settings
 from tests.harness.virtual import VirtualClock
 
 

@@ -2,14 +2,14 @@
 
 From the table up:
 
-- `memory` is a table in memory with boto3's methods, on `expressions`, `values` and `shards`;
-- `source` reads the stream of any engine as Lambda would hand it over;
-- `mapping` delivers it with the semantics of an event source mapping;
+- `memory` is a table in memory with boto3's methods: `writes` and `queries` on `conditions`, `updates` and `values`;
+- `shards` is its stream, `source` reads the stream of any engine as Lambda would hand it over;
+- `mapping` delivers it with the semantics of an event source mapping, each shard in a `lane`;
 - `actors` runs invocations so that a scheduler decides about each of their store calls;
 - `faults` says what goes wrong with a call, `schedule` what goes wrong between them;
-- `workload` writes the events, `truth` says what their counts must be;
+- `specs` says what is counted, `workload` writes the events, `truth` says what their counts must be, `plainly`;
 - `model` is the commit protocol alone, small enough to try every interleaving;
-- `mutations` breaks the runtime on purpose, `soak` runs schedules until time is up.
+- `mutations` breaks the `mechanisms` of the runtime on purpose, `soak` runs schedules until time is up.
 """
 
 from __future__ import annotations

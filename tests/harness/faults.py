@@ -11,7 +11,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from tests.harness.actors import Crashed
-from tests.harness.memory import Paginator, failure
+from tests.harness.failures import failure
+from tests.harness.queries import Paginator
 
 _ENDPOINT: Final = "http://harness"
 _OPERATIONS: Final = {

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from tests.harness.expressions import Placeholders, compile_condition, compile_update, used
+from tests.harness.failures import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
+from tests.harness.queries import Paginator, page, partition_of
+from tests.harness.requests import check_key, check_placeholders, named_key
 from tests.harness.shards import MemoryStream
-from tests.harness.values import InvalidValueError, Item, parse, size, stored
+from tests.harness.values import Item
+from tests.harness.writes import answer, attempt
 
-_MAX_ITEM_BYTES: Final = 400 * 1024
-_MAX_PK_BYTES: Final = 2048
-_MAX_SK_BYTES: Final = 1024
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
-_EXPRESSIONS: Final = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "ProjectionExpression")
-
-
-class ConditionalCheckFailedException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
-
-
-class TransactionCanceledException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
-
-
-EXCEPTIONS: Final = SimpleNamespace(
-    ConditionalCheckFailedException=ConditionalCheckFailedException,
-    TransactionCanceledException=TransactionCanceledException,
-)
 
 
 class MemoryTable:
@@ -98,7 +81,7 @@ class MemoryTable:
     def get_item(self, **request: Any) -> dict[str, Any]:
         """See boto3."""
         with self._lock:
-            _check_placeholders("GetItem", request)
+            check_placeholders("GetItem", request)
             item = self._find("GetItem", request)
             return {"Item": dict(item)} if item else {}
 
@@ -121,7 +104,7 @@ class MemoryTable:
         """See boto3."""
         writes = [next(iter(item.items())) for item in TransactItems]
         with self._lock:
-            keys = [str(request.get("Key") or _key(request["Item"])) for _, request in writes]
+            keys = [str(named_key(request)) for _, request in writes]
             if len(set(keys)) < len(keys):
                 raise failure("TransactWriteItems", "ValidationException", "Transaction request cannot include twice")
             self._execute("TransactWriteItems", writes)
@@ -140,26 +123,9 @@ class MemoryTable:
 
     def query(self, **request: Any) -> dict[str, Any]:
         """See boto3."""
-        _check_placeholders("Query", request)
-        given = _placeholders(request)
-        expression = request["KeyConditionExpression"]
-        matches = compile_condition(expression)
-        partition = re.search(r"(\S+)\s*=\s*(:\w+)", expression)
-        assert partition is not None
+        check_placeholders("Query", request)
         with self._lock:
-            found = self._partitions.get(given.value(partition[2])["S"], {})
-            start = request.get("ExclusiveStartKey", {}).get("sk", {}).get("S", "").encode()
-            keys = sorted((sk.encode() for sk in found), reverse=not request.get("ScanIndexForward", True))
-            items = [found[key.decode()] for key in keys if not start or _beyond(key, start, request)]
-        items = [dict(item) for item in items if matches(item, given)]
-        size_of_page = min(self._page_items, request.get("Limit", self._page_items))
-        page: dict[str, Any] = {"Items": items[:size_of_page]}
-        if len(items) > size_of_page:
-            page["LastEvaluatedKey"] = _key(page["Items"][-1])
-        if "ProjectionExpression" in request:
-            names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
-            page["Items"] = [{name: item[name] for name in names if name in item} for item in page["Items"]]
-        return {**page, "Count": len(page["Items"])}
+            return page(request, self._partitions.get(partition_of(request), {}), self._page_items)
 
     def get_paginator(self, operation: str) -> Paginator:
         """See boto3; ``query`` only."""
@@ -181,29 +147,16 @@ class MemoryTable:
         return {"TableName": parsed[1]}
 
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
-        transaction = operation == "TransactWriteItems"
-        results: list[tuple[Item, Item | None, Item | None]] = []
-        reasons: list[dict[str, Any]] = []
+        attempts = []
         for kind, request in writes:
-            _check_placeholders(operation, request)
-            old = self._find(operation, request)
-            reasons.append({"Code": "None"})
-            key = request.get("Key") or _key(request["Item"])
-            try:
-                condition = request.get("ConditionExpression")
-                if condition and not compile_condition(condition)(old or {}, _placeholders(request)):
-                    reasons[-1] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
-                    if request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old:
-                        reasons[-1]["Item"] = dict(old)
-                    continue
-                results.append((key, old, _outcome(kind, request, old)))
-            except InvalidValueError as error:
-                reasons[-1] = {"Code": "ValidationError", "Message": str(error)}
-        _raise_first(operation, reasons, transaction=transaction)
-        for key, old, new in results:
-            if (old or None) != new:
-                self._store(key, old, new)
-        return [_answer(request, old, new) for (_, request), (_, old, new) in zip(writes, results, strict=True)]
+            check_placeholders(operation, request)
+            attempts.append(attempt(kind, request, self._find(operation, request)))
+        reasons = [tried.reason for tried in attempts]
+        raise_first(operation, reasons, transaction=operation == "TransactWriteItems")
+        for (_, request), done in zip(writes, attempts, strict=True):
+            if (done.old or None) != done.new:
+                self._store(named_key(request), done.old, done.new)
+        return [answer(request, done) for (_, request), done in zip(writes, attempts, strict=True)]
 
     def _store(self, key: Item, old: Item | None, new: Item | None, *, by_ttl: bool = False) -> None:
         partition = self._partitions.setdefault(key["pk"]["S"], {})
@@ -216,122 +169,6 @@ class MemoryTable:
     def _find(self, operation: str, request: Mapping[str, Any]) -> Item | None:
         if request["TableName"] != self.name:
             raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
-        key = request.get("Key") or _key(request["Item"])
-        for name, limit in (("pk", _MAX_PK_BYTES), ("sk", _MAX_SK_BYTES)):
-            text = key.get(name, {}).get("S")
-            if not text or len(text.encode()) > limit or len(key) != 2:
-                raise failure(operation, "ValidationException", "One or more parameter values were invalid: key")
+        key = named_key(request)
+        check_key(operation, key)
         return self._partitions.get(key["pk"]["S"], {}).get(key["sk"]["S"])
-
-
-class Paginator:
-    """Follows ``LastEvaluatedKey`` through the pages of a query.
-
-    Parameters
-    ----------
-    query : callable
-        The client's method.
-    """
-
-    def __init__(self, query: Callable[..., dict[str, Any]]) -> None:
-        self._query = query
-
-    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """See boto3."""
-        while True:
-            page = self._query(**request)
-            yield page
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-
-
-def failure(operation: str, code: str, message: str = "injected", **more: Any) -> ClientError:
-    """Make the error a client raises.
-
-    Parameters
-    ----------
-    operation : str
-        Name of the API operation.
-    code : str
-        Error code.
-    message : str, optional
-        Its text.
-    **more : object
-        What else the response holds.
-
-    Returns
-    -------
-    ClientError
-        Of the class the client's ``exceptions`` have for the code.
-    """
-    response: Any = {"Error": {"Code": code, "Message": message}, **more}
-    kind: type[ClientError] = getattr(EXCEPTIONS, code, ClientError)
-    return kind(response, operation)
-
-
-def _raise_first(operation: str, reasons: list[dict[str, Any]], *, transaction: bool) -> None:
-    reason = next((reason for reason in reasons if reason["Code"] != "None"), None)
-    if reason is None:
-        return
-    if transaction:
-        message = f"Transaction cancelled, please refer cancellation reasons [{', '.join(r['Code'] for r in reasons)}]"
-        raise failure(operation, "TransactionCanceledException", message, CancellationReasons=reasons)
-    if reason["Code"] == "ValidationError":
-        raise failure(operation, "ValidationException", reason["Message"])
-    more = {"Item": reason["Item"]} if "Item" in reason else {}
-    raise failure(operation, "ConditionalCheckFailedException", reason["Message"], **more)
-
-
-def _outcome(kind: str, request: Mapping[str, Any], old: Item | None) -> Item | None:
-    if kind == "Delete":
-        return None
-    if kind == "ConditionCheck":
-        return old
-    if kind == "Put":
-        new = {name: stored(value) for name, value in request["Item"].items()}
-    else:
-        update = compile_update(request["UpdateExpression"])
-        if {"pk", "sk"} & set(update.targets):
-            raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
-        given = _placeholders(request)
-        for value in given.values.values():
-            if "N" in value:
-                parse(value["N"])
-        new = update.apply(old or dict(request["Key"]), given)
-    if size(new) > _MAX_ITEM_BYTES:
-        raise InvalidValueError("Item size has exceeded the maximum allowed size")
-    return new
-
-
-def _answer(request: Mapping[str, Any], old: Item | None, new: Item | None) -> dict[str, Any]:
-    answer: dict[str, Any] = {}
-    if request.get("ReturnConsumedCapacity", "NONE") != "NONE":
-        units = max(1, math.ceil(max(size(old or {}), size(new or {})) / 1024))
-        answer["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": float(units)}
-    returned = request.get("ReturnValues", "NONE")
-    if returned == "ALL_NEW":
-        answer["Attributes"] = dict(new or {})
-    elif returned == "ALL_OLD" and old:
-        answer["Attributes"] = dict(old)
-    return answer
-
-
-def _placeholders(request: Mapping[str, Any]) -> Placeholders:
-    return Placeholders(request.get("ExpressionAttributeNames") or {}, request.get("ExpressionAttributeValues") or {})
-
-
-def _check_placeholders(operation: str, request: Mapping[str, Any]) -> None:
-    given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
-    needed = used(*(request[name] for name in _EXPRESSIONS if name in request))
-    if given != needed:
-        message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
-        raise failure(operation, "ValidationException", message)
-
-
-def _key(item: Mapping[str, Any]) -> Item:
-    return {name: item[name] for name in ("pk", "sk") if name in item}
-
-
-def _beyond(key: bytes, start: bytes, request: Mapping[str, Any]) -> bool:
-    return key > start if request.get("ScanIndexForward", True) else key < start

@@ -11,36 +11,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-Bounds: TypeAlias = tuple[int, int]
-"""First and last record still to be written to an item."""
-
-NOTHING: Final = (0, 0)
-"""There is nothing to write."""
-
-_T = TypeVar("_T")
-
-_ENOUGH: Final = 3
-"""A record applied so often is wrong for good; more of it is of no interest."""
-
-
-class Invocation(NamedTuple):
-    """An invocation under way."""
-
-    shard: int
-    end: int
-    live: bool
-    work: tuple[Bounds, ...]
-
-
-class State(NamedTuple):
-    """All there is at one moment. Records are counted from 1; 0 is before the first."""
-
-    marks: tuple[tuple[int, ...], ...]
-    applied: tuple[tuple[tuple[int, ...], ...], ...]
-    reached: tuple[int, ...]
-    running: tuple[Invocation, ...]
+from tests.harness.states import NOTHING, Bounds, Invocation, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +158,7 @@ class Model:
             others = state.running[:place] + state.running[place + 1 :]
             yield state._replace(running=others)
             if invocation.live:
-                yield _with(state, others, invocation._replace(live=False))
+                yield state.running_with(others, invocation._replace(live=False))
             yield from self._onward(state, place)
 
     def _onward(self, state: State, place: int) -> Iterator[State]:
@@ -211,7 +183,7 @@ class Model:
 
     def _delivered(self, state: State, shard: int, begin: int, end: int) -> State:
         work = tuple(self._bounds(shard, item, begin, end) for item in self._items)
-        return _with(state, state.running, Invocation(shard, end, True, work))
+        return state.running_with(state.running, Invocation(shard, end, True, work))
 
     def _write(
         self, state: State, others: tuple[Invocation, ...], invocation: Invocation, item: int, bounds: Bounds
@@ -224,27 +196,21 @@ class Model:
                 rest = self._bounds(shard, item, mark if rules.filtered else first - 1, invocation.end)
                 if not rules.filtered and rest != NOTHING:
                     # Written without the bound that would refuse it again.
-                    yield _done(self._applied(state, item, shard, rest), others, invocation, item, NOTHING)
+                    yield self._applied(state, item, shard, rest).with_done(others, invocation, item, NOTHING)
                     return
-            yield _done(state, others, invocation, item, rest)
+            yield state.with_done(others, invocation, item, rest)
             return
         if not rules.net_zero and not sum(self._shards[shard][n - 1][item] for n in range(first, last + 1)):
-            yield _done(state, others, invocation, item, NOTHING)
+            yield state.with_done(others, invocation, item, NOTHING)
             return
         after = self._applied(state, item, shard, bounds)
-        yield _done(after, others, invocation, item, NOTHING)
+        yield after.with_done(others, invocation, item, NOTHING)
         # The acknowledgement is lost; the client sends the request again.
-        yield _with(after, others, invocation)
+        yield after.running_with(others, invocation)
 
     def _applied(self, state: State, item: int, shard: int, bounds: Bounds) -> State:
-        first, last = bounds
-        times = list(state.applied[item][shard])
-        for number in range(first, last + 1):
-            times[number - 1] = min(_ENOUGH, times[number - 1] + 1)
-        mark = last if self._rules.last else first
-        return state._replace(
-            applied=_set(state.applied, item, shard, tuple(times)), marks=_set(state.marks, item, shard, mark)
-        )
+        mark = bounds[1] if self._rules.last else bounds[0]
+        return state.with_applied(item, shard, bounds, mark)
 
     def _bounds(self, shard: int, item: int, begin: int, end: int) -> Bounds:
         numbers = [number for number in range(begin + 1, end + 1) if self._shards[shard][number - 1][item]]
@@ -252,19 +218,3 @@ class Model:
 
     def _unfinished(self, state: State) -> bool:
         return any(reached < len(records) for reached, records in zip(state.reached, self._shards, strict=True))
-
-
-def _with(state: State, others: tuple[Invocation, ...], invocation: Invocation) -> State:
-    # Their order is of no importance; sorted, equal states look equal.
-    running = (*others, invocation)
-    return state._replace(running=tuple(sorted(running)))
-
-
-def _done(state: State, others: tuple[Invocation, ...], invocation: Invocation, item: int, rest: Bounds) -> State:
-    work = (*invocation.work[:item], rest, *invocation.work[item + 1 :])
-    return _with(state, others, invocation._replace(work=work))
-
-
-def _set(table: tuple[tuple[_T, ...], ...], item: int, shard: int, value: _T) -> tuple[tuple[_T, ...], ...]:
-    row = (*table[item][:shard], value, *table[item][shard + 1 :])
-    return (*table[:item], row, *table[item + 1 :])

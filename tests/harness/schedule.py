@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters.store.quarantine import listed, redrive
@@ -14,66 +12,15 @@ from tests.harness.actors import Crashed
 from tests.harness.backend import Backend, MemoryBackend
 from tests.harness.faults import FaultPlan
 from tests.harness.function import Invocation, Sandbox
-from tests.harness.mapping import Delivery, Mapping, Settings
+from tests.harness.mapping import Delivery, Mapping
+from tests.harness.outcome import Outcome, StuckError, WrongCountError
+from tests.harness.settings import Settings
 from tests.harness.specs import SPECS, repaired
 from tests.harness.truth import Counts, actual, differences, expected, expected_so_far
 from tests.harness.workload import Workload
 
 # A run takes some hundred; one that takes this many goes round in circles.
 _MOST_STEPS: Final = 200_000
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a schedule came to.
-
-    Parameters
-    ----------
-    seed : int
-        Its seed.
-    wrong : list of str
-        Counts that are not exact, one line an item.
-    deliveries, records : int
-        Invocations asked for, and records handed over in them.
-    faults : Counter
-        Faults injected, by kind.
-    """
-
-    seed: int
-    wrong: list[str]
-    deliveries: int
-    records: int
-    faults: Counter[str] = field(default_factory=Counter)
-
-
-class WrongCountError(AssertionError):
-    """A schedule ended with counts that are not exact; the message says how to run it again.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        The schedule's.
-    engine : str
-        What it ran on.
-    """
-
-    def __init__(self, outcome: Outcome, engine: str) -> None:
-        lines = "\n  ".join(outcome.wrong)
-        again = f"python -m tests.harness.soak --engine {engine} --seed {outcome.seed} --schedules 1"
-        super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")
-
-
-class StuckError(AssertionError):
-    """A schedule did not come to an end.
-
-    Parameters
-    ----------
-    seed : int
-        Its seed.
-    """
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(f"seed {seed} does not end")
 
 
 class Schedule:

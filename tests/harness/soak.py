@@ -20,7 +20,8 @@ from typing import Final
 
 from tests.engines import dynamodb_local
 from tests.harness.backend import Backend, LocalTables
-from tests.harness.schedule import Outcome, Schedule, WrongCountError
+from tests.harness.outcome import Outcome, WrongCountError
+from tests.harness.schedule import Schedule
 
 ENGINES: Final = ("memory", "dynamodb-local")
 _CHUNK: Final = {"memory": 50, "dynamodb-local": 2}

@@ -5,36 +5,19 @@ The statements use nothing of the runtime: keys are spelled out, filters are Pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from dynamodb_counters.conditions import Attr
-from dynamodb_counters.declarations import (
-    Aggregate,
-    Count,
-    Declaration,
-    Distinct,
-    Event,
-    Histogram,
-    Measure,
-    Ranking,
-    Sum,
-    Window,
-)
-
-Values: TypeAlias = Mapping[str, Any]
-"""Attributes of an event, as plain Python values."""
-
-Parts: TypeAlias = dict[str, Decimal]
-"""What an event adds, by attribute of the aggregate's item."""
+from dynamodb_counters.declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from tests.harness.derived import crowded, sizes
+from tests.harness.plainly import ONE, Parts, Values, amount, bucket, escaped, slots
 
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
-EXACTLY: Final = (1, 2, 3)
-AT_LEAST: Final = (1, 3)
 
 
 @dataclass(frozen=True)
@@ -85,62 +68,6 @@ class Spec:
         return self.declaration.on_expiry == "keep"
 
 
-def escaped(value: str) -> str:
-    """Escape a value the way the key layout demands.
-
-    Parameters
-    ----------
-    value : str
-        A value.
-
-    Returns
-    -------
-    str
-        What stands for it in a key.
-    """
-    text = value.replace("%", "%25").replace("#", "%23").replace("\n", "%0A")
-    return text or "%"
-
-
-def bucket(at: int) -> str:
-    """Give the sort key of an hour's bucket.
-
-    Parameters
-    ----------
-    at : int
-        Seconds since 1970.
-
-    Returns
-    -------
-    str
-        Up to the hour.
-    """
-    days, seconds = divmod(at, 86_400)
-    year, month, day = _civil(days)
-    return f"H#{year:04d}-{month:02d}-{day:02d}T{seconds // 3600:02d}"
-
-
-def _civil(days: int) -> tuple[int, int, int]:
-    """Turn days since 1970 into a date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days."""
-    days += 719_468
-    era, of_era = divmod(days, 146_097)
-    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    month = (5 * of_year + 2) // 153
-    turned = month + 3 if month < 10 else month - 9
-    return year + era * 400 + (turned <= 2), turned, of_year - (153 * month + 2) // 5 + 1
-
-
-def _slots(values: Values, amount: Decimal) -> Parts:
-    return {"total": amount, f"m{values['at'] // 60 % 60:02d}": amount}
-
-
-def _amount(values: Values) -> Decimal:
-    return Decimal(values["amount"])
-
-
-ONE: Final = Decimal(1)
-
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
 
 SPECS: Final = (
@@ -154,7 +81,7 @@ SPECS: Final = (
             ranking=Ranking(by="trades", board="DESKS"),
         ),
         lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
-        lambda v: {"trades": ONE, "amount": _amount(v), "_score": ONE},
+        lambda v: {"trades": ONE, "amount": amount(v), "_score": ONE},
     ),
     Spec(
         BOOKS.members,
@@ -170,7 +97,7 @@ SPECS: Final = (
     Spec(
         Aggregate("net", TRADE, pk="NET", sk="ALL", measures={"amount": Sum("amount")}),
         lambda _: ("NET", "ALL"),
-        lambda v: {"amount": _amount(v)},
+        lambda v: {"amount": amount(v)},
     ),
     Spec(
         Aggregate(
@@ -182,7 +109,7 @@ SPECS: Final = (
             where=Attr("status").eq("settled") & ~Attr("amount").lt(0),
         ),
         lambda v: (f"SETTLED#{escaped(v['desk'])}", "ALL"),
-        lambda v: {"trades": ONE, "amount": _amount(v)} if v["status"] == "settled" and _amount(v) >= 0 else {},
+        lambda v: {"trades": ONE, "amount": amount(v)} if v["status"] == "settled" and amount(v) >= 0 else {},
     ),
     Spec(
         Aggregate("live", TRADE, pk="LIVE", sk="STATUS#{status}", measures={"trades": Count()}, on_expiry="subtract"),
@@ -197,12 +124,12 @@ SPECS: Final = (
     Spec(
         Window("pace", TRADE, pk="REGION#{region}", time="at", retention=RETENTION),
         lambda v: (f"REGION#{escaped(v['region'])}", f"WINDOW#pace#{bucket(v['at'])}"),
-        lambda v: _slots(v, ONE),
+        lambda v: slots(v, ONE),
     ),
     Spec(
         Window("month", TRADE, pk="MONTH", time="at", longest=timedelta(days=30), future_tolerance=None),
         lambda v: ("MONTH", f"WINDOW#month#{bucket(v['at'])}"),
-        lambda v: _slots(v, ONE),
+        lambda v: slots(v, ONE),
         lambda v: (("MONTH", f"WINDOW#month#D#{bucket(v['at'])[2:12]}"), f"h{v['at'] // 3600 % 24:02d}"),
     ),
     Spec(
@@ -217,48 +144,9 @@ SPECS: Final = (
             on_expiry="subtract",
         ),
         lambda v: ("VOLUME", f"WINDOW#volume#{bucket(v['at'])}"),
-        lambda v: _slots(v, _amount(v)) if v["status"] != "void" else {},
+        lambda v: slots(v, amount(v)) if v["status"] != "void" else {},
     ),
 )
-
-
-def crowded(by_desk: Aggregate) -> Aggregate:
-    """Declare an aggregate over the groups of another: desks with two trades or more.
-
-    Parameters
-    ----------
-    by_desk : Aggregate
-        Trades by desk.
-
-    Returns
-    -------
-    Aggregate
-        How many such desks a region has, and how many trades they have.
-    """
-    measures: dict[str, Measure] = {"desks": Count(), "trades": Sum("trades")}
-    where = Attr("trades").ge(2)
-    return Aggregate("crowded", by_desk, pk="CROWDED", sk="REGION#{region}", measures=measures, where=where)
-
-
-def sizes(by_desk: Aggregate) -> Aggregate:
-    """Declare histograms over the groups of another aggregate: how many desks have so many trades.
-
-    Parameters
-    ----------
-    by_desk : Aggregate
-        Trades by desk.
-
-    Returns
-    -------
-    Aggregate
-        Desks with exactly, and with at least, some numbers of trades, and a sum capped at three a desk.
-    """
-    measures: dict[str, Measure] = {
-        "exactly": Histogram("trades", exactly=EXACTLY),
-        "at_least": Histogram("trades", at_least=AT_LEAST),
-        "capped": Sum("trades", cap=3),
-    }
-    return Aggregate("sizes", by_desk, pk="SIZES", sk="REGION#{region}", measures=measures)
 
 
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:

@@ -9,7 +9,9 @@ from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.declarations import Window
-from tests.harness.specs import AT_LEAST, EXACTLY, RETENTION, Parts, Spec, Values, declarations
+from tests.harness.derived import AT_LEAST, EXACTLY
+from tests.harness.plainly import Parts, Values
+from tests.harness.specs import RETENTION, Spec, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; zeros are left out."""

@@ -13,7 +13,7 @@ from dynamodb_counters.declarations import Aggregate, Count, Declaration, Event,
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.fold import Plan
 from dynamodb_counters.groups import group_of
-from dynamodb_counters.keys import key_text
+from dynamodb_counters.key_texts import key_text
 from dynamodb_counters.schema import COUNTED_IN, ONCE_SUFFIX, PK, SCORE, TYPE
 from dynamodb_counters.store.accept import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.store.groups import group_keys

@@ -16,7 +16,8 @@ from dynamodb_counters.store.commit import Committer
 from dynamodb_counters.store.items import event_item, typed_item
 from dynamodb_counters.store.quarantine import Quarantine
 from dynamodb_counters.store.table import Table
-from tests.harness.memory import MemoryTable, failure
+from tests.harness.failures import failure
+from tests.harness.memory import MemoryTable
 from tests.harness.virtual import VirtualClock
 
 if TYPE_CHECKING:

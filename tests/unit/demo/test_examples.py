@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from demo import leaderboard, pages
 from demo.drain import read_settled
 from demo.events import Course
+from demo.example import Example
 from demo.game import submissions
 from demo.leaderboard import Leaderboard
 from demo.pages import Pages
@@ -75,8 +75,7 @@ class Table:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (leaderboard, pages):
-        monkeypatch.setattr(module, "read_settled", partial(read_settled, sleep=lambda _: None))
+    monkeypatch.setattr("demo.example.read_settled", partial(read_settled, sleep=lambda _: None))
 
 
 def _leaderboard(**errors: int) -> Leaderboard:
@@ -94,7 +93,7 @@ def _progress() -> Progress:
 
 
 @pytest.mark.parametrize("example", [_leaderboard(), _pages()])
-def test_what_is_counted_right_is_found_exact(example: Leaderboard | Pages) -> None:
+def test_what_is_counted_right_is_found_exact(example: Example) -> None:
     finding = example.finding(example.send(_progress()))
 
     assert finding.differences() == []
@@ -114,7 +113,7 @@ def test_what_is_counted_right_is_found_exact(example: Leaderboard | Pages) -> N
         (_pages(views=1), {"views of page-01"}),
     ],
 )
-def test_what_is_counted_wrong_is_told(example: Leaderboard | Pages, wrong: set[str]) -> None:
+def test_what_is_counted_wrong_is_told(example: Example, wrong: set[str]) -> None:
     finding = example.finding(example.send(_progress()))
 
     assert wrong <= {line.partition(": ")[2].partition(":")[0] for line in finding.differences()}

@@ -12,7 +12,7 @@ from demo.keep import KEEP_SECONDS, keep
 from demo.truth import blog_truth, jobs_truth
 
 OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}
-DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused")), OUTPUTS)
+DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused"), log=Path("unused")), OUTPUTS)
 VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("c1", "c2")]
 
 

@@ -42,7 +42,7 @@ def test_jobs_cover_37_hours() -> None:
     assert timedelta(hours=36) < END - times[0] < timedelta(hours=37, seconds=1)
     assert {job.customer for job in jobs} == {"1", "2", "3"}
     assert len({job.id for job in jobs}) == len(jobs)
-    assert 10 * 37 <= len(jobs) <= 50 * 37
+    assert 20 * 37 <= len(jobs) <= 100 * 37
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.floats(0, 1), st.integers())
