@@ -11,25 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
-from benchmarks.expressions import Item, compile_condition, compile_update
 from benchmarks.usage import Key, Usage
 from demo.capacity import item_bytes, query_units, write_units
+from tests.harness.failures import EXCEPTIONS, raise_first
+from tests.harness.values import Item
+from tests.harness.writes import Attempt, attempt
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 _PARTITION: Final = re.compile(r"\S+ = (:\w+)")
 _BETWEEN: Final = re.compile(r"(\S+) BETWEEN (:\w+) AND (:\w+)")
 _PREFIX: Final = re.compile(r"begins_with\((\S+), (:\w+)\)")
-
-
-class ConditionalCheckFailedException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
-
-
-class TransactionCanceledException(ClientError):  # noqa: N818
-    """As the client's ``exceptions`` name it."""
 
 
 class MemoryClient:
@@ -46,10 +38,7 @@ class MemoryClient:
         Stream records of all tables, in order.
     """
 
-    exceptions = SimpleNamespace(
-        ConditionalCheckFailedException=ConditionalCheckFailedException,
-        TransactionCanceledException=TransactionCanceledException,
-    )
+    exceptions = EXCEPTIONS
 
     def __init__(self, usage: Usage) -> None:
         self.usage = usage
@@ -64,28 +53,22 @@ class MemoryClient:
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         """See boto3."""
-        return self._single("PutItem", request)
+        return self._single("PutItem", "Put", request)
 
     def update_item(self, **request: Any) -> dict[str, Any]:
         """See boto3."""
-        return self._single("UpdateItem", request)
+        return self._single("UpdateItem", "Update", request)
 
     def transact_write_items(self, *, TransactItems: Sequence[Any], **_: Any) -> dict[str, Any]:  # noqa: N803
         """See boto3."""
         with self._lock:
             self.usage.call()
-            written = [self._outcome(request) for part in TransactItems for request in part.values()]
-            for key, old, new, _ok in written:
-                self.usage.write(key, 2 * write_units(max(item_bytes(old or {}), item_bytes(new))))
-            if not all(ok for *_, ok in written):
-                reasons = [
-                    {"Code": "None"} if ok else {"Code": "ConditionalCheckFailed", **({"Item": old} if old else {})}
-                    for _, old, _, ok in written
-                ]
-                answer: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}
-                raise TransactionCanceledException(answer, "TransactWriteItems")
-            for key, old, new, _ok in written:
-                self._store(key, old, new)
+            attempts = [self._attempt(kind, request) for part in TransactItems for kind, request in part.items()]
+            for key, done in attempts:
+                self.usage.write(key, 2 * write_units(max(item_bytes(done.old or {}), item_bytes(done.new or {}))))
+            raise_first("TransactWriteItems", [done.reason for _, done in attempts], transaction=True)
+            for key, done in attempts:
+                self._store(key, done)
         return {}
 
     def batch_execute_statement(self, *, Statements: Sequence[Any], **_: Any) -> dict[str, Any]:  # noqa: N803
@@ -148,38 +131,21 @@ class MemoryClient:
         for partition in self._tables[table].values():
             yield from partition.values()
 
-    def _single(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _single(self, operation: str, kind: str, request: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
             self.usage.call()
-            key, old, new, ok = self._outcome(request)
-            units = write_units(max(item_bytes(old or {}), item_bytes(new) if ok else 0))
+            key, done = self._attempt(kind, request)
+            refused = done.reason["Code"] != "None"
+            units = write_units(max(item_bytes(done.old or {}), 0 if refused else item_bytes(done.new or {})))
             self.usage.write(key, units)
-            if not ok:
-                answer: Any = {"Error": {"Code": "ConditionalCheckFailedException", "Message": "failed"}}
-                if old and request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
-                    answer["Item"] = dict(old)
-                raise ConditionalCheckFailedException(answer, operation)
-            self._store(key, old, new)
-        attributes = {"Attributes": dict(new)} if request.get("ReturnValues") == "ALL_NEW" else {}
+            raise_first(operation, [done.reason], transaction=False)
+            self._store(key, done)
+        attributes = {"Attributes": dict(done.new or {})} if request.get("ReturnValues") == "ALL_NEW" else {}
         return {**attributes, "ConsumedCapacity": {"CapacityUnits": units}}
 
-    def _outcome(self, request: Mapping[str, Any]) -> tuple[Key, Item | None, Item, bool]:
-        table, names = request["TableName"], request.get("ExpressionAttributeNames", {})
-        values = request.get("ExpressionAttributeValues", {})
-        key = self._key(table, request["Item"] if "Item" in request else request["Key"])
-        old = self._find(key)
-        condition = request.get("ConditionExpression")
-        ok = not condition or compile_condition(condition)(old or {}, names, values)
-        if "Item" in request:
-            return key, old, dict(request["Item"]), ok
-        new: Item = dict(old or request["Key"])
-        if ok:
-            try:
-                compile_update(request["UpdateExpression"])(new, names, values)
-            except ValueError as error:
-                answer: Any = {"Error": {"Code": "ValidationException", "Message": str(error)}}
-                raise ClientError(answer, "UpdateItem") from error
-        return key, old, new, ok
+    def _attempt(self, kind: str, request: Mapping[str, Any]) -> tuple[Key, Attempt]:
+        key = self._key(request["TableName"], request["Item"] if kind == "Put" else request["Key"])
+        return key, attempt(kind, request, self._find(key))
 
     def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         parsed = _INSERT.fullmatch(statement["Statement"])
@@ -192,7 +158,7 @@ class MemoryClient:
             self.usage.write(key, write_units(item_bytes(old or item)))
             if old is not None:
                 return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
-            self._store(key, None, item)
+            self._store(key, Attempt(None, item))
         return {"TableName": parsed[1]}
 
     def _key(self, table: str, item: Mapping[str, Any]) -> Key:
@@ -201,8 +167,9 @@ class MemoryClient:
     def _find(self, key: Key) -> Item | None:
         return self._tables[key[0]].get(key[1], {}).get(key[2] if len(key) > 2 else "")  # noqa: PLR2004
 
-    def _store(self, key: Key, old: Item | None, new: Item) -> None:
-        if old == new:
+    def _store(self, key: Key, done: Attempt) -> None:
+        old, new = done.old, done.new
+        if old == new or new is None:
             return  # DynamoDB writes no stream record for a change that is none.
         table = self._tables[key[0]]
         table.setdefault(key[1], {})[key[2] if len(key) > 2 else ""] = new  # noqa: PLR2004

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.memory import ConditionalCheckFailedException, MemoryClient, TransactionCanceledException
+from benchmarks.memory import MemoryClient
 from benchmarks.usage import Usage
+from tests.harness.failures import ConditionalCheckFailedException, TransactionCanceledException
 
 _KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
 _ADD: dict[str, Any] = {
