@@ -22,6 +22,10 @@ on-demand writes and reads in us-east-1; storage, Lambda and queues are left out
 is 1,000 units a second over what one event of the most viewed page takes on its counter; events beside their
 counter share its partition key, which `spread` divides.
 
+The windows are asked on the hour, when the known design reads most keys: once while jobs come, once after them, and
+once more about the first moment. *Looking back* only packed buckets are exact, as the known design counts the current
+hour whole.
+
 CPU times are those of the process, all interleaved in one process, best of several. *decode* is `json.loads` of the
 batch's payload. *handler* has every method of the client stubbed out; *with botocore* everything but the sending.
 The records are those of `benchmarks/fold.py`, where nearly every record has a client, so a group, of its own; *few

@@ -153,10 +153,20 @@ def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Itera
 
 
 def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("engine", "design", "write units an event", "read units", "calls", "$ a million reads", "exact")
+    yield (
+        *("engine", "design", "write units an event", "read units", "calls", "$ a million reads"),
+        *("exact", "looking back"),
+    )
     for engine, designs in found.items():
         for name, each in designs.items():
-            keys = ("write_units", "read_units", "read_calls", "dollars_per_million_reads", "exact")
+            keys = (
+                "write_units",
+                "read_units",
+                "read_calls",
+                "dollars_per_million_reads",
+                "exact",
+                "exact_looking_back",
+            )
             yield (engine, name.replace("_", " "), *(each[key] for key in keys))
 
 

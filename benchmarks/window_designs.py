@@ -1,0 +1,117 @@
+"""How many in the last 24 hours, to the minute: hour and minute keys, and packed buckets.
+
+The known design is that of "Counting on dynamodb" (references 001 and 003): every job increments two items, and a
+question reads the 24 hours up to the current one and the minutes of the hour before them that are not yet a day old: at
+most 83 keys in one BatchGetItem. (The article's own arithmetic goes back from the minute a day ago where it would have
+to go forward; that is put right here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+
+from benchmarks.jobs import Job
+from dynamodb_counters import Counters, Event, Window
+from dynamodb_counters.aggregator import Aggregator
+from dynamodb_counters.store.table import Table
+
+DAY: Final = timedelta(hours=24)
+
+_KEPT: Final = timedelta(hours=25)
+_JOB: Final = Event("job", pk="JOB#{id}", sk="JOB")
+# Kept for longer than the known design does, so that the past can be asked about; it changes no unit.
+_JOBS: Final = Window("jobs", _JOB, pk="PROVIDER#{provider}", time="at", retention=_KEPT * 2)
+_SHARD: Final = "shardId-00000001414576573621-f55eea83"
+
+
+class WindowDesign(Protocol):
+    """Counts jobs and tells how many there were in a day."""
+
+    def count(self, jobs: Sequence[Job]) -> None:
+        """Count a batch."""
+
+    def last_day(self, provider: str, now: int) -> int:
+        """Tell a provider's jobs of the 24 hours up to the end of a minute."""
+
+
+class HourAndMinuteKeys:
+    """The known design: two items an event, many keys a question.
+
+    Parameters
+    ----------
+    client : DynamoDBClient
+        Client of the engine.
+    table : str
+        A table of its own.
+    """
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def count(self, jobs: Sequence[Job]) -> None:
+        """Increment an hour and a minute for each job."""
+        for job in jobs:
+            for unit, seconds in (("hour", 3600), ("minute", 60)):
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=self._key(job.provider, unit, job.second // seconds),
+                    UpdateExpression="SET #c = if_not_exists(#c, :zero) + :one, #t = if_not_exists(#t, :ttl)",
+                    ExpressionAttributeNames={"#c": "count", "#t": "ttl"},
+                    ExpressionAttributeValues={
+                        ":zero": {"N": "0"},
+                        ":one": {"N": "1"},
+                        ":ttl": {"N": str(job.second + int(_KEPT.total_seconds()))},
+                    },
+                )
+
+    def last_day(self, provider: str, now: int) -> int:
+        """Add up the hours, and the minutes of the hour before them."""
+        minute = now // 60
+        keys = [self._key(provider, "hour", now // 3600 - back) for back in range(24)]
+        keys += [self._key(provider, "minute", minute - 24 * 60 + each) for each in range(1, 60 - minute % 60)]
+        asked = {"Keys": keys, "ProjectionExpression": "#c", "ExpressionAttributeNames": {"#c": "count"}}
+        answer = self._client.batch_get_item(RequestItems={self._table: asked}, ReturnConsumedCapacity="TOTAL")
+        return sum(int(item["count"]["N"]) for item in answer["Responses"][self._table])
+
+    @staticmethod
+    def _key(provider: str, unit: str, number: int) -> dict[str, dict[str, str]]:
+        return {"pk": {"S": f"job_event_provider_id_{provider}_{unit}_{number}"}, "sk": {"S": "-"}}
+
+
+class PackedBuckets:
+    """The design of this project: one item an hour, with a slot a minute.
+
+    Parameters
+    ----------
+    client : DynamoDBClient
+        Client of the engine.
+    table : str
+        A table of its own.
+    """
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._now = 0.0
+        self._records = 0
+        self._aggregator = Aggregator(
+            Table(table, client, clock=lambda: self._now), (_JOBS,), quarantine_retention_seconds=86_400
+        )
+        self._counters = Counters(table, client=client, clock=lambda: self._now)
+
+    def count(self, jobs: Sequence[Job]) -> None:
+        """Fold the jobs' stream records, and commit."""
+        self._now = jobs[-1].second
+        self._aggregator.handle({"shardId": _SHARD, "Records": [self._record(job) for job in jobs]})
+
+    def last_day(self, provider: str, now: int) -> int:
+        """Query the buckets."""
+        as_of = datetime.fromtimestamp(now, UTC)
+        return int(self._counters.window(_JOBS, {"provider": provider}, last=DAY, as_of=as_of).count)
+
+    def _record(self, job: Job) -> dict[str, Any]:
+        self._records += 1
+        image = {"_type": {"S": "job"}, "provider": {"S": job.provider}, "at": {"N": str(job.second)}}
+        change = {"SequenceNumber": str(10**20 + self._records), "ApproximateCreationDateTime": job.second}
+        return {"eventName": "INSERT", "dynamodb": {**change, "NewImage": image}}
