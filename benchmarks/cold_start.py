@@ -1,4 +1,4 @@
-"""What a cold start costs: imports and first invocation of the handler, beside a bare boto3 client; asset sizes."""
+"""What a cold start costs: imports and first invocation of each handler, beside a bare boto3 client; asset sizes."""
 
 from __future__ import annotations
 
@@ -10,37 +10,71 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
+from dynamodb_counters.declarations import Declaration, Event
 from dynamodb_counters.wire import encode
+from examples.blog_declarations import VIEW
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 
-_CLOCK: Final = "import time; wall, cpu = time.perf_counter(), time.process_time()\n"
-_PRINT: Final = "print(time.perf_counter() - wall, time.process_time() - cpu)\n"
-
-_BARE: Final = f"{_CLOCK}import boto3\nboto3.client('dynamodb')\n{_PRINT}"
-_INIT: Final = f"{_CLOCK}from dynamodb_counters.handlers import aggregator as module\nmodule.aggregator()\n{_PRINT}"
-_FIRST: Final = f"""{_CLOCK}
+_TIMED: Final = """
+import contextlib, io, json, sys, time
+wall, cpu = time.perf_counter(), time.process_time()
+{}
+print(time.perf_counter() - wall, time.process_time() - cpu)
+"""
+_BARE: Final = _TIMED.format("import boto3\nboto3.client('dynamodb')")
+_POWERTOOLS: Final = _TIMED.format("import aws_lambda_powertools, aws_lambda_powertools.metrics")
+_INIT: Final = _TIMED.format("from dynamodb_counters.handlers import aggregator as module\nmodule.aggregator()")
+_FIRST: Final = _TIMED.format(
+    """
 from types import SimpleNamespace
-from dynamodb_counters.handlers import aggregator as module
+from dynamodb_counters.handlers import {module} as module
 from botocore.httpsession import URLLib3Session
-# The network is left out. A batch with nothing to count needs it for the look into quarantine alone.
-nothing = SimpleNamespace(status_code=200, headers={{}}, content=b'{{"Items":[]}}', raw=None, text='')
-URLLib3Session.send = lambda *_: nothing
+# Only the network is left out: whatever is asked gets this answer.
+body = b'{{"Items":[],"Responses":[{{}}]}}'
+URLLib3Session.send = lambda *_: SimpleNamespace(status_code=200, headers={{}}, content=body, raw=None, text='{{}}')
 context = SimpleNamespace(
     function_name='f', memory_limit_in_mb=512, invoked_function_arn='arn', aws_request_id='1',
     get_remaining_time_in_millis=lambda: 60000,
 )
-change = {{'SequenceNumber': '1' * 21, 'NewImage': {{'pk': {{'S': 'a'}}, 'sk': {{'S': 'b'}}}}}}
-import contextlib, io
 with contextlib.redirect_stdout(io.StringIO()):
-    module.handler({{'shardId': 'shardId-1', 'Records': [{{'eventName': 'INSERT', 'dynamodb': change}}]}}, context)
-{_PRINT}"""
-_POWERTOOLS: Final = f"{_CLOCK}import aws_lambda_powertools, aws_lambda_powertools.metrics\n{_PRINT}"
+    answer = module.handler(json.loads(sys.argv[1]), context)
+assert answer.get('statusCode', 200) < 300 and not answer.get('batchItemFailures'), answer
+"""
+)
+
+_VIEW: Final = {"url": "/", "time": "2026-11-20T10:00:00Z", "clientId": "c1"}
+_CHANGE: Final = {"SequenceNumber": "1" * 21, "NewImage": {"pk": {"S": "a"}, "sk": {"S": "b"}}}
+
+
+def _request(method: str, path: str, body: str = "") -> dict[str, Any]:
+    told = {"http": {"method": method, "path": path}, "stage": "$default", "requestId": "r"}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"},
+        "requestContext": told,
+        "isBase64Encoded": False,
+        "body": body,
+    }
+
+
+_INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
+    # A batch with nothing to count: the network is needed for the look into quarantine alone.
+    "aggregator": {"shardId": "shardId-1", "Records": [{"eventName": "INSERT", "dynamodb": _CHANGE}]},
+    "ingest": {"Records": [{"messageId": "1", "eventSource": "aws:sqs", "body": json.dumps(_VIEW)}]},
+    "receive": _request("POST", "/events", json.dumps(_VIEW)),
+    "api": _request("GET", "/v1/aggregates/site"),
+}
 _PROGRAMS: Final = {
-    "bare_client": _BARE,
-    "aggregator_init": _INIT,
-    "aggregator_first_invocation": _FIRST,
-    "powertools_import": _POWERTOOLS,
+    "bare_client": [_BARE],
+    "powertools_import": [_POWERTOOLS],
+    "aggregator_init": [_INIT],
+    **{
+        f"{module}_first_invocation": [_FIRST.format(module=module), json.dumps(event)]
+        for module, event in _INVOCATIONS.items()
+    },
 }
 
 
@@ -60,7 +94,7 @@ def measure(rounds: int) -> dict[str, Any]:
     best: dict[str, dict[str, float]] = {}
     for _ in range(rounds):
         for name, program in _PROGRAMS.items():
-            wall, cpu = _run(program)
+            wall, cpu = _run(program, (VIEW,) if name.startswith(("ingest", "receive")) else (VIEWS, VISITORS, SITE))
             known = best.setdefault(name, {"wall_seconds": wall, "cpu_seconds": cpu})
             known["wall_seconds"] = min(known["wall_seconds"], wall)
             known["cpu_seconds"] = min(known["cpu_seconds"], cpu)
@@ -77,21 +111,23 @@ def asset_bytes() -> dict[str, Any]:
     return {"total_bytes": sum(sizes.values()), "parts": sizes}
 
 
-def _run(program: str) -> tuple[float, float]:
+def _run(program: list[str], declarations: tuple[Declaration | Event, ...]) -> tuple[float, float]:
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(_PROJECT / "lambdas"),
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
+        "AWS_LAMBDA_FUNCTION_NAME": "f",
         "TABLE_NAME": "counters",
         "QUARANTINE_RETENTION_DAYS": "30",
-        "DECLARATIONS": encode((VIEWS, VISITORS, SITE)),
+        "DECLARATIONS": encode(declarations),
+        "QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/events",
+        "MAX_BODY_BYTES": "1000000",
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
-        "POWERTOOLS_SERVICE_NAME": "aggregator",
+        "POWERTOOLS_SERVICE_NAME": "counters",
     }
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-c", *program], check=True, capture_output=True, text=True, env=environment)
     wall, cpu = done.stdout.split()[-2:]
     return float(wall), float(cpu)
 
