@@ -2,8 +2,7 @@
 
 import { hour, short, weekday } from "./formats.js";
 
-const HOUR_S = 3600;
-const TIME_STEPS = [1, 3, 6, 12].map((hours) => hours * HOUR_S);
+const TIME_STEPS = [1, 3, 6, 12].map((hours) => hours * 3600);
 const COUNT_STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 export class Chart {
@@ -28,11 +27,17 @@ export class Chart {
 
   #redraw() {
     this.#plot?.destroy();
-    this.#plot = this.#series.length ? new uPlot({ ...this.#size, ...look() }, this.#points, this.#element) : null;
+    const options = { ...this.#size, ...look(() => this.#span) };
+    this.#plot = this.#series.length ? new uPlot(options, this.#points, this.#element) : null;
   }
 
   get #points() {
-    return [this.#series.map(({ start }) => Date.parse(start) / 1000), this.#series.map(({ count }) => count)];
+    return [this.#series.map(({ start }) => seconds(start)), this.#series.map(({ count }) => count)];
+  }
+
+  // A bar begins at its time: the last one needs room too.
+  get #span() {
+    return [seconds(this.#series[0].start), seconds(this.#series.at(-1).end)];
   }
 
   get #size() {
@@ -40,7 +45,9 @@ export class Chart {
   }
 }
 
-function look() {
+const seconds = (time) => Date.parse(time) / 1000;
+
+function look(span) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const axis = {
@@ -54,8 +61,7 @@ function look() {
     legend: { show: false },
     cursor: { show: false },
     scales: {
-      // A bar begins at its time: the last one needs room too.
-      x: { range: (_, first, last) => [first, last + HOUR_S] },
+      x: { range: span },
       y: { range: (_, low, high) => [Math.min(0, low), Math.max(1, high * 1.1)] },
     },
     axes: [
@@ -66,7 +72,7 @@ function look() {
   };
 }
 
-function timeLabel(seconds) {
-  const at = new Date(seconds * 1000);
+function timeLabel(time) {
+  const at = new Date(time * 1000);
   return at.getHours() === 0 ? `${hour.format(at)}\n${weekday.format(at)}` : hour.format(at);
 }
