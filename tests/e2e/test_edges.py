@@ -31,8 +31,11 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     assert eventually(lambda: blog.views("/b") == 2)
     assert blog.views("/a#?&,é") == 40
 
-    status, top = blog.ask("v1/aggregates/views/top", count="1")
-    assert (status, top["ranked"]) == (200, [{"values": {"url": "/a#?&,é"}, "score": 40}])
+    # Other tests count on the same blog.
+    status, top = blog.ask("v1/aggregates/views/top", count="100")
+    assert status == 200
+    assert {"values": {"url": "/a#?&,é"}, "score": 40} in top["ranked"]
+    assert [one["score"] for one in top["ranked"]] == sorted((one["score"] for one in top["ranked"]), reverse=True)
     counted = blog.ask("v1/windows/views_24h", url="/a#?&,é", last="24h")[1]
     assert counted["count"] == 40
     steps = blog.ask("v1/windows/views_24h/series", url="/a#?&,é", last="24h", step="1h")[1]["series"]

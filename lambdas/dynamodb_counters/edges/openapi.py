@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynamodb_counters.declarations import Aggregate, Average, Declaration, Histogram, Measure
 from dynamodb_counters.edges.problems import PROBLEM_JSON
-from dynamodb_counters.edges.questions import MAX_COUNT
+from dynamodb_counters.edges.questions import LONGEST, MAX_COUNT, MAX_STEPS
 from dynamodb_counters.edges.reading import board_fields
 
 VERSION: Final = "1"
@@ -18,11 +18,23 @@ _NUMBER: Final = {"type": "number"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _LENGTH: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "consistent": {"type": "string", "enum": ["true", "false"], "default": "false"},
-    "count": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": 10},
-    "last": {**_LENGTH, "default": "24h", "example": "24h"},
-    "step": {**_LENGTH, "default": "1h", "example": "1h"},
-    "as_of": _TIME,
+    "consistent": {
+        "description": "Whether all writes that are done are seen, at twice the read units",
+        "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
+    },
+    "count": {
+        "description": "How many at most",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": 10},
+    },
+    "last": {
+        "description": f"How far back, in minutes, hours or days, {LONGEST.days}d at most",
+        "schema": {**_LENGTH, "default": "24h", "example": "24h"},
+    },
+    "step": {
+        "description": f"How long a step is; 'last' is a whole number of steps, {MAX_STEPS} at most",
+        "schema": {**_LENGTH, "default": "1h", "example": "1h"},
+    },
+    "as_of": {"description": "Until when, of the years 1970 to 9998; now if left out", "schema": _TIME},
 }
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME}
 _PROBLEM: Final = {
@@ -69,20 +81,21 @@ def openapi(declarations: Iterable[Declaration], title: str = "Counters") -> dic
 
 def _of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
-    group = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": _measures(aggregate)})
+    values = _values(aggregate.fields)
+    group = _object({"aggregate": _TEXT, "values": values, "measures": _measures(aggregate)})
     groups = _object({"groups": {"type": "array", "items": group}})
     paths = {base: _get(f"One group of {name}", f"get_{name}", aggregate.fields, ["consistent"], group)}
     if aggregate.spread == 1:
         fields, told = aggregate.pk_template.fields, f"All groups of {name} that share a partition key"
         paths[f"{base}/groups"] = _get(told, f"groups_{name}", fields, ["consistent"], groups)
     if aggregate.ranking is not None:
-        one = _object({"values": _TEXTS, "score": _NUMBER})
+        one = _object({"values": values, "score": _NUMBER})
         ranked = _object({"aggregate": _TEXT, "ranked": {"type": "array", "items": one}})
         paths[f"{base}/top"] = _get(f"First of {name}", f"top_{name}", board_fields(aggregate), ["count"], ranked)
     for measure, kind in aggregate.measures.items():
         if isinstance(kind, Histogram):
             bins = {"type": "array", "items": _object({"bin": _NUMBER, "count": _NUMBER})}
-            answer = _object({"aggregate": _TEXT, "measure": _TEXT, "values": _TEXTS, "bins": bins})
+            answer = _object({"aggregate": _TEXT, "measure": _TEXT, "values": values, "bins": bins})
             told, operation = f"Distribution of {measure} of {name}", f"histogram_{name}_{measure}"
             paths[f"{base}/histograms/{measure}"] = _get(told, operation, aggregate.fields, ["consistent"], answer)
     return paths
@@ -90,7 +103,7 @@ def _of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
 
 def _of_window(window: Any) -> dict[str, Any]:
     name, base = window.name, f"/v1/windows/{window.name}"
-    known = {"window": _TEXT, "values": _TEXTS}
+    known = {"window": _TEXT, "values": _values(window.fields)}
     asked = ["last", "as_of", "consistent"]
     steps = _object({**known, "series": {"type": "array", "items": _object(_COUNT)}})
     return {
@@ -99,6 +112,11 @@ def _of_window(window: Any) -> dict[str, Any]:
             f"How many of {name} in each step", f"series_{name}", window.fields, ["last", "step", "as_of"], steps
         ),
     }
+
+
+def _values(fields: Iterable[str]) -> dict[str, Any]:
+    # Without fields "required" would be empty, which OpenAPI does not allow.
+    return _object(dict.fromkeys(fields, _TEXT)) if fields else {"type": "object"}
 
 
 def _measures(aggregate: Aggregate) -> dict[str, Any]:
@@ -120,7 +138,7 @@ _GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"typ
 
 def _get(summary: str, operation: str, fields: Iterable[str], options: Iterable[str], schema: Any) -> dict[str, Any]:
     required = [{"name": name, "in": "query", "required": True, "schema": _TEXT} for name in fields]
-    optional = [{"name": name, "in": "query", "schema": _OPTIONS[name]} for name in options]
+    optional = [{"name": name, "in": "query", **_OPTIONS[name]} for name in options]
     found: dict[str, Any] = {
         "summary": summary,
         "operationId": operation,

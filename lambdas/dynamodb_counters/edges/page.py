@@ -28,12 +28,13 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
 )
 
 _TYPES: Final = {
-    "index.html": "text/html; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "uplot.css": "text/css; charset=utf-8",
-    "uplot.js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
 }
+FILES: Final = frozenset(
+    {"beacon.js", "chart.js", "formats.js", "index.html", "page.css", "page.js", "uplot.css", "uplot.js"}
+)
 SETTINGS: Final = "settings.json"
 
 
@@ -56,7 +57,7 @@ def page_file(name: str) -> Response[str]:
         There is no page, or no such file of it.
     """
     settings = os.environ.get("PAGE")
-    if settings is None or name not in (*_TYPES, SETTINGS):
+    if settings is None or name not in (*FILES, SETTINGS):
         raise ProblemError(HTTPStatus.NOT_FOUND, f"no page {name!r}")
     headers = {
         "Cache-Control": "public, max-age=300" if name != SETTINGS else "no-cache",
@@ -66,4 +67,5 @@ def page_file(name: str) -> Response[str]:
     }
     if name == SETTINGS:
         return Response(HTTPStatus.OK, "application/json", json.dumps(json.loads(settings)), headers)
-    return Response(HTTPStatus.OK, _TYPES[name], (DIRECTORY / name).read_text(encoding="utf-8"), headers)
+    file = DIRECTORY / name
+    return Response(HTTPStatus.OK, _TYPES[file.suffix], file.read_text(encoding="utf-8"), headers)

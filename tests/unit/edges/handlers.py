@@ -28,7 +28,7 @@ VIEWS = Aggregate(
     ranking=Ranking(by="views", board="URLS"),
 )
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
-PER_URL = Aggregate("spread", VIEWS, pk="DIST", sk="ALL", measures={"urls": Histogram("views", (1, 10, 100))})
+PER_URL = Aggregate("spread", VIEWS, pk="DIST", sk="ALL", measures={"urls": Histogram("views", bounds=(1, 10, 100))})
 SMALL = Aggregate("small", VIEW, pk="S#{url}", sk="C#{clientId}", measures={"n": Count()}, where=Attr("bytes").exists())
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=7))
 KEPT = Window("kept", VIEW, pk="SITE", time="time", retention=None)
@@ -73,6 +73,9 @@ class Context:
     memory_limit_in_mb: int = 128
     invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:edges"
     aws_request_id: str = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
 
 
 def request(

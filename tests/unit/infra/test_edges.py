@@ -1,8 +1,7 @@
-"""The HTTP constructs: no endpoint is public by accident, roles fit the jobs, alarms watch what exists."""
+"""The HTTP constructs: no endpoint is public by accident, roles fit the jobs."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,23 +9,9 @@ from aws_cdk import Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
-from botocore.exceptions import BotoCoreError
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.edges.handlers import ask, environment, post, request
 from tests.unit.infra.support import TOP, VIEW, VIEWS, actions, new_stack, statements, synthesized
-
-NATIVE = {
-    "AWS/Lambda": {
-        "IteratorAge",
-        "Errors",
-        "Throttles",
-        "OnFailureDestinationDeliveredEventCount",
-        "DroppedEventCount",
-    },
-    "AWS/SQS": {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
-    "AWS/ApiGateway": {"5xx", "Latency"},
-}
 
 
 def edges(authorizer: Any, **ingest: Any) -> Stack:
@@ -138,48 +123,3 @@ def test_api_asks_the_ranking_index() -> None:
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
-
-
-def test_every_alarm_watches_a_metric_that_exists(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    environment(monkeypatch)
-    ask(request("GET", "/v1/aggregates/site"))
-    ask(request("GET", "/v1/nothing"))
-    post(request("POST", "/events", body="[]", headers={"content-type": "application/json"}))
-    emitted = _emitted(capsys.readouterr().out) | _of_aggregator_and_consumer(monkeypatch, capsys)
-    alarms = synthesized(edges(None)).find_resources("AWS::CloudWatch::Alarm").values()
-    assert len(alarms) == 8 + 5 + 6
-    for alarm in (alarm["Properties"] for alarm in alarms):
-        known = NATIVE.get(alarm["Namespace"], emitted)
-        assert alarm["MetricName"] in known, alarm["AlarmDescription"]
-        if alarm["Namespace"] == "DynamoDBCounters":
-            assert [dimension["Name"] for dimension in alarm["Dimensions"]] == ["service"]
-
-
-def _of_aggregator_and_consumer(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    from dynamodb_counters.aggregator import Report  # noqa: PLC0415
-    from dynamodb_counters.handlers import aggregator, api, ingest  # noqa: PLC0415
-    from tests.unit.edges.handlers import Context  # noqa: PLC0415
-
-    for module in (aggregator, ingest):
-        patch.setattr(module.metrics.provider, "namespace", "Counters")
-    report = Report(records=2, updated=1, skipped=0, quarantined=0, late=0, write_units=1)
-    patch.setattr(aggregator, "aggregator", type("A", (), {"handle": lambda *_: report}))
-    aggregator.handler({"Records": []}, Context())
-    counters = type("C", (), {"accept_many": lambda *_: []})()
-    patch.setattr(ingest, "target", lambda: (counters, VIEW))
-    record = {"messageId": "1", "body": "{", "eventSource": "aws:sqs"}
-    assert ingest.handler({"Records": [record]}, Context()) == {"batchItemFailures": [{"itemIdentifier": "1"}]}
-
-    def throttled() -> Any:
-        raise BotoCoreError
-
-    patch.setattr(api, "reading", throttled)
-    assert ask(request("GET", "/v1/aggregates/site"))[0] == 503
-    return _emitted(capsys.readouterr().out)
-
-
-def _emitted(printed: str) -> set[str]:
-    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{") and '"_aws"' in line]
-    return {metric["Name"] for line in lines for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}

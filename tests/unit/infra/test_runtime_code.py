@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
 from cdk_dynamodb_counters.runtime_code import page_code
+from dynamodb_counters.edges import page
 from tests.unit.infra.support import PROJECT
 
 IMPORTED = (
@@ -51,17 +52,16 @@ def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, t
     [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
     added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
     added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
-    names = ("index.html", "page.css", "page.js", "uplot.LICENSE", "uplot.css", "uplot.js")
-    assert added == {f"dynamodb_counters/page/{name}" for name in names}
+    assert added == {f"dynamodb_counters/page/{name}" for name in (*page.FILES, "uplot.LICENSE")}
 
 
 def test_the_chart_library_is_the_published_one() -> None:
     package = PROJECT / "node_modules" / "uplot"
     if not package.is_dir():
         pytest.skip("the committed uPlot is compared with the published one: npm ci")
-    page = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
+    ours = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
     pairs = {"uplot.js": "dist/uPlot.iife.min.js", "uplot.css": "dist/uPlot.min.css", "uplot.LICENSE": "LICENSE"}
-    assert [name for name, one in pairs.items() if (page / name).read_text() != (package / one).read_text()] == []
+    assert [name for name, one in pairs.items() if (ours / name).read_text() != (package / one).read_text()] == []
 
 
 def test_holds_sources_only(asset: Path) -> None:

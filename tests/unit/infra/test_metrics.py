@@ -1,0 +1,213 @@
+"""Alarms and dashboards watch metrics that exist: AWS's own, or such as the functions of the same template emit.
+
+The functions run with the environments of the template over a table in memory, and what they log is read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from tests.harness.memory import MemoryTable
+from tests.unit.edges.functions import Function, Pipeline, message
+from tests.unit.edges.handlers import NOW, Queue, request
+from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEW, VIEWS, new_stack, synthesized
+
+AWS_METRICS = {
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+    ("AWS/Lambda", "FunctionName"): {"IteratorAge", "Errors", "Throttles"},
+    ("AWS/Lambda", "EventSourceMappingUUID"): {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"},
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    ("AWS/SQS", "QueueName"): {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
+    # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
+    ("AWS/ApiGateway", "ApiId"): {"Count", "4xx", "5xx", "Latency"},
+}
+"""What AWS emits by itself, by namespace and dimension."""
+
+RESOURCES = {
+    "FunctionName": "AWS::Lambda::Function",
+    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
+    "QueueName": "AWS::SQS::Queue",
+    "ApiId": "AWS::ApiGatewayV2::Api",
+}
+"""What the dimensions of AWS's metrics name."""
+
+MONITORING = PROJECT / "docs" / "monitoring.md"
+TABLE = "counters"
+PREFIX = "dynamodb_counters.handlers."
+Metric = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Namespace, name, and dimensions with their values."""
+
+
+@pytest.fixture(scope="module")
+def resources() -> dict[str, Any]:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters")
+    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], monitoring=True)
+    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE], monitoring=True)
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), monitoring=True)
+    found: dict[str, Any] = synthesized(stack).to_json()["Resources"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def emitted(resources: dict[str, Any]) -> Counter[Metric]:
+    """Run every function of the template; give the sums of the metrics in its log."""
+    table, queue = MemoryTable(lambda: NOW, name=TABLE), Queue()
+    log = io.StringIO()
+    with redirect_stdout(log):
+        count(table, functions(resources, table))
+        ask(functions(resources, table)["api"])
+        # No such table: every read fails.
+        functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
+        post(functions(resources, queue)["receive"])
+    return sums(log.getvalue())
+
+
+def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
+    """Make the functions of the template, with its own variables; what they refer to is the one table or queue."""
+    found = {}
+    for resource in resources.values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            given = resource["Properties"]["Environment"]["Variables"]
+            variables = {name: value if isinstance(value, str) else TABLE for name, value in given.items()}
+            handler = resource["Properties"]["Handler"]
+            found[handler.removeprefix(PREFIX).removesuffix(".handler")] = Function(handler, variables, client)
+    return found
+
+
+def count(table: MemoryTable, made: dict[str, Function]) -> None:
+    """Have events accepted, known, refused, counted, redelivered, quarantined and late."""
+    pipeline = Pipeline(table, made["ingest"], made["aggregator"])
+    assert pipeline.accept(message(view(0), view(0), view(1)), "no JSON", message({"url": "/"})) == ["1", "2"]
+    table.put_item(TableName=TABLE, Item={"pk": {"S": "p"}, "sk": {"S": "s"}, "_type": {"S": "view"}})
+    assert pipeline.accept(message(view(60 * 26))) == []
+    records = pipeline.records()
+    pipeline.count(records)
+    pipeline.count(records)
+
+
+def view(minutes_ago: int) -> dict[str, str]:
+    moment = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes_ago)
+    return {"url": "/", "time": moment.isoformat(), "clientId": "c"}
+
+
+def ask(api: Function) -> None:
+    assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
+    assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
+
+
+def post(receiver: Function) -> None:
+    headers = {"content-type": "application/json"}
+    assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
+    assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
+
+
+def sums(log: str) -> Counter[Metric]:
+    """Read embedded metrics as CloudWatch does."""
+    found: Counter[Metric] = Counter()
+    for line in log.splitlines():
+        document = json.loads(line)
+        for directive in document.get("_aws", {}).get("CloudWatchMetrics", []):
+            for names in directive["Dimensions"]:
+                dimensions = tuple(sorted((name, document[name]) for name in names))
+                for metric in directive["Metrics"]:
+                    found[directive["Namespace"], metric["Name"], dimensions] += sum(document[metric["Name"]])
+    return found
+
+
+def of_alarms(resources: dict[str, Any]) -> Iterator[Metric]:
+    for resource in resources.values():
+        if resource["Type"] == "AWS::CloudWatch::Alarm":
+            alarm = resource["Properties"]
+            dimensions = ((one["Name"], text(one["Value"])) for one in alarm["Dimensions"])
+            yield alarm["Namespace"], alarm["MetricName"], tuple(sorted(dimensions))
+
+
+def of_dashboards(resources: dict[str, Any]) -> Iterator[Metric]:
+    for resource in resources.values():
+        if resource["Type"] == "AWS::CloudWatch::Dashboard":
+            _, parts = resource["Properties"]["DashboardBody"]["Fn::Join"]
+            for widget in json.loads("".join(map(text, parts)))["widgets"]:
+                for row in widget["properties"].get("metrics", []):
+                    namespace, name, *dimensions = (part for part in row if isinstance(part, str))
+                    yield namespace, name, tuple(sorted(zip(dimensions[::2], dimensions[1::2], strict=True)))
+
+
+def text(value: Any) -> str:
+    """Write a reference to a resource as the resource's name; of a queue, its name's attribute is one."""
+    if isinstance(value, str):
+        return value
+    return str(value["Ref"] if "Ref" in value else value["Fn::GetAtt"][0])
+
+
+def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) -> bool:
+    namespace, name, dimensions = metric
+    if not namespace.startswith("AWS/"):
+        return metric in emitted
+    [(dimension, of)] = dimensions
+    resource = resources[of]
+    # Lambda emits these two only where the mapping asks for them.
+    asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
+    return name in AWS_METRICS[namespace, dimension] and resource["Type"] == RESOURCES[dimension] and asked
+
+
+def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
+    watched = list(of_alarms(resources))
+    assert len(watched) == 8 + 5 + 6
+    assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
+
+
+def test_every_dashboard_shows_metrics_that_exist(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
+    shown = list(of_dashboards(resources))
+    assert {name for _, name, _ in shown} >= {"Records", "EventsAccepted", "ReadsFailed", "IteratorAge", "4xx"}
+    assert [metric for metric in shown if not exists(metric, resources, emitted)] == []
+
+
+def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
+    by_service: dict[str, dict[str, float]] = {}
+    for (namespace, name, dimensions), value in emitted.items():
+        assert namespace == "DynamoDBCounters"
+        [(dimension, service)] = dimensions
+        assert dimension == "service"
+        by_service.setdefault(service, {})[name] = value
+    aggregator = by_service["Test/Aggregator"]
+    assert aggregator.pop("WriteUnits") > 0
+    assert by_service == {
+        # Four records twice, one of them malformed, one too late for the window; two aggregates and one bucket.
+        "Test/Aggregator": {
+            "Records": 8,
+            "ItemsUpdated": 3,
+            "AlreadyCounted": 3,
+            "Quarantined": 1,
+            "LateEvents": 2,
+            "UpdatesPerRecord": 0.75,
+        },
+        "Test/Ingest": {
+            "EventsAccepted": 3,
+            "EventsDuplicate": 1,
+            "EventsRejected": 1,
+            "EventsFailed": 0,
+            "MessagesUnfinished": 2,
+            "EventsReceived": 1,
+            "RequestsRefused": 1,
+        },
+        "Test/Api": {"Requests": 3, "RequestsRefused": 1, "ReadsFailed": 1},
+    }
+
+
+def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> None:
+    told = set(re.findall(r"`(\w+)`", MONITORING.read_text()))
+    known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
+    assert known - told == set()
