@@ -11,6 +11,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynamodb_counters.edges.problems import ProblemError
+from dynamodb_counters.edges.replies import JSON, tagged
 
 DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
 
@@ -38,13 +39,15 @@ FILES: Final = frozenset(
 SETTINGS: Final = "settings.json"
 
 
-def page_file(name: str) -> Response[str]:
+def page_file(name: str, known: str | None = None) -> Response[str]:
     """Give a file of the page.
 
     Parameters
     ----------
     name : str
         Its name; ``settings.json`` is what the function's environment says of the page.
+    known : str, optional
+        The request's ``If-None-Match``.
 
     Returns
     -------
@@ -60,12 +63,13 @@ def page_file(name: str) -> Response[str]:
     if settings is None or name not in (*FILES, SETTINGS):
         raise ProblemError(HTTPStatus.NOT_FOUND, f"no page {name!r}")
     headers = {
-        "Cache-Control": "public, max-age=300" if name != SETTINGS else "no-cache",
+        # Asked for each time and seldom sent: after a deployment no browser mixes new modules with old ones.
+        "Cache-Control": "no-cache",
         "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
     if name == SETTINGS:
-        return Response(HTTPStatus.OK, "application/json", json.dumps(json.loads(settings)), headers)
+        return tagged(json.dumps(json.loads(settings)), JSON, headers, known)
     file = DIRECTORY / name
-    return Response(HTTPStatus.OK, _TYPES[file.suffix], file.read_text(encoding="utf-8"), headers)
+    return tagged(file.read_text(encoding="utf-8"), _TYPES[file.suffix], headers, known)

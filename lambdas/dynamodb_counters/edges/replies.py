@@ -42,12 +42,39 @@ def answer(
         With an ``ETag`` where it may be cached.
     """
     text = write_json(body)
-    headers = {"Cache-Control": cache}
-    if cache != NOT_CACHED:
-        headers["ETag"] = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
-        if known is not None and headers["ETag"] in (tag.strip() for tag in known.split(",")):
-            return Response(HTTPStatus.NOT_MODIFIED, JSON, "", headers)
-    return Response(status, JSON, text, headers)
+    if cache == NOT_CACHED:
+        return Response(status, JSON, text, {"Cache-Control": cache})
+    return tagged(text, JSON, {"Cache-Control": cache}, known, status=status)
+
+
+def tagged(
+    text: str, kind: str, headers: Mapping[str, str], known: str | None, *, status: HTTPStatus = HTTPStatus.OK
+) -> Response[str]:
+    """Make an answer that is not sent again to a client that has it.
+
+    Parameters
+    ----------
+    text : str
+        The body.
+    kind : str
+        Its content type.
+    headers : mapping
+        Others beside the ``ETag``.
+    known : str or None
+        The request's ``If-None-Match``.
+    status : HTTPStatus, optional
+        Default: 200.
+
+    Returns
+    -------
+    Response
+        With an ``ETag``; 304 without a body where the client has it.
+    """
+    tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    told = {**headers, "ETag": tag}
+    if known is not None and tag in (each.strip() for each in known.split(",")):
+        return Response(HTTPStatus.NOT_MODIFIED, kind, "", told)
+    return Response(status, kind, text, told)
 
 
 def problem(error: ProblemError) -> Response[str]:

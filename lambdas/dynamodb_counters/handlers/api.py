@@ -98,13 +98,13 @@ def document() -> Response[str]:
 @app.get("/")
 def page() -> Response[str]:
     """Give the live page."""
-    return page_file("index.html")
+    return page_file("index.html", _known())
 
 
 @app.get("/page/<name>")
 def part_of_page(name: str) -> Response[str]:
     """Give a file of the live page."""
-    return page_file(name)
+    return page_file(name, _known())
 
 
 def _query() -> str:

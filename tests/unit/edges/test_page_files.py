@@ -51,6 +51,16 @@ def test_a_file_comes_with_a_policy_that_lets_nothing_else_in(name: str) -> None
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/settings.json"])
+def test_a_file_that_the_browser_has_is_asked_for_but_not_sent_again(path: str) -> None:
+    first = serve(path)["headers"]
+    assert first["Cache-Control"] == "no-cache"
+    again = api.handler(request("GET", path, headers={"if-none-match": first["ETag"]}), Context())
+    assert (again["statusCode"], again["body"]) == (304, "")
+    changed = api.handler(request("GET", path, headers={"if-none-match": '"older"'}), Context())
+    assert changed["statusCode"] == 200
+
+
 def test_the_root_is_the_page() -> None:
     assert serve("/")["body"] == HTML
 
