@@ -14,7 +14,7 @@ from typing import Final
 from dynamodb_counters.conditions import Attr
 from dynamodb_counters.declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
 from tests.harness.derived import crowded, sizes
-from tests.harness.plainly import ONE, Parts, Values, amount, bucket, escaped, slots
+from tests.harness.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
 
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)

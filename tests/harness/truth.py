@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters.declarations import Window
 from tests.harness.derived import AT_LEAST, EXACTLY
-from tests.harness.plainly import Parts, Values
+from tests.harness.plain_parts import Parts, Values
 from tests.harness.specs import RETENTION, Spec, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]

@@ -12,7 +12,7 @@ from boto3.dynamodb.types import TypeSerializer
 from dynamodb_counters.store.accept import accept, accept_many
 from dynamodb_counters.store.table import Table
 from tests.harness.backend import Backend
-from tests.harness.plainly import escaped
+from tests.harness.plain_parts import escaped
 from tests.harness.specs import TRADE
 from tests.harness.truth import Change
 
