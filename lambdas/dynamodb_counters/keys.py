@@ -110,6 +110,8 @@ class KeyTemplate:
         str
             The key, at most `max_bytes` long in UTF-8.
         """
+        if not texts:
+            return self._literals[0]
         return _shorten(self._format % tuple([escape(text) for text in texts]), self.max_bytes)
 
     def parse(self, key: str) -> dict[str, str]:

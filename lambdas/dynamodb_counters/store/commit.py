@@ -175,7 +175,9 @@ class Committer:
     def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
         update.set(self._watermark, {"S": watermark(delta.last, self._hour)})
         update.require_unset_or_below(self._watermark, {"S": delta.first})
-        return {**update.request(self._table.name), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        request = update.request(self._table.name)
+        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        return request
 
 
 @dataclass(slots=True)

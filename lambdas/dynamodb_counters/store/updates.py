@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynamodb_counters.compiler import Program
 from dynamodb_counters.contributions import GroupKey
@@ -82,24 +82,20 @@ class Update:
         dict
             Arguments of UpdateItem, or of ``Update`` in a transaction.
         """
-        wording = _wording(tuple(self._set), tuple(self._added), tuple(self._below))
+        arguments, words = _wording(tuple(self._set), tuple(self._added), tuple(self._below))
         values = (*self._set.values(), *self._added.values(), *self._below.values())
-        return {
-            "TableName": table_name,
-            "Key": {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}},
-            "ExpressionAttributeValues": dict(zip(wording.values, values, strict=True)),
-            **wording.arguments,
-        }
-
-
-class _Wording(NamedTuple):
-    arguments: dict[str, Any]
-    values: tuple[str, ...]
+        request = arguments.copy()
+        request["TableName"] = table_name
+        request["Key"] = {PK: {"S": self.key[PK]}, SK: {"S": self.key[SK]}}
+        request["ExpressionAttributeValues"] = dict(zip(words, values, strict=True))
+        return request
 
 
 @lru_cache(maxsize=1024)
-def _wording(to_set: tuple[str, ...], to_add: tuple[str, ...], below: tuple[str, ...]) -> _Wording:
-    """Put an update into words. All items of an aggregate are updated in the same few."""
+def _wording(
+    to_set: tuple[str, ...], to_add: tuple[str, ...], below: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Put an update into words: arguments, and what stands for its values. All items of an aggregate share a few."""
     names: dict[str, str] = {name: f"#n{place}" for place, name in enumerate(dict.fromkeys(to_set + to_add + below))}
     values = tuple(f":v{place}" for place in range(len(to_set) + len(to_add) + len(below)))
     words = iter(values)
@@ -113,4 +109,4 @@ def _wording(to_set: tuple[str, ...], to_add: tuple[str, ...], below: tuple[str,
     if below:
         conditions = [f"(attribute_not_exists({names[name]}) OR {names[name]} < {next(words)})" for name in below]
         arguments["ConditionExpression"] = " AND ".join(conditions)
-    return _Wording(arguments, values)
+    return arguments, values
