@@ -28,13 +28,14 @@ Contribution: TypeAlias = "tuple[Program, GroupKey, Numbers]"
 """What one item image adds to one item. A plain tuple, as one is made for every aggregate and record."""
 
 
-class Late:
-    """Stands for a contribution whose bucket's retention is over."""
+class _Late(tuple[Contribution, ...]):
+    __slots__ = ()
 
 
-LATE: Final = Late()
+LATE: Final = _Late()
+"""No contributions, because their bucket's retention is over."""
 
-Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...] | Late]
+Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]]
 
 
 def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
@@ -107,7 +108,7 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
     tiers = declaration.kept_tiers
     is_late = _judge(declaration)
 
-    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...] | Late:
+    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
         if holds is not None and not holds(image):
             return ()
         number = number_of(image)

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from dynamodb_counters.attributes import Image
 from dynamodb_counters.compiler import Program, as_source
 from dynamodb_counters.conditions import Predicate, compile_condition
-from dynamodb_counters.contributions import Contribution, Late
+from dynamodb_counters.contributions import LATE, Contribution
 from dynamodb_counters.decimals import EXACT, parse_number
 from dynamodb_counters.declarations import Aggregate, Declaration, Event, Items, require_consistent
 from dynamodb_counters.deltas import Delta, Folded, Origin, Unfoldable
@@ -178,10 +178,9 @@ class Plan:
                 if (expired and program.keeps_expired) or (only is not None and program.name not in only):
                     continue
                 found = program.contribute(shown, created)
-                if isinstance(found, Late):
+                if found is LATE:
                     folded.late += 1
-                else:
-                    contributions += found
+                contributions += found
         return contributions
 
     def _sources(self, image: Image) -> Sequence[_Source]:
