@@ -1,0 +1,36 @@
+"""What the doors refuse, each with a problem that names it."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.unit.edges.handlers import ask, environment, post, request
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "moment", ["1969-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2026-09-21T14:13:20", "0001-01-01T00:00:00Z", "now", ""]
+)
+@pytest.mark.parametrize("path", ["/v1/windows/rolling", "/v1/windows/rolling/series"])
+def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, moment: str) -> None:
+    query = {"url": "/", "as_of": moment, **({"step": "1h"} if path.endswith("series") else {})}
+    status, problem = ask(request("GET", path, urlencode(query)))
+    assert status == 400
+    assert f"as_of={moment!r} is not allowed" in problem["detail"]
+
+
+@pytest.mark.parametrize("event", [1, "x", None, True, ["nested"]])
+def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
+    good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
+    status, problem = post(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
+    assert status == 400
+    assert problem["errors"] == [{"index": 1, "detail": "an event is a JSON object"}]
