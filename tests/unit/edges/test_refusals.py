@@ -34,3 +34,13 @@ def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
     status, problem = post(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
     assert status == 400
     assert problem["errors"] == [{"index": 1, "detail": "an event is a JSON object"}]
+
+
+@pytest.mark.parametrize("body", ["[" * 20_000, '{"a":' * 20_000], ids=["lists", "objects"])
+def test_a_document_nested_beyond_measure_is_no_json(body: str) -> None:
+    for status, problem in (
+        post(request("POST", "/events", body=body, headers=JSON)),
+        ask(request("POST", "/v1/batch", body=body, headers=JSON)),
+    ):
+        assert status == 400
+        assert "JSON" in problem["detail"]
