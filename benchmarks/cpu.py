@@ -17,9 +17,9 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
 from benchmarks.designs.powertools import idempotent_counter
 from benchmarks.fold import declarations, records
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.fold import Plan
-from dynamodb_counters.store.table import Table, make_client
+from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table, make_client
 
 BATCHES: Final = (100, 1_000, 10_000)
 AGGREGATES: Final = (1, 3, 20)
@@ -178,8 +178,8 @@ def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
         "import json, pathlib, resource, sys, time\n"
         "from benchmarks.cpu import SHARD, StubClient\n"
         "from benchmarks.fold import declarations, records\n"
-        "from dynamodb_counters.aggregator import Aggregator\n"
-        "from dynamodb_counters.store.table import Table\n"
+        "from dynamodb_counters._stream.batch import Aggregator\n"
+        "from dynamodb_counters._table import Table\n"
         "def peak():\n"
         # Linux hands getrusage's peak on from a parent to what it executes.
         "    if sys.platform == 'linux':\n"

@@ -28,9 +28,9 @@ from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import 
 # A clone is enough: the runtime need not be installed.
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "lambdas")]
 
-from dynamodb_counters.conditions import Attr  # noqa: E402
-from dynamodb_counters.declarations import Aggregate, Count, Event, Sum  # noqa: E402
-from dynamodb_counters.fold import Plan  # noqa: E402
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum  # noqa: E402
+from dynamodb_counters._fold.fold import Plan  # noqa: E402
+from dynamodb_counters._items.conditions import Attr  # noqa: E402
 
 BATCHES: Final = (1_000, 10_000)
 AGGREGATES: Final = (1, 3, 20)

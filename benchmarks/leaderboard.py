@@ -13,9 +13,9 @@ from benchmarks.designs.base import TABLE
 from benchmarks.designs.ours import SHARD
 from benchmarks.usage import dollars_a_million
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.store.accept import accept_many
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept_many
 
 SOURCE: Final = "reference 004: Building aggregations with DynamoDB Streams (2023)"
 

@@ -118,9 +118,9 @@ class EdgesStack(CountingStack):
         taking = logs.LogGroup(self, "TakingLogs", retention=logs.RetentionDays.ONE_MONTH)
         reader = self.function("Reader", "api", reading)
         self.table.grant_read_data(reader)
-        receiver = self.function("Receiver", "receive", taking)
+        receiver = self.function("Receiver", "ingest_http", taking)
         queue.grant_send_messages(receiver)
-        consumer = self.function("Consumer", "ingest", taking)
+        consumer = self.function("Consumer", "ingest_queue", taking)
         self.table.grant_write_data(consumer)
         consumer.add_event_source(
             sources.SqsEventSource(

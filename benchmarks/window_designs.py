@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from benchmarks.jobs import Job
 from dynamodb_counters import Counters, Event, Window
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
 
 DAY: Final = timedelta(hours=24)
 

@@ -8,10 +8,10 @@ from typing import Any
 from benchmarks.designs.base import TABLE, Design
 from demo.events import View
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.declarations import Declaration
-from dynamodb_counters.store.accept import accept_many
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept_many
 
 SHARD = "shardId-00000001795168063870-8026dcd1"
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")

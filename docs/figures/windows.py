@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from dynamodb_counters.declarations import Event, Window
-from dynamodb_counters.tiers import DAYS, HOURS, Tier
-from dynamodb_counters.times import utc
-from dynamodb_counters.windows import Interval, Span, plan
+from dynamodb_counters._declarations import Event, Window
+from dynamodb_counters._timeline.intervals import Interval, Span, plan
+from dynamodb_counters._timeline.tiers import DAYS, HOURS, Tier
+from dynamodb_counters._timeline.times import utc
 
 PAGE: Final = Path(__file__).parents[1] / "windows.md"
 PICTURE: Final = Path(__file__).with_name("windows.svg")

@@ -2,7 +2,7 @@
 
 `DedupCounterTable` holds events and counts, `StreamAggregator` keeps the counts, `WindowedCounter` counts by time.
 `EventIngest` takes events over HTTP, `CounterApi` answers questions about counts, on a `LivePage` too.
-What is counted is declared with `dynamodb_counters.declarations`.
+What is counted is declared with `dynamodb_counters._declarations`.
 """
 
 from __future__ import annotations

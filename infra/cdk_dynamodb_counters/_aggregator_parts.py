@@ -18,7 +18,7 @@ from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._monitoring import Watch
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._registry import Registration
-from dynamodb_counters.wire import encode
+from dynamodb_counters._declarations.codec import encode
 
 if TYPE_CHECKING:
     from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable

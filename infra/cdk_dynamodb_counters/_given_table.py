@@ -9,8 +9,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_dynamodb_counters._arguments import require_interface
 from cdk_dynamodb_counters._properties import resolved_property
+from dynamodb_counters._items.table_schema import PK, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.schema import PK, SK, TTL
 
 _KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
 

@@ -19,8 +19,8 @@ from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._monitoring import Watch
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters.runtime_code import runtime_code
-from dynamodb_counters.declarations import Event
-from dynamodb_counters.wire import encode
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.codec import encode
 
 if TYPE_CHECKING:
     from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
@@ -81,7 +81,7 @@ def build_consumer(
         scope,
         "Function",
         description="Accepts events of a queue",
-        handler="ingest",
+        handler="ingest_queue",
         code=runtime_code(),
         environment=environment,
         service_name=scope.service_name,
@@ -109,7 +109,7 @@ def build_receiver(
         scope,
         "Receiver",
         description="Checks events and puts them into a queue",
-        handler="receive",
+        handler="ingest_http",
         code=runtime_code(),
         environment=environment,
         service_name=scope.service_name,

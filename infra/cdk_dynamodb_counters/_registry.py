@@ -8,7 +8,7 @@ from aws_cdk import Stage, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
-from dynamodb_counters.declarations import Declarable, Declaration, flatten, require_consistent
+from dynamodb_counters._declarations import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

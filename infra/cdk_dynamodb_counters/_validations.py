@@ -12,10 +12,10 @@ from constructs import IValidation
 
 from cdk_dynamodb_counters._properties import resolved_property
 from cdk_dynamodb_counters._registry import Registration
-from dynamodb_counters.declarations import Aggregate, require_consistent
+from dynamodb_counters._declarations import Aggregate, require_consistent
+from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
+from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.schema import RANKING_INDEX
-from dynamodb_counters.wire import MAX_ENVIRONMENT_BYTES
 
 _UNKNOWN_BYTES: Final = 255
 """What a value known only at deployment is taken to be long: the longest table name."""

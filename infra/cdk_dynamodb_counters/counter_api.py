@@ -33,10 +33,10 @@ from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from cdk_dynamodb_counters.runtime_code import page_code, runtime_code
-from dynamodb_counters.declarations import Aggregate, Declarable, Declaration, Distinct, Hierarchy, Window, flatten
-from dynamodb_counters.edges.questions import RESERVED
+from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Distinct, Hierarchy, Window, flatten
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.parameters import RESERVED
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.wire import encode
 
 _GET: Final = (apigateway.HttpMethod.GET,)
 

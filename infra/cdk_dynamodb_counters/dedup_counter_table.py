@@ -19,8 +19,8 @@ from cdk_dynamodb_counters._given_table import require_usable
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
+from dynamodb_counters._items.table_schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

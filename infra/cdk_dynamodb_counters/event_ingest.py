@@ -38,8 +38,8 @@ from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters.declarations import Event
-from dynamodb_counters.edges.schemas import schema_check
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._http.json_schema import schema_check
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cdk_dynamodb_counters._arguments import require_instance, require_route
-from dynamodb_counters.declarations import Aggregate, Count, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Sum, Window
 from dynamodb_counters.errors import InvalidArgumentError
 
 _PLACES: Final = ("{page}", "{time}", "{client}")

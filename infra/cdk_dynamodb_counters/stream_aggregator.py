@@ -41,7 +41,7 @@ from cdk_dynamodb_counters._runtimes import RUNTIMES
 from cdk_dynamodb_counters._validations import CompletelyDeclared, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.runtime_code import runtime_code
-from dynamodb_counters.declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
 
 

@@ -12,8 +12,8 @@ from cdk_dynamodb_counters._arguments import require_instance, require_place
 from cdk_dynamodb_counters._metrics import counters_metric
 from cdk_dynamodb_counters._registry import Registration, Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from dynamodb_counters.arithmetic import Arithmetic
-from dynamodb_counters.declarations import Window
+from dynamodb_counters._declarations import Window
+from dynamodb_counters._timeline.cost_estimate import Arithmetic
 
 
 class WindowedCounter(Construct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters.declarations import Aggregate, Count, Event, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Window
 
 VIEW: Final = Event(
     "view",

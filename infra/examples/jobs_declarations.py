@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Window
 
 JOB: Final = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}", retention=timedelta(days=2))
 """A customer started a job. The same id once more is the same job."""

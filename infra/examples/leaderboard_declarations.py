@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters.declarations import Aggregate, Count, Event, Histogram, Ranking, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Event, Histogram, Ranking, Sum
 
 MOST_PATHS: Final = 12
 

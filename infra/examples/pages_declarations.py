@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters.declarations import Aggregate, Count, Distinct, Event
+from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event
 
 PAGE: Final = Event("page", pk="PAGE#{page}", sk="PAGE")
 """A page was created."""

@@ -10,54 +10,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynamodb_counters.conditions import Attr as Attr
-    from dynamodb_counters.conditions import Condition as Condition
-    from dynamodb_counters.counters import Counters as Counters
-    from dynamodb_counters.declarations import Aggregate as Aggregate
-    from dynamodb_counters.declarations import Average as Average
-    from dynamodb_counters.declarations import Count as Count
-    from dynamodb_counters.declarations import Distinct as Distinct
-    from dynamodb_counters.declarations import Event as Event
-    from dynamodb_counters.declarations import Hierarchy as Hierarchy
-    from dynamodb_counters.declarations import Histogram as Histogram
-    from dynamodb_counters.declarations import Items as Items
-    from dynamodb_counters.declarations import Ranking as Ranking
-    from dynamodb_counters.declarations import Sum as Sum
-    from dynamodb_counters.declarations import Window as Window
+    from dynamodb_counters._counters import Counters as Counters
+    from dynamodb_counters._declarations import Aggregate as Aggregate
+    from dynamodb_counters._declarations import Average as Average
+    from dynamodb_counters._declarations import Count as Count
+    from dynamodb_counters._declarations import Distinct as Distinct
+    from dynamodb_counters._declarations import Event as Event
+    from dynamodb_counters._declarations import Hierarchy as Hierarchy
+    from dynamodb_counters._declarations import Histogram as Histogram
+    from dynamodb_counters._declarations import Items as Items
+    from dynamodb_counters._declarations import Ranking as Ranking
+    from dynamodb_counters._declarations import Sum as Sum
+    from dynamodb_counters._declarations import Window as Window
+    from dynamodb_counters._declarations.groups import Group as Group
+    from dynamodb_counters._evaluate import evaluate as evaluate
+    from dynamodb_counters._items.conditions import Attr as Attr
+    from dynamodb_counters._items.conditions import Condition as Condition
+    from dynamodb_counters._reads.rankings import Ranked as Ranked
+    from dynamodb_counters._reads.window_counts import Comparison as Comparison
+    from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
+    from dynamodb_counters._stream.quarantine import Quarantined as Quarantined
+    from dynamodb_counters._writes.accept import Outcome as Outcome
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
-    from dynamodb_counters.evaluation import evaluate as evaluate
-    from dynamodb_counters.groups import Group as Group
-    from dynamodb_counters.store.accept import Outcome as Outcome
-    from dynamodb_counters.store.quarantine import Quarantined as Quarantined
-    from dynamodb_counters.store.rankings import Ranked as Ranked
-    from dynamodb_counters.windows import Comparison as Comparison
-    from dynamodb_counters.windows import WindowCount as WindowCount
 
 _HOMES = {
-    "Aggregate": "declarations",
-    "Attr": "conditions",
-    "Average": "declarations",
-    "Comparison": "windows",
-    "Condition": "conditions",
-    "Count": "declarations",
-    "Counters": "counters",
+    "Aggregate": "_declarations",
+    "Attr": "_items.conditions",
+    "Average": "_declarations",
+    "Comparison": "_reads.window_counts",
+    "Condition": "_items.conditions",
+    "Count": "_declarations",
+    "Counters": "_counters",
     "CountersError": "errors",
-    "Distinct": "declarations",
-    "Event": "declarations",
-    "Group": "groups",
-    "Hierarchy": "declarations",
-    "Histogram": "declarations",
+    "Distinct": "_declarations",
+    "Event": "_declarations",
+    "Group": "_declarations.groups",
+    "Hierarchy": "_declarations",
+    "Histogram": "_declarations",
     "InvalidArgumentError": "errors",
-    "Items": "declarations",
-    "Outcome": "store.accept",
-    "Quarantined": "store.quarantine",
-    "Ranked": "store.rankings",
-    "Ranking": "declarations",
-    "Sum": "declarations",
-    "Window": "declarations",
-    "WindowCount": "windows",
-    "evaluate": "evaluation",
+    "Items": "_declarations",
+    "Outcome": "_writes.accept",
+    "Quarantined": "_stream.quarantine",
+    "Ranked": "_reads.rankings",
+    "Ranking": "_declarations",
+    "Sum": "_declarations",
+    "Window": "_declarations",
+    "WindowCount": "_reads.window_counts",
+    "evaluate": "_evaluate",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

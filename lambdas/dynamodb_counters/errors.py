@@ -16,22 +16,22 @@ class InvalidArgumentError(CountersError, ValueError):
         Name of the refused argument, as the caller wrote it.
     value : object
         The value that was given.
-    allowed : str
+    expected : str
         What would have been accepted, in words.
 
     Examples
     --------
-    >>> raise InvalidArgumentError("precision", 7, "1, 60, 3600 or 86400 seconds")
+    >>> raise InvalidArgumentError("precision", 7, "one of 1, 60, 3600, 86400 seconds")
     Traceback (most recent call last):
     ...
-    dynamodb_counters.errors.InvalidArgumentError: precision=7 is not allowed: 1, 60, 3600 or 86400 seconds
+    dynamodb_counters.errors.InvalidArgumentError: invalid precision=7: expected one of 1, 60, 3600, 86400 seconds
     """
 
-    def __init__(self, argument: str, value: object, allowed: str) -> None:
-        super().__init__(f"{argument}={_short(value)} is not allowed: {allowed}")
+    def __init__(self, argument: str, value: object, expected: str) -> None:
+        super().__init__(f"invalid {argument}={_short(value)}: expected {expected}")
         self.argument = argument
         self.value = value
-        self.allowed = allowed
+        self.expected = expected
 
 
 class UnparsableKeyError(CountersError, ValueError):

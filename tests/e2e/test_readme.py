@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Counters
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
 from tests.engines import Engine
 from tests.engines.tables import create_table
 
@@ -33,7 +33,7 @@ def test_the_app_synthesizes(tmp_path: Path) -> None:
 def test_the_example_counts(moto_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     client = moto_engine.client
     create_table(client, "blog")
-    monkeypatch.setattr("dynamodb_counters.counters.make_client", lambda: client)
+    monkeypatch.setattr("dynamodb_counters._counters.make_client", lambda: client)
     known: dict[str, Any] = {"table_name": "blog"}
     exec(APP.split("app = App()")[0], known)
     lines = USE.splitlines()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from dynamodb_counters.wire import encode
+from dynamodb_counters._declarations.codec import encode
 from tests.engines.dynamodb_local import DynamoDBLocal
 from tests.harness.backend import LocalBackend
 from tests.harness.mapping import Mapping

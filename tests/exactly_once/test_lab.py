@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.counters import Counters
-from dynamodb_counters.declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.store.accept import accept
-from dynamodb_counters.store.table import Table
 from tests.engines.dynamodb_local import DynamoDBLocal
 from tests.harness.actors import Crashed
 from tests.harness.backend import LocalBackend

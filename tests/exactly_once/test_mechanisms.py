@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.conditions import Attr
-from dynamodb_counters.declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters.errors import CommitError
 from tests.harness.actors import Crashed
 from tests.harness.bench import Bench

@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dynamodb_counters.declarations import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
 from tests.harness.bench import Bench
 
 RECORDS = 6_000

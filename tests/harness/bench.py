@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynamodb_counters.aggregator import Aggregator, Report
-from dynamodb_counters.counters import Counters
-from dynamodb_counters.declarations import Declaration
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
 from tests.harness.memory import MemoryTable
 from tests.harness.source import Record
 from tests.harness.virtual import VirtualClock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynamodb_counters.conditions import Attr
-from dynamodb_counters.declarations import Aggregate, Count, Histogram, Measure, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Histogram, Measure, Sum
+from dynamodb_counters._items.conditions import Attr
 
 EXACTLY: Final = (1, 2, 3)
 AT_LEAST: Final = (1, 3)

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
 from tests.harness.actors import Actor, DeferredPool
 from tests.harness.backend import Backend
 from tests.harness.faults import Fault, FaultyClient

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynamodb_counters.store.quarantine import listed, redrive
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.quarantine import listed, redrive
+from dynamodb_counters._table import Table
 from tests.harness.actors import Crashed
 from tests.harness.backend import Backend, MemoryBackend
 from tests.harness.faults import FaultPlan

@@ -11,8 +11,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from dynamodb_counters.conditions import Attr
-from dynamodb_counters.declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from dynamodb_counters._items.conditions import Attr
 from tests.harness.derived import crowded, sizes
 from tests.harness.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters.declarations import Window
+from dynamodb_counters._declarations import Window
 from tests.harness.derived import AT_LEAST, EXACTLY
 from tests.harness.plain_parts import Parts, Values
 from tests.harness.specs import RETENTION, Spec, declarations

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from boto3.dynamodb.types import TypeSerializer
 
-from dynamodb_counters.store.accept import accept, accept_many
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept, accept_many
 from tests.harness.backend import Backend
 from tests.harness.plain_parts import escaped
 from tests.harness.specs import TRADE

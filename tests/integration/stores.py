@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Aggregate, Counters, Window
-from dynamodb_counters.aggregator import Aggregator, Report
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
 from tests.engines import Engine
-from tests.unit.runtime.clients import Clock, FaultyClient
-from tests.unit.runtime.streams import NOW, Record, record
+from tests.unit.fold.streams import NOW, Record, record
+from tests.unit.writes.clients import Clock, FaultyClient
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

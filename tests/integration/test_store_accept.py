@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Window
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._table import Table
 from tests.engines import Engine
 from tests.integration.stores import Store
-from tests.unit.runtime.streams import NOW
+from tests.unit.fold.streams import NOW
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters.aggregator import Report
+from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
 from tests.engines import Engine
 from tests.integration.stores import SHARD, Store
-from tests.unit.runtime.clients import failure
-from tests.unit.runtime.streams import Record, image, record
+from tests.unit.fold.streams import Record, image, record
+from tests.unit.writes.clients import failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "sum": Sum("number")})

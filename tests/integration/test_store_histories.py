@@ -15,8 +15,8 @@ from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters.errors import CommitError
 from tests.engines import Engine
 from tests.integration.stores import SHARD, Store
-from tests.unit.runtime.clients import failure
-from tests.unit.runtime.streams import image, record
+from tests.unit.fold.streams import image, record
+from tests.unit.writes.clients import failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"sum": Sum("number")})

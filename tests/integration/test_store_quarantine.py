@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._stream.quarantine import Quarantined
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.store.quarantine import Quarantined
 from tests.engines import Engine
 from tests.engines.tables import create_table
 from tests.integration.stores import SHARD, Store
-from tests.unit.runtime.clients import failure
-from tests.unit.runtime.streams import NOW, Record, image, record
+from tests.unit.fold.streams import NOW, Record, image, record
+from tests.unit.writes.clients import failure
 
 _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
 _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})

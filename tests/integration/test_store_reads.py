@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window
 from tests.engines import Engine
 from tests.integration.stores import Store
-from tests.unit.runtime.streams import NOW, Record, image, record
+from tests.unit.fold.streams import NOW, Record, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})

@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
 from tests.engines import Engine
 from tests.integration.stores import Store
-from tests.unit.runtime.streams import NOW
+from tests.unit.fold.streams import NOW
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum
+from dynamodb_counters._stream.commit import RESERVE_SECONDS
+from dynamodb_counters._stream.watermarks import KEPT_HOURS, PRUNED_AT
 from dynamodb_counters.errors import CommitError
-from dynamodb_counters.store.commit import RESERVE_SECONDS
-from dynamodb_counters.store.watermarks import KEPT_HOURS, PRUNED_AT
 from tests.engines import Engine
 from tests.integration.stores import SHARD, Store
-from tests.unit.runtime.streams import NOW, image, record
+from tests.unit.fold.streams import NOW, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import Counters, Event, Sum, Window
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
 from tests.engines import Engine
 
 _JOB = Event("job", pk="JOB#{id}", sk="JOB")

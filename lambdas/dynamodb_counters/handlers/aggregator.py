@@ -9,9 +9,9 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from dynamodb_counters.aggregator import Aggregator, Report
-from dynamodb_counters.store.table import Table
-from dynamodb_counters.wire import decode
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
 
 logger = Logger()
 metrics = Metrics()

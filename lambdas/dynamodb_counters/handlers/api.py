@@ -13,15 +13,15 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters.counters import Counters
-from dynamodb_counters.edges.documents import read_json
-from dynamodb_counters.edges.openapi import openapi
-from dynamodb_counters.edges.page import page_file
-from dynamodb_counters.edges.problems import ProblemError, refused
-from dynamodb_counters.edges.reading import Reading
-from dynamodb_counters.edges.replies import answer, body_text, problem
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._http.documents import read_json
+from dynamodb_counters._http.live_page import page_file
+from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.problems import ProblemError, refused
+from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.responses import answer, body_text, problem
 from dynamodb_counters.errors import InvalidArgumentError
-from dynamodb_counters.wire import decode
 
 MAX_BODY_BYTES = 1_000_000
 

@@ -16,8 +16,8 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk.assertions import Template
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
-from dynamodb_counters.declarations import Aggregate, Count, Event, Ranking, Window
-from dynamodb_counters.wire import decode
+from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Window
+from dynamodb_counters._declarations.codec import decode
 
 PROJECT = Path(__file__).resolve().parents[3]
 

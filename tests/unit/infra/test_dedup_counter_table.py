@@ -136,7 +136,7 @@ def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
 def test_key_of_the_user_needs_a_region() -> None:
     stack = new_stack()
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
-    with pytest.raises(InvalidArgumentError, match=r"^encryption=.*env= names a region"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid encryption=.*env= names a region"):
         DedupCounterTable(stack, "Counters", encryption=encryption)
 
 
@@ -214,5 +214,5 @@ def test_refuses_an_imported_table_without_a_stream() -> None:
 def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any) -> None:
     stack = new_stack()
     table = own_table(stack)
-    with pytest.raises(InvalidArgumentError, match=rf"^{argument}=.*None when table is given"):
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}=.*None when table is given"):
         DedupCounterTable(stack, "Counters", **{"table": table, argument: value})

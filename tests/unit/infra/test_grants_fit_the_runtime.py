@@ -12,10 +12,10 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 
 from cdk_dynamodb_counters import DedupCounterTable
-from dynamodb_counters.aggregator import Aggregator
-from dynamodb_counters.counters import Counters
-from dynamodb_counters.declarations import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters.store.table import Table
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
 from tests.engines import Engine
 from tests.engines.tables import create_table
 from tests.unit.infra.support import actions, counting_stack, new_stack, statements, synthesized

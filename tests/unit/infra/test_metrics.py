@@ -19,8 +19,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from tests.harness.memory import MemoryTable
-from tests.unit.edges.functions import Function, Pipeline, message
-from tests.unit.edges.handlers import NOW, Queue, request
+from tests.unit.http.functions import Function, Pipeline, message
+from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEW, VIEWS, new_stack, synthesized
 
 AWS_METRICS = {
@@ -71,7 +71,7 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
         ask(functions(resources, table)["api"])
         # No such table: every read fails.
         functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
-        post(functions(resources, queue)["receive"])
+        post(functions(resources, queue)["ingest_http"])
     return sums(log.getvalue())
 
 
@@ -89,7 +89,7 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
 
 def count(table: MemoryTable, made: dict[str, Function]) -> None:
     """Have events accepted, known, refused, counted, redelivered, quarantined and late."""
-    pipeline = Pipeline(table, made["ingest"], made["aggregator"])
+    pipeline = Pipeline(table, made["ingest_queue"], made["aggregator"])
     assert pipeline.accept(message(view(0), view(0), view(1)), "no JSON", message({"url": "/"})) == ["1", "2"]
     table.put_item(TableName=TABLE, Item={"pk": {"S": "p"}, "sk": {"S": "s"}, "_type": {"S": "view"}})
     assert pipeline.accept(message(view(60 * 26))) == []

@@ -11,7 +11,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters.declarations import Aggregate, Count, Distinct, Event, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Ranking, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
@@ -127,10 +127,10 @@ def test_aggregator_without_anything_to_count_is_an_error_at_synth() -> None:
 def test_contradicting_declarations_are_refused_where_they_are_made() -> None:
     stack, counters, aggregator = counting_stack()
     same_name = Window("views", VIEW, pk="CLIENT#{clientId}", time="time")
-    with pytest.raises(InvalidArgumentError, match=r"^name='views'"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views'"):
         WindowedCounter(stack, "Rolling", table=counters, window=same_name)
     other_event = Event("view", pk="ELSE#{url}", sk="T#{time}", retention=timedelta(days=1))
-    with pytest.raises(InvalidArgumentError, match=r"^name='view'"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='view'"):
         aggregator.add_aggregate(Aggregate("else", other_event, pk="E#{url}", sk="S", measures={"n": Count()}))
     assert declared(synthesized(stack)) == ["views"]
 
@@ -161,7 +161,7 @@ def test_aggregate_over_another_may_be_declared_before_it() -> None:
 def test_aggregate_over_one_that_is_not_declared_is_refused_at_synth() -> None:
     stack, _, aggregator = counting_stack()
     aggregator.add_aggregate(ACTIVE)
-    with pytest.raises(RuntimeError, match="source='players' is not allowed: a declared aggregate"):
+    with pytest.raises(RuntimeError, match="invalid source='players': expected a declared aggregate"):
         synthesized(stack)
 
 

@@ -13,11 +13,11 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
 from cdk_dynamodb_counters.runtime_code import page_code
-from dynamodb_counters.edges import page
+from dynamodb_counters._http import live_page as page
 from tests.unit.infra.support import PROJECT
 
 IMPORTED = (
-    "dynamodb_counters.declarations",
+    "dynamodb_counters._declarations",
     "aws_lambda_powertools.logging",
     "aws_lambda_powertools.metrics",
     "aws_lambda_powertools.utilities.batch",
@@ -90,8 +90,8 @@ def test_handler_loads_with_what_lambda_adds(asset: Path) -> None:
     [site] = [path for path in map(Path, sys.path) if (path / "boto3").is_dir()]
     program = (
         f"import sys, json; sys.path.insert(0, {str(asset)!r}); sys.path.append({str(site)!r})\n"
-        "from dynamodb_counters.handlers import aggregator, api, ingest\n"
-        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.receive\n"
+        "from dynamodb_counters.handlers import aggregator, api, ingest_queue\n"
+        "import os; os.environ['AWS_DEFAULT_REGION'] = 'us-east-1'; import dynamodb_counters.handlers.ingest_http\n"
         "print(json.dumps({n: m.__file__ for n, m in sys.modules.items() if getattr(m, '__file__', None)}))"
     )
     loaded = json.loads(run_isolated(program).splitlines()[-1])

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
-from dynamodb_counters.wire import decode
+from dynamodb_counters._declarations.codec import decode
 from tests.unit.infra.support import (
     SITE,
     VIEWS,

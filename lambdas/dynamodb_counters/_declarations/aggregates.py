@@ -1,0 +1,199 @@
+"""Aggregates: numbers kept current over all items of a source, one item a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from dynamodb_counters._declarations.checks import (
+    key_fields,
+    require_choice,
+    require_count,
+    require_key,
+    require_measures,
+    require_name,
+    require_where,
+)
+from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
+
+OnExpiry: TypeAlias = Literal["keep", "subtract"]
+
+MAX_SPREAD: Final = 100
+MAX_ATTRIBUTES: Final = 120
+"""Most attributes one aggregate may keep: all can change in one update, whose expression is 4 KB at most.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+SPREAD_FIELD: Final = "_spread"
+"""The field of a spread aggregate's partition key that the runtime fills in: which of its items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A board that ranks the groups of an aggregate by one of its measures, through the table's ranking index.
+
+    Parameters
+    ----------
+    by : str
+        A `Count` or `Sum` of the aggregate.
+    board : str
+        Key template of the board; its fields are fields of the group. Groups of one board are ranked together.
+    spread : int, optional
+        Over how many partitions a board is spread; a read merges them. For boards of over 1,000 changes a second.
+        Default 1.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> Ranking(by="paths", board="PLAYERS").spread
+    1
+    """
+
+    by: str
+    board: str
+    spread: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.by, str):
+            raise InvalidArgumentError("by", self.by, "the name of a measure")
+        require_key("board", self.board)
+        require_count("spread", self.spread, MAX_SPREAD)
+
+    @property
+    def template(self) -> KeyTemplate:
+        """The board's template."""
+        return key_template(f"{self.board}#~{{{SPREAD_FIELD}}}", MAX_PK_BYTES, "board")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Numbers kept current over all items of a source, one item a group.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a table.
+    source : Event, Items or Aggregate
+        What it looks at. Over another aggregate: that one's groups, their fields and measures being its attributes.
+    pk, sk : str
+        Key templates of its items. Their fields are attributes of the source: the group. ``{outer.inner}`` reaches into
+        a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour, day
+        or month of a time.
+    measures : mapping of str to Count, Sum, Average or Histogram
+        What to keep, by name.
+    where : Condition, optional
+        Items it looks at. Default: all of the source.
+    on_expiry : {"keep", "subtract"}, optional
+        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+    spread : int, optional
+        Over how many items, each fed by some of the stream's shards, a group is spread; a read adds them up. For a
+        group that changes in every batch of a table with many shards. Changing it later loses what was counted.
+        Default 1.
+    ranking : Ranking, optional
+        Ranks the groups by a measure. Default: not ranked.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+    >>> Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}).fields
+    ('url',)
+    """
+
+    name: str
+    source: Event | Items | Aggregate
+    pk: str
+    sk: str
+    measures: Mapping[str, Measure]
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+    spread: int = 1
+    ranking: Ranking | None = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.source, Event | Items | Aggregate):
+            raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
+        require_where(self.where)
+        require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        require_key("pk", self.pk)
+        require_key("sk", self.sk)
+        require_count("spread", self.spread, MAX_SPREAD)
+        require_measures(self.measures, MEASURES)
+        for attribute in self.attributes:
+            if attribute in self.fields:
+                raise InvalidArgumentError("measures", attribute, "attributes that are no fields of the key")
+        if len(self.attributes) > MAX_ATTRIBUTES:
+            raise InvalidArgumentError("measures", list(self.measures), f"up to {MAX_ATTRIBUTES} attributes in all")
+        if isinstance(self.source, Aggregate):
+            self._require_known(self.source)
+        if self.ranking is not None:
+            if not isinstance(self.ranking, Ranking):
+                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, board=…)")
+            self._require_rankable(self.ranking)
+
+    @property
+    def pk_template(self) -> KeyTemplate:
+        """The partition key's template."""
+        text = self.pk if self.spread == 1 else f"{self.pk}#~{{{SPREAD_FIELD}}}"
+        return key_template(text, MAX_PK_BYTES, "pk")
+
+    @property
+    def sk_template(self) -> KeyTemplate:
+        """The sort key's template."""
+        return key_template(self.sk, MAX_SK_BYTES, "sk")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make a group, in the order of the key."""
+        names = dict.fromkeys((*self.pk_template.fields, *self.sk_template.fields))
+        return tuple(name for name in names if not is_reserved(name))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that hold its measures."""
+        return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
+
+    def _require_known(self, source: Aggregate) -> None:
+        if source.spread > 1:
+            raise InvalidArgumentError("source", source.name, "an aggregate that is not spread: its items are parts")
+        for argument in ("pk", "sk"):
+            self._require_among(argument, key_fields(argument, getattr(self, argument)), source.fields, "fields")
+        measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
+        self._require_among("measures", measured, source.attributes, "measures")
+        tested = self.where.attributes if self.where is not None else ()
+        self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")
+        for name, operand in self.where.comparisons if self.where is not None else ():
+            if isinstance(operand, str) != (name in source.fields):
+                kind = "text, as the field" if name in source.fields else "a number, as the measure"
+                raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r} is")
+
+    def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
+        for name in names:
+            if name not in known:
+                raise InvalidArgumentError(
+                    argument, name, f"{kind} of {self.source.name!r}: {', '.join(known) or 'none'}"
+                )
+
+    def _require_rankable(self, ranking: Ranking) -> None:
+        if not isinstance(self.measures.get(ranking.by), Count | Sum):
+            raise InvalidArgumentError("ranking", ranking.by, "a Count or Sum of the aggregate")
+        if not set(ranking.template.fields) <= {*self.fields, SPREAD_FIELD}:
+            raise InvalidArgumentError(
+                "ranking", ranking.board, f"fields of the group: {', '.join(self.fields) or 'none'}"
+            )
+        if self.spread > 1:
+            raise InvalidArgumentError("spread", self.spread, "1 for a ranked aggregate; spread its board instead")

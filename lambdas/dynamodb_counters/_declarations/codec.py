@@ -1,0 +1,123 @@
+"""Declarations as text small enough for a Lambda function's environment, and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Average,
+    Count,
+    Declaration,
+    Event,
+    Histogram,
+    Items,
+    Ranking,
+    Sum,
+    Window,
+)
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters.errors import InvalidArgumentError
+
+MAX_ENVIRONMENT_BYTES: Final = 4096
+"""Lambda's limit for all of a function's environment variables together.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+_PLAIN_CHARACTERS: Final = 2500
+
+_TYPES: Final[dict[str, type]] = {
+    kind.__name__: kind
+    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Ranking, Sum, Window)
+}
+
+
+def encode(declarations: tuple[Declaration | Event, ...]) -> str:
+    """Write declarations as text.
+
+    Parameters
+    ----------
+    declarations : tuple of Aggregate and Window
+        What to write.
+
+    Returns
+    -------
+    str
+        ASCII: JSON while that is short, so that it can be read where it stands and is the same wherever it is made;
+        compressed JSON beyond.
+
+    Examples
+    --------
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> decode(encode((views,))) == (views,)
+    True
+    """
+    plain = json.dumps([_plain(declaration) for declaration in declarations], separators=(",", ":"))
+    return plain if len(plain) <= _PLAIN_CHARACTERS else base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
+
+
+def decode(text: str) -> tuple[Declaration, ...]:
+    """Read declarations from text.
+
+    Parameters
+    ----------
+    text : str
+        What `encode` gave.
+
+    Returns
+    -------
+    tuple of Aggregate and Window
+        Equal to the encoded ones.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The text is not of `encode`.
+    """
+    try:
+        plain = json.loads(text if text.startswith("[") else zlib.decompress(base64.b85decode(text)))
+        return tuple(_typed(part) for part in plain)
+    except (LookupError, TypeError, ValueError, zlib.error) as error:
+        raise InvalidArgumentError("text", text, f"what encode() gave ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        named = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        written = {name: _plain(part) for name, part in named.items() if part != _default(value, name)}
+        return {"": type(value).__name__, **written}
+    if isinstance(value, timedelta):
+        return {"": "timedelta", "s": str(value.total_seconds())}
+    if isinstance(value, Decimal):
+        return {"": "Decimal", "d": str(value)}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "items"):
+        return {name: _plain(part) for name, part in value.items()}
+    return value
+
+
+def _default(value: Any, name: str) -> Any:
+    [declared] = [f for f in fields(value) if f.name == name]
+    return declared.default_factory() if declared.default_factory is not MISSING else declared.default
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_typed(part) for part in value)
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("")
+    if kind is None:
+        return {name: _typed(part) for name, part in value.items()}
+    if kind == "timedelta":
+        return timedelta(seconds=float(value["s"]))
+    if kind == "Decimal":
+        return Decimal(value["d"])
+    return _TYPES[kind](**{name: _typed(part) for name, part in value.items() if name})

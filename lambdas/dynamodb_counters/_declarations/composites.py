@@ -1,0 +1,161 @@
+"""Declarations made of several aggregates: distinct members, and hierarchies of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dynamodb_counters._declarations.aggregates import Aggregate, OnExpiry
+from dynamodb_counters._declarations.checks import require_name
+from dynamodb_counters._declarations.measures import Count, Measure
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.conditions import Attr, Condition
+from dynamodb_counters.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """How many different members a group has: visitors of a page, active players.
+
+    A count is kept for each member; the members that have one are counted. So a member counts once however often it
+    comes, and no longer when all of its items are gone. With a group such as ``VISITORS#{at:day}`` it is exact for each
+    day; members of several days are those days' members put together, not the sum of their numbers.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a table.
+    source : Event, Items or Aggregate
+        What it looks at.
+    pk, sk : str
+        Key templates of its items; their fields make a group.
+    member : str
+        Attribute that tells members apart.
+    where : Condition, optional
+        Items it looks at. Default: all of the source.
+    on_expiry : {"keep", "subtract"}, optional
+        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+    >>> visitors = Distinct("visitors", view, pk="URL#{url}", sk="VISITORS", member="clientId")
+    >>> [part.name for part in visitors.parts]
+    ['visitors-members', 'visitors']
+    """
+
+    name: str
+    source: Event | Items | Aggregate
+    pk: str
+    sk: str
+    member: str
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.member, str) or self.member in self.total.fields:
+            raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
+
+    @property
+    def members(self) -> Aggregate:
+        """The aggregate that counts each member's items, in the measure ``items``."""
+        return Aggregate(
+            f"{self.name}-members",
+            self.source,
+            pk=self.pk,
+            sk=f"{self.sk}#MEMBER#{{{self.member}}}",
+            measures={"items": Count()},
+            where=self.where,
+            on_expiry=self.on_expiry,
+        )
+
+    @property
+    def total(self) -> Aggregate:
+        """The aggregate that counts the members, in the measure ``distinct``."""
+        return Aggregate(
+            self.name,
+            self.members,
+            pk=self.pk,
+            sk=self.sk,
+            measures={"distinct": Count()},
+            where=Attr("items").ge(1),
+        )
+
+    @property
+    def parts(self) -> tuple[Aggregate, ...]:
+        """The aggregates it is made of."""
+        return self.members, self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The same measures at several levels: for a region, each of its desks, each of their types.
+
+    All levels of a top group share a partition key, so that one Query reads them.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a table; the levels are ``name-0``, ``name-1``, ….
+    source : Event, Items or Aggregate
+        What it looks at.
+    pk : str
+        Key template of the top group.
+    levels : tuple of str
+        Sort key templates from the top level down.
+    measures : mapping of str to Measure
+        What to keep at every level.
+    where : Condition, optional
+        Items it looks at. Default: all of the source.
+    on_expiry : {"keep", "subtract"}, optional
+        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> trade = Event("trade", pk="TRADE#{id}", sk="TRADE")
+    >>> risk = Hierarchy("risk", trade, pk="REGION#{region}", levels=("TOTAL", "DESK#{desk}", "DESK#{desk}#{type}"),
+    ...                  measures={"trades": Count()})
+    >>> risk.parts[2].fields
+    ('region', 'desk', 'type')
+    """
+
+    name: str
+    source: Event | Items | Aggregate
+    pk: str
+    levels: tuple[str, ...]
+    measures: Mapping[str, Measure]
+    where: Condition | None = None
+    on_expiry: OnExpiry = "keep"
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.levels, tuple) or not self.levels:
+            raise InvalidArgumentError("levels", self.levels, "a tuple of sort key templates")
+        _ = self.parts
+
+    @property
+    def parts(self) -> tuple[Aggregate, ...]:
+        """The aggregates it is made of, from the top level down."""
+        return tuple(
+            Aggregate(
+                f"{self.name}-{level}",
+                self.source,
+                pk=self.pk,
+                sk=sk,
+                measures=self.measures,
+                where=self.where,
+                on_expiry=self.on_expiry,
+            )
+            for level, sk in enumerate(self.levels)
+        )

@@ -1,0 +1,97 @@
+"""What declarations look at: events this package writes, and items others write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens and is to be counted once.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``-`` and ``_``; unique in a table.
+    pk, sk : str
+        Key templates. Together their fields are the event key: what makes an event unique.
+    retention : timedelta or None, optional
+        How long an accepted event is remembered, so that its repetition is recognised. Default: for good.
+    version : str or None, optional
+        Attribute, a number or a string, by which a source corrects itself: an event whose version is greater replaces
+        the one before. Default: the first one stands.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7)).name
+    'view'
+    """
+
+    name: str
+    pk: str
+    sk: str
+    retention: timedelta | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        require_plain_key("pk", self.pk)
+        require_plain_key("sk", self.sk)
+        require_duration("retention", self.retention)
+        if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
+            raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
+
+    @property
+    def pk_template(self) -> KeyTemplate:
+        """The partition key's template."""
+        return key_template(self.pk, MAX_PK_BYTES, "pk")
+
+    @property
+    def sk_template(self) -> KeyTemplate:
+        """The sort key's template."""
+        return key_template(self.sk, MAX_SK_BYTES, "sk")
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Items that other code writes into the table; whatever they are, those that satisfy a condition.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``-`` and ``_``; unique in a table.
+    where : Condition
+        What tells them from the table's other items, such as ``Attr("user_submitted_path").exists()``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> from dynamodb_counters import Attr
+    >>> Items("path", where=Attr("user_submitted_path").exists()).name
+    'path'
+    """
+
+    name: str
+    where: Condition
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.where, Condition):
+            raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
+        require_where(self.where)

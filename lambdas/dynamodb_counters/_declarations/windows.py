@@ -1,0 +1,177 @@
+"""Windows: how many in the last minutes, hours, days or years, from time buckets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal, TypeAlias
+
+from dynamodb_counters._declarations.aggregates import OnExpiry
+from dynamodb_counters._declarations.checks import (
+    require_attribute,
+    require_choice,
+    require_duration,
+    require_key,
+    require_name,
+    require_where,
+)
+from dynamodb_counters._declarations.measures import Count, Sum
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.attributes import LIST_MARK
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
+from dynamodb_counters._timeline.cost_estimate import Arithmetic, arithmetic, choose
+from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier
+from dynamodb_counters.errors import InvalidArgumentError
+
+Late: TypeAlias = Literal["drop", "quarantine"]
+
+TIER_FIELD: Final = "_tier"
+"""The field of a window's sort key that the runtime fills in: the tier of the bucket."""
+
+BUCKET_FIELD: Final = "_bucket"
+"""The field of a window's sort key that the runtime fills in: the start of the bucket."""
+
+_DAY: Final = timedelta(days=1)
+_PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many in the last so long: counts cut into time buckets, which hold a total and a slot for each finer unit.
+
+    Precision and longest window decide which buckets there are, as `arithmetic` tells: 24 hours to the minute take one
+    item an hour, with a slot a minute.
+
+    Parameters
+    ----------
+    name : str
+        Unique in a table.
+    source : Event or Items
+        The items it looks at.
+    pk : str
+        Key template of its items' partition. Its fields are attributes of the source: the group.
+    time : str
+        Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
+    retention : timedelta or None, optional
+        How long a bucket is kept after its end. Default: for good.
+    measure : Count or Sum, optional
+        What to keep. Default ``Count()``.
+    where : Condition, optional
+        Items it looks at. Default: all of the source.
+    late : {"drop", "quarantine"}, optional
+        What becomes of an event whose bucket's retention is over. Default ``"drop"``; either way it is metered.
+    future_tolerance : timedelta or None, optional
+        An event further ahead of its arrival goes to quarantine. Default 15 minutes; None accepts any.
+    on_expiry : {"keep", "subtract"}, optional
+        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+    precision : timedelta, optional
+        To a second, minute, hour or day: begin and end of a window are that exact. Default 1 minute.
+    longest : timedelta, optional
+        The longest window that is asked for regularly. A longer one that is retained is answered as well; it reads
+        more items. Default 24 hours, or the retention where that is shorter.
+    tiers : tuple of {"minute", "hour", "day", "month"}, optional
+        The buckets to keep, finest first. Default: those that cost least. Give it to keep the tiers of a window that
+        has counted already when its `longest` changes: a new tier knows nothing of what was before.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
+
+    Examples
+    --------
+    >>> job = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+    >>> Window("jobs", job, pk="CUSTOMER#{customer}", time="at", retention=timedelta(hours=25)).fields
+    ('customer',)
+    """
+
+    name: str
+    source: Event | Items
+    pk: str
+    time: str
+    retention: timedelta | None = None
+    measure: Count | Sum = field(default_factory=Count)
+    where: Condition | None = None
+    late: Late = "drop"
+    future_tolerance: timedelta | None = timedelta(minutes=15)
+    on_expiry: OnExpiry = "keep"
+    precision: timedelta = timedelta(minutes=1)
+    longest: timedelta | None = None
+    tiers: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not isinstance(self.source, Event | Items):
+            raise InvalidArgumentError("source", self.source, "an Event or Items")
+        require_where(self.where)
+        require_key("pk", self.pk)
+        if any(name.endswith(LIST_MARK) for name in self.fields):
+            raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
+        require_attribute("time", self.time)
+        if not isinstance(self.measure, Count | Sum):
+            raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
+        require_duration("retention", self.retention)
+        require_duration("future_tolerance", self.future_tolerance, zero=True)
+        require_choice("late", self.late, ("drop", "quarantine"))
+        require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        if self.precision not in _PRECISIONS:
+            raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
+        require_duration("longest", self.longest)
+        if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
+            raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
+        self._require_tiers()
+        taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
+        if not taken.isdisjoint(self.fields):
+            raise InvalidArgumentError("pk", self.pk, f"fields other than {', '.join(sorted(taken))}")
+
+    @property
+    def longest_window(self) -> timedelta:
+        """The longest window its tiers are for."""
+        if self.longest is not None:
+            return self.longest
+        return max(self.precision, min(_DAY, self.retention or _DAY))
+
+    @property
+    def unit(self) -> int:
+        """The precision in seconds."""
+        return self.precision // timedelta(seconds=1)
+
+    @property
+    def kept_tiers(self) -> tuple[Tier, ...]:
+        """The tiers it keeps, finest first."""
+        if self.tiers is not None:
+            return tuple(BY_NAME[name] for name in self.tiers)
+        return choose(self.unit, self.longest_window.total_seconds())
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What it costs to write and to read, where one stream shard feeds a group at a time."""
+        return arithmetic(self.kept_tiers, self.longest_window.total_seconds())
+
+    @property
+    def pk_template(self) -> KeyTemplate:
+        """The partition key's template."""
+        return key_template(self.pk, MAX_PK_BYTES, "pk")
+
+    @property
+    def sk_template(self) -> KeyTemplate:
+        """The sort key's template; its fields are the tier and the start of the bucket."""
+        return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes that make a group, in the order of the key."""
+        return self.pk_template.fields
+
+    def _require_tiers(self) -> None:
+        if self.tiers is None:
+            return
+        allowed = "different tiers among " + ", ".join(map(repr, BY_NAME)) + ", finest first"
+        if not isinstance(self.tiers, tuple) or not self.tiers:
+            raise InvalidArgumentError("tiers", self.tiers, f"a tuple of {allowed}")
+        if list(self.tiers) != [name for name in BY_NAME if name in self.tiers]:
+            raise InvalidArgumentError("tiers", self.tiers, allowed)
+        if self.kept_tiers[0].slot_seconds > self.unit:
+            raise InvalidArgumentError("tiers", self.tiers, f"a first tier whose slots are {self.precision} or finer")

@@ -1,0 +1,1 @@
+"""How one item is written and read: keys, attributes, numbers, conditions. Pure."""

@@ -1,0 +1,220 @@
+"""Filters of a declaration: conditions on an item's attributes, written as for boto3's ``Attr``.
+
+Comparison follows DynamoDB: values of different types are never equal and never ordered, a missing attribute satisfies
+only ``not_exists`` and ``ne``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters._items.attributes import Image, TypedValue, reader
+from dynamodb_counters._items.decimals import Number, parse_number, require_storable
+from dynamodb_counters.errors import InvalidArgumentError
+
+Predicate: TypeAlias = Callable[[Image], bool]
+Operand: TypeAlias = str | int | Decimal | bool
+
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of an item. Made by `Attr`; combined with ``&``, ``|`` and ``~``.
+
+    Parameters
+    ----------
+    operator : str
+        ``eq``, ``ne``, ``lt``, ``le``, ``gt``, ``ge``, ``begins_with``, ``exists``, ``and``, ``or`` or ``not``.
+    attribute : str or None
+        The attribute tested; None for ``and``, ``or`` and ``not``.
+    operands : tuple
+        Values to compare with, or the conditions combined.
+
+    Examples
+    --------
+    >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
+    >>> compile_condition(paid)({"status": {"S": "paid"}})
+    True
+    """
+
+    operator: str
+    attribute: str | None
+    operands: tuple[Any, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes it tests."""
+        if self.attribute is not None:
+            return (self.attribute,)
+        return tuple(name for part in self.operands for name in part.attributes)
+
+    @property
+    def comparisons(self) -> tuple[tuple[str, Operand], ...]:
+        """The attributes it compares, and with what."""
+        if self.attribute is not None:
+            return tuple((self.attribute, operand) for operand in self.operands)
+        return tuple(pair for part in self.operands for pair in part.comparisons)
+
+    def __bool__(self) -> bool:
+        raise InvalidArgumentError("condition", self, "combined with &, | and ~; 'and', 'or' and 'not' lose a part")
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
+
+    def __or__(self, other: Condition) -> Condition:
+        return Condition("or", None, (self, other)) if isinstance(other, Condition) else NotImplemented
+
+    def __invert__(self) -> Condition:
+        return Condition("not", None, (self,))
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """Names an attribute to build a `Condition` on.
+
+    Parameters
+    ----------
+    name : str
+        Attribute of the item; dots lead into maps.
+
+    Examples
+    --------
+    >>> Attr("bytes").gt(0)
+    Condition(operator='gt', attribute='bytes', operands=(0,))
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidArgumentError("name", self.name, "an attribute name")
+
+    def eq(self, value: Operand) -> Condition:
+        """Equal to `value`."""
+        return self._compare("eq", value)
+
+    def ne(self, value: Operand) -> Condition:
+        """Not equal to `value`; also true of a missing attribute."""
+        return self._compare("ne", value)
+
+    def lt(self, value: Operand) -> Condition:
+        """Less than `value`."""
+        return self._compare("lt", value)
+
+    def le(self, value: Operand) -> Condition:
+        """Less than or equal to `value`."""
+        return self._compare("le", value)
+
+    def gt(self, value: Operand) -> Condition:
+        """Greater than `value`."""
+        return self._compare("gt", value)
+
+    def ge(self, value: Operand) -> Condition:
+        """Greater than or equal to `value`."""
+        return self._compare("ge", value)
+
+    def between(self, low: Operand, high: Operand) -> Condition:
+        """From `low` to `high`, both included."""
+        return self.ge(low) & self.le(high)
+
+    def is_in(self, values: list[Operand]) -> Condition:
+        """Equal to one of `values`."""
+        if not isinstance(values, list | tuple) or not values:
+            raise InvalidArgumentError("values", values, "a list of at least one value")
+        return Condition("or", None, tuple(self.eq(value) for value in values))
+
+    def begins_with(self, prefix: str) -> Condition:
+        """Begin with `prefix`; true of strings only."""
+        if not isinstance(prefix, str):
+            raise InvalidArgumentError("prefix", prefix, "a str")
+        return self._compare("begins_with", prefix)
+
+    def exists(self) -> Condition:
+        """Present, whatever its value."""
+        return Condition("exists", self.name)
+
+    def not_exists(self) -> Condition:
+        """Absent."""
+        return ~self.exists()
+
+    def _compare(self, name: str, value: Operand) -> Condition:
+        if isinstance(value, bool) and name not in ("eq", "ne"):
+            raise InvalidArgumentError("value", value, "a str, int or Decimal: booleans have no order")
+        if not isinstance(value, str | bool):
+            require_storable("value", value)
+        return Condition(name, self.name, (value,))
+
+
+def compile_condition(condition: Condition, *, literal: bool = False) -> Predicate:
+    """Turn a condition into a function of an item image.
+
+    Parameters
+    ----------
+    condition : Condition
+        What to test.
+    literal : bool, optional
+        Whether dots are part of attribute names, as in aggregates, and lead nowhere. Default False.
+
+    Returns
+    -------
+    callable
+        Takes an image, gives True when the condition holds.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The operator is unknown.
+    """
+    name, attribute = condition.operator, condition.attribute
+    if name in ("and", "or"):
+        parts = [compile_condition(part, literal=literal) for part in condition.operands]
+        every = name == "and"
+        return lambda image: all(p(image) for p in parts) if every else any(p(image) for p in parts)
+    if name == "not":
+        part = compile_condition(condition.operands[0], literal=literal)
+        return lambda image: not part(image)
+    if attribute is None:
+        raise InvalidArgumentError("operator", name, "a known operator with its attribute")
+    find = reader(attribute, literal=literal)
+    if name == "exists":
+        return lambda image: find(image) is not None
+    if name == "begins_with":
+        prefix: str = condition.operands[0]
+        return lambda image: (
+            str((find(image) or _MISSING).get("S", "")).startswith(prefix) and ("S" in (find(image) or _MISSING))
+        )
+    if name not in _COMPARISONS:
+        raise InvalidArgumentError("operator", name, "a known operator")
+    return _comparison(find, name, condition.operands[0])
+
+
+_MISSING: Final[TypedValue] = {}
+
+
+def _comparison(find: Callable[[Image], TypedValue | None], name: str, operand: Operand) -> Predicate:
+    compare, unequal = _COMPARISONS[name], name == "ne"
+    kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
+    # Strings are ordered by their UTF-8 bytes, which is the order of code points, Python's own.
+    read: Callable[[Any], Any] = _number if kind == "N" else lambda value: value
+
+    def holds(image: Image) -> bool:
+        value = (find(image) or _MISSING).get(kind)
+        return unequal if value is None else compare(read(value), operand)
+
+    return holds
+
+
+def _number(text: str) -> Number:
+    return parse_number(text)

@@ -1,0 +1,78 @@
+"""Event time: epoch seconds, epoch milliseconds or ISO 8601, to whole seconds since 1970 UTC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dynamodb_counters._items.decimals import Number, parse_number
+from dynamodb_counters._timeline.times import DAY, FIRST_SECOND, LAST_SECOND
+from dynamodb_counters.errors import MalformedImageError
+
+# As seconds 10^11 is the year 5138, as milliseconds it is 1973: no plausible event is on the wrong side of it.
+_FIRST_MILLISECONDS: Final = 10**11
+_FIRST_MICROSECONDS: Final = 10**14
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def event_seconds(value: Mapping[str, Any]) -> int:
+    """Read an event's time from a typed attribute.
+
+    Parameters
+    ----------
+    value : mapping
+        ``{"S": iso}`` with an offset, or ``{"N": epoch}`` in seconds or, from 10^11 on, milliseconds.
+
+    Returns
+    -------
+    int
+        Whole seconds since 1970-01-01T00:00Z, rounded down.
+
+    Raises
+    ------
+    MalformedImageError
+        Another type, no time, a time without an offset, or a number beyond milliseconds.
+
+    Examples
+    --------
+    >>> event_seconds({"S": "2022-03-28T15:17:23+02:00"}) == event_seconds({"N": "1648473443"})
+    True
+    """
+    seconds = _iso_seconds(value["S"]) if "S" in value else _number_seconds(value)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise MalformedImageError(f"{dict(value)!r:.80} is not in the years 1 to 9999 of UTC")
+    return seconds
+
+
+def _iso_seconds(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise MalformedImageError(f"{text!r:.80} is no ISO 8601 time") from None
+    if moment.tzinfo is None:
+        raise MalformedImageError(
+            f"{text!r:.80} has no offset from UTC, so it names no one moment; write ...Z or +02:00"
+        )
+    # Not timestamp(): a float rounds the last microsecond of a far second up into the next.
+    since = moment - _EPOCH
+    return since.days * DAY + since.seconds
+
+
+def _number_seconds(value: Mapping[str, Any]) -> int:
+    text = value.get("N")
+    if text is None:
+        raise MalformedImageError(f"a time is a string or a number, not {dict(value)!r:.80}")
+    try:
+        return _epoch_seconds(parse_number(text))
+    except ValueError as error:
+        raise MalformedImageError(str(error)) from None
+
+
+def _epoch_seconds(number: Number) -> int:
+    if -_FIRST_MILLISECONDS < number < _FIRST_MILLISECONDS:
+        return math.floor(number)
+    if -_FIRST_MICROSECONDS < number < _FIRST_MICROSECONDS:
+        return math.floor(number) // 1000
+    raise MalformedImageError(f"{number} is neither epoch seconds nor milliseconds")

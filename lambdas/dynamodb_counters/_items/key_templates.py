@@ -1,0 +1,259 @@
+"""Key templates: from values to a key that nobody can forge, and back.
+
+A template such as ``"T#{time}#CID#{clientId}"`` is literal text and fields. A value is escaped before it is put in
+(``#``, ``%`` and control characters become ``%XX``), so a ``#`` in a rendered key is always the template's own, and two
+different sets of values never give the same key. A key longer than DynamoDB allows keeps its beginning and ends in
+``%~`` and a SHA-256 of the whole, which no shorter key can contain.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from string import Formatter
+from typing import Final
+
+from dynamodb_counters._items.escaping import escape, key_text, unescape
+from dynamodb_counters._timeline.tiers import BY_NAME
+from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
+
+DELIMITER: Final = "#"
+HASH_MARKER: Final = "%~"
+
+_HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
+_FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?")
+_UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTemplate:
+    """A key layout.
+
+    Parameters
+    ----------
+    text : str
+        Literal text with ``{field}`` places. Text between two fields starts with ``#``.
+    max_bytes : int
+        Longest key it may render, in UTF-8 bytes; longer ones end in a hash.
+    argument : str, optional
+        Name used in errors about the text. Default ``"template"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The text could not be parsed back, or names no usable field.
+
+    Examples
+    --------
+    >>> template = KeyTemplate("T#{time}#CID#{clientId}", 1024)
+    >>> template.render({"time": "10:30", "clientId": "a#b"})
+    'T#10:30#CID#a%23b'
+    >>> template.parse("T#10:30#CID#a%23b")
+    {'time': '10:30', 'clientId': 'a#b'}
+    """
+
+    text: str
+    max_bytes: int
+    argument: str = field(default="template", compare=False)
+    fields: tuple[str, ...] = field(init=False, compare=False)
+    _literals: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    _format: str = field(init=False, compare=False, repr=False)
+    _pattern: re.Pattern[str] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        literals, fields = _split(self.argument, self.text)
+        if len(self.text.encode()) > self.max_bytes - len(HASH_MARKER) - _HASH_CHARACTERS:
+            raise InvalidArgumentError(self.argument, self.text, f"well under {self.max_bytes} bytes")
+        pattern = "".join(f"{re.escape(literal)}([^#]*)" for literal in literals[:-1]) + re.escape(literals[-1])
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "_literals", literals)
+        object.__setattr__(self, "_format", "%s".join(literals))  # No literal holds a "%".
+        object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Make the key of some values.
+
+        Parameters
+        ----------
+        values : mapping of str to str, int or Decimal
+            A value for each field; others are ignored.
+
+        Returns
+        -------
+        str
+            The key, at most `max_bytes` long in UTF-8.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A value is missing, of another type, or not valid Unicode.
+        """
+        try:
+            return self.render_texts([key_text(name, values[name]) for name in self.fields])
+        except KeyError as error:
+            raise InvalidArgumentError(str(error.args[0]), None, f"a value, which {self.text!r} needs") from None
+
+    def render_texts(self, texts: list[str]) -> str:
+        """Make the key of field texts given in the order of `fields`.
+
+        Parameters
+        ----------
+        texts : list of str
+            Unescaped, one for each field.
+
+        Returns
+        -------
+        str
+            The key, at most `max_bytes` long in UTF-8.
+        """
+        if not texts:
+            return self._literals[0]
+        return _shorten(self._format % tuple([escape(text) for text in texts]), self.max_bytes)
+
+    def parse(self, key: str) -> dict[str, str]:
+        """Get the values back from a key.
+
+        Parameters
+        ----------
+        key : str
+            A key this template rendered.
+
+        Returns
+        -------
+        dict of str to str
+            The text of each field.
+
+        Raises
+        ------
+        UnparsableKeyError
+            The key is not of this template, or holds a hash.
+        """
+        if HASH_MARKER in key:
+            raise UnparsableKeyError(f"{key!r} holds a hash of its values")
+        match = self._pattern.fullmatch(key)
+        if match is None:
+            raise UnparsableKeyError(f"{key!r} is not of the form {self.text!r}")
+        try:
+            return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
+        except UnicodeDecodeError:
+            raise UnparsableKeyError(f"{key!r} holds escapes that are no text") from None
+
+    @property
+    def prefix(self) -> str:
+        """The literal text all its keys start with."""
+        return self._literals[0]
+
+    def overlaps(self, other: KeyTemplate) -> bool:
+        """Tell whether some values could give both templates the same key.
+
+        Parameters
+        ----------
+        other : KeyTemplate
+            The template to compare with.
+
+        Returns
+        -------
+        bool
+            True when a common key exists.
+
+        Examples
+        --------
+        >>> KeyTemplate("A#{x}", 1024).overlaps(KeyTemplate("A#TOTAL", 1024))
+        True
+        """
+        ours, theirs = self._segments(), other._segments()
+        return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
+
+    def _segments(self) -> list[tuple[str, bool]]:
+        # Values hold no "#", so keys can only be equal segment by segment; \0 marks the place of a value.
+        return [
+            (segment.removesuffix("\0"), segment.endswith("\0")) for segment in "\0".join(self._literals).split("#")
+        ]
+
+
+@lru_cache(maxsize=1024)
+def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
+    """Give the `KeyTemplate` of a text, made once a process.
+
+    Parameters
+    ----------
+    text : str
+        Literal text with ``{field}`` places.
+    max_bytes : int
+        Longest key it may render, in UTF-8 bytes.
+    argument : str
+        Name used in errors about the text.
+
+    Returns
+    -------
+    KeyTemplate
+        The same one for the same arguments.
+    """
+    return KeyTemplate(text, max_bytes, argument)
+
+
+def is_hashed(key: str) -> bool:
+    """Tell whether a rendered key ends in a hash instead of all its values.
+
+    Parameters
+    ----------
+    key : str
+        A rendered key.
+
+    Returns
+    -------
+    bool
+        True when `KeyTemplate.parse` cannot give its values back.
+    """
+    return HASH_MARKER in key
+
+
+def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if not isinstance(text, str) or not text:
+        raise InvalidArgumentError(argument, text, "a non-empty template such as 'URL#{url}'")
+    try:
+        parsed = list(Formatter().parse(text))
+    except ValueError as error:
+        raise InvalidArgumentError(argument, text, f"balanced braces ({error})") from None
+    literals, fields = [""], list[str]()
+    for literal, name, spec, conversion in parsed:
+        literals[-1] += literal
+        if name is None:
+            continue
+        if conversion or not _FIELD_NAME.fullmatch(name) or (spec and (spec not in BY_NAME or name.endswith("[]"))):
+            allowed = "fields of the form {name}, {outer.inner}, {list[]} or {time:day}"
+            raise InvalidArgumentError(argument, text, allowed)
+        name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
+        if name in fields:
+            raise InvalidArgumentError(argument, text, f"each field once ({name!r} stands twice)")
+        fields.append(name)
+        literals.append("")
+    if _UNFIT.search("".join(literals)):
+        raise InvalidArgumentError(argument, text, "valid Unicode, literal text without '%' and control characters")
+    if any(not literal.startswith(DELIMITER) for literal in literals[1:-1]) or (
+        literals[1:] and literals[-1] and not literals[-1].startswith(DELIMITER)
+    ):
+        raise InvalidArgumentError(argument, text, f"text after a field that starts with {DELIMITER!r}")
+    return tuple(literals), tuple(fields)
+
+
+def _shorten(key: str, max_bytes: int) -> str:
+    if len(key) * 4 <= max_bytes or len(encoded := key.encode()) <= max_bytes:
+        return key
+    digest = base64.urlsafe_b64encode(hashlib.sha256(encoded).digest()).decode().rstrip("=")
+    kept = encoded[: max_bytes - len(HASH_MARKER) - len(digest)].decode(errors="ignore")
+    return f"{kept}{HASH_MARKER}{digest}"
+
+
+def _segments_overlap(one: tuple[str, bool], two: tuple[str, bool]) -> bool:
+    (first, first_open), (second, second_open) = one, two
+    if first_open and second_open:
+        return first.startswith(second) or second.startswith(first)
+    # A value is never empty in a key: "A#" is no key of "A#{x}".
+    if first_open:
+        return second != first and second.startswith(first)
+    return first != second and first.startswith(second) if second_open else first == second

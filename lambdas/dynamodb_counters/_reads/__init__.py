@@ -1,0 +1,1 @@
+"""How counts are read: groups, rankings, windows."""

@@ -1,0 +1,1 @@
+"""How a batch of stream records is counted exactly once: fold, quarantine, commit."""

@@ -1,0 +1,1 @@
+"""Which buckets a span of time is: units, tiers, calendars, intervals. Pure."""

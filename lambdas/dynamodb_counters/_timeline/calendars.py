@@ -1,0 +1,197 @@
+"""Local time: where hours, days, weeks, months and years of a time zone begin, whatever its clocks do.
+
+A local day begins the first time its clocks reach midnight; if they skip midnight, the moment they do. So a day has 23
+or 25 hours where clocks change, and the periods of a zone follow each other without gap or overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dynamodb_counters._timeline.intervals import Interval
+from dynamodb_counters._timeline.times import HOUR, utc
+from dynamodb_counters.errors import InvalidArgumentError
+
+Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
+
+PERIODS: Final[tuple[str, ...]] = get_args(Period)
+MOST_STEPS: Final = 10_000
+
+_DAYS: Final = {"hour": 0, "day": 1, "week": 7, "month": 28, "year": 365}
+"""At least so many days long."""
+
+
+def time_zone(tz: str | tzinfo) -> tzinfo:
+    """Find a time zone.
+
+    Parameters
+    ----------
+    tz : str or tzinfo
+        IANA name such as ``"Europe/Berlin"``, or the zone itself.
+
+    Returns
+    -------
+    tzinfo
+        The zone.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such zone, or this system knows none.
+    """
+    if isinstance(tz, tzinfo):
+        return tz
+    if tz == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(tz)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        hint = "an IANA time zone; where the system has no time zone data, `pip install tzdata` brings it"
+        raise InvalidArgumentError("tz", tz, hint) from None
+
+
+def period_start(period: str, moment: float, zone: tzinfo) -> int:
+    """Tell when the local hour, day, week, month or year that holds a moment began.
+
+    Parameters
+    ----------
+    period : {"hour", "day", "week", "month", "year"}
+        Weeks begin on Monday.
+    moment : float
+        Seconds since 1970.
+    zone : tzinfo
+        Whose calendar.
+
+    Returns
+    -------
+    int
+        Seconds since 1970.
+
+    Examples
+    --------
+    >>> utc(period_start("day", 1_648_400_000, time_zone("Europe/Berlin"))).isoformat()
+    '2022-03-26T23:00:00+00:00'
+    """
+    if period == "hour":
+        local = _local(math.floor(moment), zone)
+        return math.floor(moment) - local.minute * 60 - local.second
+    first = _first_day(period, _local(moment, zone).date())
+    following = _midnight(_next(period, first), zone)
+    # Where clocks go back over midnight, the date goes back for a while, too: the period does not.
+    return following if following <= moment else _midnight(first, zone)
+
+
+def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int]:
+    """Give where local periods begin.
+
+    Parameters
+    ----------
+    period : {"hour", "day", "week", "month", "year"}
+        Weeks begin on Monday.
+    start, end : float
+        Seconds since 1970.
+    zone : tzinfo
+        Whose calendar.
+
+    Yields
+    ------
+    int
+        Seconds since 1970, rising: the first begins at or before `start`, the last before `end`.
+    """
+    begin = period_start(period, start, zone)
+    day = _local(begin, zone).date()
+    while begin < end:
+        yield begin
+        if period == "hour":
+            local = _local(begin, zone)
+            begin += HOUR - local.minute * 60 - local.second
+        else:
+            day = _next(period, day)
+            begin = _midnight(day, zone)
+
+
+def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int) -> list[Interval]:
+    """Cut a span of time into steps.
+
+    Parameters
+    ----------
+    start, end : float
+        Seconds since 1970.
+    step : timedelta or {"hour", "day", "week", "month", "year"}
+        So long from `start` on; or the periods of a calendar, of which the first and last are cut off at `start` and
+        `end`.
+    zone : tzinfo
+        Whose calendar.
+    precision : int
+        Seconds; every step begins and ends on a whole unit.
+
+    Returns
+    -------
+    list of Interval
+        Without gap or overlap, in order.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The step is shorter than the precision, or there are too many.
+    """
+    whole = Interval.around(start, end, precision)
+    if isinstance(step, timedelta):
+        unit = timedelta(seconds=precision)
+        if step < unit or step % unit:
+            raise InvalidArgumentError("step", step, f"one or more times the precision, {unit}")
+        length = step // timedelta(seconds=1)
+        _require_few(step, (whole.end - whole.start) / length)
+        begins = list(range(whole.start, whole.end, length))
+    else:
+        if step not in PERIODS or max(HOUR, _DAYS[step] * 24 * HOUR) < precision:
+            raise InvalidArgumentError("step", step, f"a timedelta or one of {PERIODS}, no shorter than the precision")
+        _require_few(step, (whole.end - whole.start) / max(HOUR, _DAYS[step] * 24 * HOUR))
+        begins = [begin // precision * precision for begin in periods(step, whole.start, whole.end, zone)]
+    edges = sorted({whole.start, *(begin for begin in begins if begin > whole.start), whole.end})
+    return [Interval(one, two) for one, two in pairwise(edges)]
+
+
+def _require_few(step: timedelta | str, number: float) -> None:
+    if number > MOST_STEPS:
+        raise InvalidArgumentError("step", step, f"one that gives at most {MOST_STEPS} steps")
+
+
+def _local(moment: float, zone: tzinfo) -> datetime:
+    return utc(moment).astimezone(zone)
+
+
+def _first_day(period: str, day: date) -> date:
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    if period == "month":
+        return day.replace(day=1)
+    return day.replace(month=1, day=1) if period == "year" else day
+
+
+def _next(period: str, first: date) -> date:
+    # Four days on from the shortest month's end is well within the next one, as is a day on from a year's.
+    days = _DAYS[period] + {"month": 4, "year": 2}.get(period, 0)
+    return _first_day(period, first + timedelta(days=days))
+
+
+def _midnight(day: date, zone: tzinfo) -> int:
+    """Tell when a date begins."""
+    wall = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall clock's reading
+    start = math.floor(wall.replace(tzinfo=zone).timestamp())
+    if _local(start, zone).replace(tzinfo=None) == wall:
+        return start
+    # The clocks skip midnight. Read with the offset before and the one after, it lies on both sides of the change.
+    before = math.floor(wall.replace(tzinfo=zone, fold=1).timestamp())
+    while before < start:
+        middle = (before + start) // 2
+        if _local(middle, zone).replace(tzinfo=None) < wall:
+            before = middle + 1
+        else:
+            start = middle
+    return start

@@ -1,0 +1,1 @@
+"""How an event or a number gets into the table: accept, record once, increment, retract, reset."""

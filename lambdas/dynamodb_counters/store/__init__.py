@@ -1,1 +1,0 @@
-"""Everything that talks to DynamoDB; nothing outside this folder does."""

@@ -1,0 +1,143 @@
+"""Declarations travel as text: they come back equal, always as the same text, small enough for an environment."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+import subprocess
+import sys
+import zlib
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters import Aggregate, Attr, Condition, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._items.table_schema import is_reserved
+
+_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True).filter(lambda name: name != "quarantine")
+_FIELDS = st.lists(st.sampled_from(["url", "clientId", "a-b", "x_y"]), unique=True, max_size=3)
+_LITERALS = st.text(string.ascii_letters + "é\U0001f600 \"'$`\\", min_size=1, max_size=8)
+_TEMPLATES = st.builds(lambda text, fields: "#".join([text, *(f"{{{name}}}" for name in fields)]), _LITERALS, _FIELDS)
+_DURATIONS = st.timedeltas(timedelta(seconds=1), timedelta(days=36500))
+_ATTRIBUTES = st.text(min_size=1, max_size=6).filter(lambda name: not is_reserved(name))
+_OPERANDS: st.SearchStrategy[Any] = st.one_of(
+    st.text(max_size=6),
+    st.integers(-(10**37), 10**37),
+    st.decimals(-100, 100, places=3),
+    st.sampled_from([Decimal("1E+2"), Decimal("1.50"), Decimal(1), 1, True, False]),
+)
+_CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
+    st.one_of(
+        st.builds(lambda name, value: Attr(name).ne(value), _ATTRIBUTES, _OPERANDS),
+        st.builds(lambda name, values: Attr(name).is_in(values), _ATTRIBUTES, st.lists(_OPERANDS, min_size=1)),
+        st.builds(lambda name: Attr(name).not_exists(), _ATTRIBUTES),
+    ),
+    lambda inner: st.one_of(st.builds(Condition.__and__, inner, inner), inner.map(Condition.__invert__)),
+    max_leaves=4,
+)
+_EVENTS = st.builds(Event, _NAMES, _TEMPLATES, _TEMPLATES, st.none() | _DURATIONS)
+_MEASURES = st.one_of(st.just(Count()), st.builds(Sum, _ATTRIBUTES))
+_EXPIRY = st.sampled_from(["keep", "subtract"])
+_AGGREGATES = st.builds(
+    Aggregate,
+    name=_NAMES,
+    source=_EVENTS,
+    pk=_TEMPLATES,
+    sk=_TEMPLATES,
+    measures=st.dictionaries(st.sampled_from(["n", "bytes", "a1"]), _MEASURES, min_size=1),
+    where=st.none() | _CONDITIONS,
+    on_expiry=_EXPIRY,
+)
+_WINDOWS = st.builds(
+    Window,
+    name=_NAMES,
+    source=_EVENTS,
+    pk=_TEMPLATES,
+    time=_ATTRIBUTES,
+    retention=st.none() | _DURATIONS,
+    measure=_MEASURES,
+    where=st.none() | _CONDITIONS,
+    late=st.sampled_from(["drop", "quarantine"]),
+    future_tolerance=st.none() | _DURATIONS,
+    on_expiry=_EXPIRY,
+)
+
+
+def _exactly(value: Any) -> str:
+    # repr tells 1 from True and Decimal("1.50") from Decimal("1.5"), which == does not.
+    return repr(value)
+
+
+@given(st.lists(st.one_of(_AGGREGATES, _WINDOWS), max_size=4).map(tuple))
+def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ...]) -> None:
+    text = encode(declarations)
+
+    assert text.isascii()
+    assert decode(text) == declarations
+    assert _exactly(decode(text)) == _exactly(declarations)
+    assert encode(decode(text)) == text
+
+
+_VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+_MANY: tuple[Declaration, ...] = tuple(
+    declaration
+    for number in range(12)
+    for declaration in (
+        Aggregate(
+            f"aggregate-{number}",
+            _VIEW,
+            pk="URL#{url}",
+            sk=f"STATISTICS#{number}",
+            measures={"views": Count(), "bytes": Sum("bytes")},
+            where=Attr("status").is_in([200, 301]) & ~Attr("bot").exists(),
+        ),
+        Window(f"window-{number}", _VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25)),
+    )
+)
+
+
+def test_dozens_of_declarations_fit_a_quarter_of_the_environment() -> None:
+    assert len(encode(_MANY)) < 1024
+
+
+def test_the_text_is_the_same_in_every_process() -> None:
+    script = "from tests.unit.declarations.test_codec import _MANY, encode; print(encode(_MANY))"
+    path = ["-c", f"import sys; sys.path[:0] = {sys.path!r}; {script}"]
+    texts = {
+        subprocess.run(
+            [sys.executable, *path], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+
+    assert texts == {encode(_MANY)}
+
+
+def _packed(plain: Any) -> str:
+    return base64.b85encode(zlib.compress(json.dumps(plain).encode())).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "é",
+        "{}",
+        encode(_MANY)[:-5],
+        encode(_MANY)[5:],
+        _packed([{"": "Unknown"}]),
+        _packed(5),
+        _packed([{"": "Event"}]),
+    ],
+)
+def test_text_that_was_not_encoded_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="text="):
+        decode(text)

@@ -1,0 +1,149 @@
+"""A wrong value of any argument of a declaration is refused, naming argument, value and what is allowed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum, Window
+
+_VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+
+_RIGHT: dict[type, dict[str, Any]] = {
+    Event: {"name": "event", "pk": "A#{a}", "sk": "B#{b}"},
+    Aggregate: {"name": "views", "source": _VIEW, "pk": "URL#{url}", "sk": "STATISTICS", "measures": {"n": Count()}},
+    Window: {"name": "recent", "source": _VIEW, "pk": "URL#{url}", "time": "time"},
+    Sum: {"attribute": "bytes"},
+}
+
+_NAMES: list[Any] = ["", None, 5, True, "1a", "-a", "a b", "a#b", "a.b", "é", "a\n", "a" * 65, "quarantine", ["a"]]
+_TEMPLATES: list[Any] = [
+    "",
+    None,
+    5,
+    [],
+    {},
+    "{",
+    "{}",
+    "{a}{b}",
+    "A#{a}x",
+    "A#{a}#{a}",
+    "100%",
+    "A#{pk}",
+    "A#{sk}",
+    "A#{ttl}",
+    "A#{_type}",
+    "A#{_bucket}",
+    "A#{_spread}",
+    "x" * 2048,
+]
+_DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
+_MEASURES: list[Any] = [
+    None,
+    {},
+    [],
+    [Count()],
+    "n",
+    {"n": 1},
+    {"n": Count},
+    {"n": "count"},
+    {"": Count()},
+    {"1n": Count()},
+    {"n m": Count()},
+    {"pk": Count()},
+    {"ttl": Count()},
+    {"_n": Count()},
+    {"url": Count()},
+    {5: Count()},
+]
+_CONDITIONS: list[Any] = [True, "status = paid", {"status": "paid"}, Attr("status"), len]
+_SOURCES: list[Any] = [None, "view", Event, Count()]
+_ATTRIBUTES: list[Any] = ["", None, 5, ["bytes"]]
+_CHOICES: list[Any] = [None, "", "KEEP", "forget", True, ["keep"]]
+
+_WRONG: dict[tuple[type, str], list[Any]] = {
+    (Event, "name"): _NAMES,
+    (Event, "pk"): _TEMPLATES,
+    (Event, "sk"): _TEMPLATES,
+    (Event, "retention"): _DURATIONS,
+    (Aggregate, "name"): _NAMES,
+    (Aggregate, "source"): _SOURCES,
+    (Aggregate, "pk"): _TEMPLATES,
+    (Aggregate, "sk"): _TEMPLATES,
+    (Aggregate, "measures"): _MEASURES,
+    (Aggregate, "where"): _CONDITIONS,
+    (Aggregate, "on_expiry"): _CHOICES,
+    (Window, "name"): _NAMES,
+    (Window, "source"): _SOURCES,
+    (Window, "pk"): [*_TEMPLATES, "A#{total}", "A#{m00}"],
+    (Window, "time"): _ATTRIBUTES,
+    (Window, "retention"): _DURATIONS,
+    (Window, "measure"): [None, Count, "count", {"n": Count()}, 1],
+    (Window, "where"): _CONDITIONS,
+    (Window, "late"): _CHOICES,
+    (Window, "future_tolerance"): [timedelta(seconds=-1), 15, "15m"],
+    (Window, "on_expiry"): _CHOICES,
+    (Sum, "attribute"): _ATTRIBUTES,
+}
+_CASES = [(kind, argument, value) for (kind, argument), values in _WRONG.items() for value in values]
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "value"),
+    _CASES,
+    ids=[f"{kind.__name__}-{argument}-{n}" for n, (kind, argument, _) in enumerate(_CASES)],
+)
+def test_a_wrong_argument_is_refused_by_name_and_value(kind: type, argument: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        kind(**{**_RIGHT[kind], argument: value})
+
+    error = refused.value
+    assert error.argument == argument
+    assert error.value == value or (isinstance(value, dict) and error.value in [*value, *value.values()])
+    assert error.expected
+    assert str(error) == f"invalid {argument}={error.value!r:.120}: expected {error.expected}" or "…" in str(error)
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("kind", list(_RIGHT))
+def test_the_table_of_wrong_values_starts_from_a_right_declaration(kind: type) -> None:
+    assert kind(**_RIGHT[kind]) == kind(**_RIGHT[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument", "value"),
+    [
+        (Event, "name", "a" * 64),
+        (Event, "name", "A-1_b"),
+        (Event, "retention", None),
+        (Event, "retention", timedelta(seconds=1)),
+        (Event, "pk", "CONSTANT"),
+        (Aggregate, "pk", "SITE"),
+        (Aggregate, "measures", {"n": Count(), "bytes": Sum("bytes"), "bytes2": Sum("bytes")}),
+        (Aggregate, "where", Attr("bytes").gt(Decimal("0.5")) & ~Attr("test").exists()),
+        (Window, "retention", timedelta(hours=25)),
+        (Window, "future_tolerance", None),
+        (Window, "future_tolerance", timedelta(0)),
+        (Window, "measure", Sum("bytes")),
+        (Window, "late", "quarantine"),
+        (Window, "on_expiry", "subtract"),
+        (Window, "pk", "SITE"),
+    ],
+)
+def test_a_right_argument_is_taken(kind: type, argument: str, value: Any) -> None:
+    assert getattr(kind(**{**_RIGHT[kind], argument: value}), argument) == value
+
+
+def test_the_group_is_the_fields_of_both_keys_in_their_order() -> None:
+    aggregate = Aggregate("a", _VIEW, pk="X#{b}#{a}", sk="Y#{a}#{c}", measures={"n": Count()})
+
+    assert aggregate.fields == ("b", "a", "c")
+
+
+@pytest.mark.parametrize("declaration", [kind(**arguments) for kind, arguments in _RIGHT.items()])
+def test_a_declaration_cannot_be_changed(declaration: Any) -> None:
+    with pytest.raises(AttributeError):
+        setattr(declaration, next(iter(_RIGHT[type(declaration)])), "other")

@@ -1,0 +1,176 @@
+"""What docs/changing-declarations.md promises of a live table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Histogram, InvalidArgumentError, Ranking, Sum
+from dynamodb_counters._declarations import Declarable
+from tests.unit.fold.world import World
+
+GAME = Event("game", pk="GAME#{id}", sk="GAME")
+PLAYERS = Aggregate(
+    "players",
+    GAME,
+    pk="PLAYER#{player}",
+    sk="STATISTICS",
+    measures={"games": Count()},
+    ranking=Ranking(by="games", board="PLAYERS"),
+)
+TOTAL = Aggregate("total", GAME, pk="TOTAL", sk="GAMES", measures={"games": Count(), "points": Sum("points")})
+OFTEN = Aggregate(
+    "often",
+    PLAYERS,
+    pk="OFTEN",
+    sk="STATISTICS",
+    measures={"n": Count(), "players": Histogram("games", exactly=[1, 2, 3])},
+)
+
+
+def _play(world: World, *players: str, first: int = 0) -> None:
+    for number, player in enumerate(players, first):
+        world.put(GAME, {"id": str(number), "player": player, "points": number})
+    world.settle()
+
+
+def _deployed(*before: Declarable) -> World:
+    world = World(before, shards=3)
+    _play(world, "ann", "ann", "bob")
+    return world
+
+
+def _items(world: World, *names: str) -> list[dict[str, Any]]:
+    return [dict(item) for item in world.client.items() if item.get("_type", {}).get("S") in names]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [PLAYERS, OFTEN, TOTAL],
+        [PLAYERS, OFTEN],
+        [OFTEN, PLAYERS, replace(TOTAL, pk="ELSEWHERE")],
+        [PLAYERS, OFTEN, replace(TOTAL, name="sum")],
+        [PLAYERS, OFTEN, replace(TOTAL, measures={"games": Count()})],
+    ],
+    ids=["nothing", "removed", "moved", "renamed", "measured otherwise"],
+)
+def test_items_of_what_did_not_change_never_move(after: list[Declarable]) -> None:
+    world = _deployed(PLAYERS, OFTEN, TOTAL)
+    before = _items(world, "players", "often")
+    assert len(before) == 3
+
+    world.declare(after)
+    world.settle()
+    assert _items(world, "players", "often") == before
+
+    _play(world, "ann", first=10)
+    assert world.measures(PLAYERS, player="ann") == {"games": 3}
+    assert world.measures(OFTEN) == {"n": 2, "players": {1: 1, 2: 0, 3: 1}}
+
+
+def test_an_added_aggregate_counts_what_comes_after() -> None:
+    world = _deployed(PLAYERS)
+    world.declare([PLAYERS, TOTAL])
+    _play(world, "ann", "eve", first=10)
+
+    assert world.measures(TOTAL) == {"games": 2, "points": 21}
+
+
+def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
+    world = World([PLAYERS])
+    world.put(GAME, {"id": "1", "player": "ann", "points": 5})
+    world.declare([PLAYERS, TOTAL])
+    world.settle()
+
+    assert world.measures(TOTAL) == {"games": 1, "points": 5}
+
+
+def test_an_added_measure_counts_what_comes_after() -> None:
+    world = _deployed(replace(TOTAL, measures={"games": Count()}))
+    world.declare([TOTAL])
+    _play(world, "ann", first=10)
+
+    assert world.measures(TOTAL) == {"games": 4, "points": 10}
+
+
+def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -> None:
+    world = _deployed(PLAYERS, TOTAL)
+    world.declare([PLAYERS])
+    _play(world, "ann", first=10)
+    assert world.measures(TOTAL)["games"] == 3
+
+    world.declare([PLAYERS, TOTAL])
+    _play(world, "ann", first=20)
+    assert world.measures(TOTAL)["games"] == 4
+
+
+def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"invalid source='players': .* declare it beside 'often'"):
+        _deployed(PLAYERS, OFTEN).declare([OFTEN])
+
+
+def test_a_renamed_aggregate_goes_on_and_so_does_what_looks_at_it() -> None:
+    world = _deployed(PLAYERS, OFTEN)
+    contestants = replace(PLAYERS, name="contestants")
+    over = replace(OFTEN, source=contestants)
+    world.declare([contestants, over])
+    _play(world, "bob", "eve", first=10)
+
+    assert world.measures(contestants, player="bob") == {"games": 2}
+    assert world.measures(over) == {"n": 3, "players": {1: 1, 2: 2, 3: 0}}
+
+
+def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -> None:
+    world = _deployed(TOTAL)
+    match = replace(GAME, name="match")
+    total = replace(TOTAL, source=match)
+    world.declare([total])
+    world.put(match, {"id": "10", "player": "ann", "points": 7})
+    world.delete(match, {"id": "1"})
+    world.settle()
+
+    assert world.measures(total) == {"games": 4, "points": 10}
+
+
+def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
+    world = _deployed(PLAYERS)
+    world.declare([replace(PLAYERS, ranking=Ranking(by="games", board="SEASON"))])
+    _play(world, "ann", first=10)
+
+    boards = {item["pk"]["S"]: (item["_board"]["S"], item["_score"]["N"]) for item in _items(world, "players")}
+    assert boards == {"PLAYER#ann": ("SEASON#~0", "3"), "PLAYER#bob": ("PLAYERS#~0", "1")}
+
+
+def test_another_expiry_policy_counts_from_then_on() -> None:
+    world = _deployed(TOTAL)
+    world.expire(GAME, {"id": "0", "player": "ann", "points": 0})
+    world.settle()
+    assert world.measures(TOTAL)["games"] == 3
+
+    world.declare([replace(TOTAL, on_expiry="subtract")])
+    world.expire(GAME, {"id": "1", "player": "ann", "points": 1})
+    world.settle()
+    assert world.measures(TOTAL)["games"] == 2
+
+
+def test_what_was_never_counted_can_be_taken_back() -> None:
+    """As documented: no reason for joy, but no surprise."""
+    world = _deployed(PLAYERS)
+    world.declare([PLAYERS, OFTEN, TOTAL])
+    world.delete(GAME, {"id": "0", "player": "ann"})
+    world.settle()
+
+    assert world.measures(TOTAL)["games"] == -1
+    assert world.measures(OFTEN)["players"] == {1: 1, 2: -1, 3: 0}
+
+
+def test_a_ranking_added_later_begins_with_the_next_change() -> None:
+    world = _deployed(replace(PLAYERS, ranking=None))
+    world.declare([PLAYERS])
+    _play(world, "ann", first=10)
+
+    [ann] = [item for item in _items(world, "players") if item["pk"]["S"] == "PLAYER#ann"]
+    assert (ann["games"]["N"], ann["_score"]["N"]) == ("3", "1")

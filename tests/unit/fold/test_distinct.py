@@ -1,0 +1,64 @@
+"""Different members of each day: a group field that is the day of a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError, evaluate
+from dynamodb_counters._items.attributes import text_reader
+from dynamodb_counters.errors import MalformedImageError
+
+_VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
+_VISITORS = Distinct("visitors", _VIEW, pk="URL#{url}", sk="VISITORS#{at:day}", member="client")
+
+_VIEWS = [
+    ("1", "ann", "2026-11-19T23:59:59Z"),
+    ("2", "ann", "2026-11-20T00:00:00Z"),
+    ("3", "ann", "2026-11-20T12:00:00+02:00"),
+    ("4", "bob", "2026-11-20T23:30:00-01:00"),
+    ("5", "bob", 1_795_132_800),
+]
+
+
+def _evaluated(declared: Aggregate | Distinct) -> dict[str, list[Any]]:
+    items = [(_VIEW, {"id": id_, "url": "/", "client": client, "at": at}) for id_, client, at in _VIEWS]
+    return evaluate([declared], items)
+
+
+def test_each_day_has_its_different_members() -> None:
+    found = {group.values["at:day"]: group.measures["distinct"] for group in _evaluated(_VISITORS)["visitors"]}
+
+    assert found == {"2026-11-19": 1, "2026-11-20": 2, "2026-11-21": 1}
+
+
+def test_members_of_several_days_are_put_together() -> None:
+    members = {group.values["client"] for group in _evaluated(_VISITORS)["visitors-members"]}
+
+    assert members == {"ann", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("tier", "text"),
+    [("minute", "2026-11-20T10:30"), ("hour", "2026-11-20T10"), ("day", "2026-11-20"), ("month", "2026-11")],
+)
+def test_a_time_can_stand_for_any_tier(tier: str, text: str) -> None:
+    assert text_reader(f"at:{tier}")({"at": {"S": "2026-11-20T12:30:30+02:00"}}) == text
+
+
+@pytest.mark.parametrize("value", [None, {"S": "2026-11-20"}, {"S": "2026-11-20T10:00:00"}, {"BOOL": True}])
+def test_what_is_no_moment_stands_for_none(value: Any) -> None:
+    with pytest.raises(MalformedImageError):
+        text_reader("at:day")({} if value is None else {"at": value})
+
+
+@pytest.mark.parametrize("pk", ["{at:week}", "{at:>10}", "{tags[]:day}", "{at!r:day}"])
+def test_other_formats_are_refused(pk: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
+        Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})
+
+
+def test_an_events_own_key_holds_its_attributes_as_they_are() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.*buckets of times"):
+        Event("view", pk="VIEW#{id}", sk="{at:day}")

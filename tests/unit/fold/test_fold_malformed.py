@@ -1,0 +1,129 @@
+"""A record that cannot be folded is handed to quarantine whole: it fails no batch and leaves no part of itself."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
+from dynamodb_counters._fold.fold import Plan
+from tests.unit.fold.streams import NOW, Image, Record, image, record
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+# "good" is folded before and "late" after those that fail, so that a part would be left behind.
+_PLAN = Plan(
+    (
+        Aggregate("all", _VIEW, pk="ALL", sk="ALL", measures={"n": Count()}),
+        Aggregate("by", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes")}),
+        Window("recent", _VIEW, pk="URL#{url}", time="at"),
+        Window("ever", _VIEW, pk="EVER", time="at", future_tolerance=None, where=Attr("bytes").ge(0)),
+        Aggregate("last", _VIEW, pk="LAST", sk="LAST", measures={"n": Count()}),
+    )
+)
+
+_GOOD = image("view", url="/", bytes=1, at=NOW)
+
+
+def _with(**attributes: Any) -> Image:
+    return {**_GOOD, **attributes}
+
+
+def _without(name: str) -> Image:
+    return {key: value for key, value in _GOOD.items() if key != name}
+
+
+_IMAGES: dict[str, Any] = {
+    "no group": _without("url"),
+    "no number": _without("bytes"),
+    "no time": _without("at"),
+    "number is text": _with(bytes={"S": "1"}),
+    "number is null": _with(bytes={"NULL": True}),
+    "number is no number": _with(bytes={"N": "one"}),
+    "number is infinite": _with(bytes={"N": "Infinity"}),
+    "number is no text": _with(bytes={"N": ["1"]}),
+    "number is beyond all range": _with(bytes={"N": "1E+5000"}),
+    "number has too many digits": _with(bytes={"N": "1." + "1" * 400}),
+    "whole number has a digit too many": _with(bytes={"N": "1" * 39}),
+    "whole number is longer than Python reads": _with(bytes={"N": "1" * 5000}),
+    "number is empty": _with(bytes={"N": ""}),
+    "group is a flag": _with(url={"BOOL": True}),
+    "group is binary": _with(url={"B": "YQ=="}),
+    "group is a list": _with(url={"L": [{"S": "/"}]}),
+    "group is untyped": _with(url="/"),
+    "group is nothing": _with(url=None),
+    "time is naive": _with(at={"S": "2026-11-20T10:00:00"}),
+    "time is prose": _with(at={"S": "today"}),
+    "time is in microseconds": _with(at={"N": "1790000000000000"}),
+    "time is a flag": _with(at={"BOOL": False}),
+    "time is before the year 1": _with(at={"S": "0001-01-01T00:00:00+01:00"}),
+    "time is a number before the year 1": _with(at={"N": "-99999999999"}),
+    "time is far ahead": _with(at={"N": str(NOW + 86400)}),
+    "type is untyped": {**_GOOD, "_type": "view"},
+    "type is a list": {**_GOOD, "_type": {"S": ["view"]}},
+    "image is text": "view",
+    "image is a list": [_GOOD],
+}
+
+
+@pytest.mark.parametrize("kind", _IMAGES)
+@pytest.mark.parametrize("place", ["inserted", "corrected to", "corrected from", "both", "deleted"])
+def test_a_malformed_image_goes_to_quarantine_and_leaves_nothing(kind: str, place: str) -> None:
+    bad = _IMAGES[kind]
+    new, old, also = {
+        "inserted": (bad, None, []),
+        "corrected to": (bad, _GOOD, [record(2, None, _GOOD)]),
+        "corrected from": (_GOOD, bad, [record(2, _GOOD)]),
+        "both": (bad, bad, []),
+        "deleted": (None, bad, []),
+    }[place]
+    malformed = record(2, new, old)
+    around = [record(1, _GOOD), record(3, _GOOD)]
+
+    folded = _PLAN.fold([around[0], malformed, around[1]])
+    # The other image of the record counts as it would alone.
+    without = _PLAN.fold([around[0], *also, around[1]])
+
+    sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
+    assert [(int(held.sequence), held.side) for held in folded.unfoldable] == [(2, side) for side in sides]
+    for held in folded.unfoldable:
+        assert held.reason
+        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.side]
+    assert [(d.origin, d.first, d.last, d.measures) for d in folded.deltas] == [
+        (d.origin, d.first, d.last, d.measures) for d in without.deltas
+    ]
+    for delta in folded.deltas:
+        assert delta.program.key(delta.group, "shard")
+
+
+@pytest.mark.parametrize("change", [{}, {"Keys": {"pk": {"S": "x"}}}, {"NewImage": None}, {"OldImage": None}])
+def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> None:
+    bare: Record = {"eventName": "INSERT", "dynamodb": {"SequenceNumber": "2", **change}}
+
+    folded = _PLAN.fold([bare, record(3, _GOOD)])
+
+    assert [int(held.sequence) for held in folded.unfoldable] == [2]
+    assert all(delta.measures for delta in folded.deltas)
+
+
+def test_reasons_name_the_attribute() -> None:
+    reasons = [
+        _PLAN.fold([record(1, _IMAGES[kind])]).unfoldable[0].reason for kind in ("no group", "no number", "no time")
+    ]
+
+    assert [name in reason for name, reason in zip(("'url'", "'bytes'", "'at'"), reasons, strict=True)] == [True] * 3
+
+
+def test_what_the_filter_leaves_out_need_not_be_well_formed() -> None:
+    plan = Plan((Aggregate("s", _VIEW, pk="S", sk="S", measures={"b": Sum("bytes")}, where=Attr("bytes").ge(0)),))
+
+    assert plan.fold([record(1, _without("bytes"))]).unfoldable == []
+
+
+def test_a_number_of_thirty_eight_digits_is_well_formed() -> None:
+    folded = _PLAN.fold([record(1, _with(bytes={"N": "9" * 38})), record(2, _with(bytes={"N": "0." + "1" * 38}))])
+
+    assert folded.unfoldable == []
+    [by] = [delta for delta in folded.deltas if delta.program.name == "by"]
+    assert by.measures["b"] == Decimal("9" * 38 + "." + "1" * 38)

@@ -1,0 +1,141 @@
+"""Which records count: by type, change and cause, and how the two images of a change work against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
+from dynamodb_counters._fold.fold import Plan
+from tests.unit.fold.streams import NOW, Image, Record, image, record
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
+_LIVE = Aggregate("live", _VIEW, pk="LIVE", sk="LIVE", measures={"n": Count()}, on_expiry="subtract")
+_BIG = Aggregate("big", _VIEW, pk="BIG", sk="BIG", measures={"n": Count()}, where=Attr("bytes").ge(100))
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
+
+
+def _view(url: str = "/", size: int = 1, at: int = NOW) -> Image:
+    return image("view", url=url, bytes=size, at=at)
+
+
+def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
+    folded = Plan(declarations or (_VIEWS, _LIVE, _BIG)).fold(records)
+    assert not folded.unfoldable
+    return {delta.origin: delta.measures for delta in folded.deltas}
+
+
+def test_an_insert_adds() -> None:
+    assert _measures([record(1, _view(size=7))], _VIEWS) == {("views", ("/",)): {"n": 1, "bytes": 7}}
+
+
+def test_a_deletion_takes_away() -> None:
+    assert _measures([record(1, None, _view(size=7))], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -7}}
+
+
+def test_a_correction_moves_from_group_to_group() -> None:
+    assert _measures([record(1, _view("/b", 5), _view("/a", 7))], _VIEWS) == {
+        ("views", ("/a",)): {"n": -1, "bytes": -7},
+        ("views", ("/b",)): {"n": 1, "bytes": 5},
+    }
+
+
+def test_a_correction_within_a_group_adds_the_difference() -> None:
+    assert _measures([record(1, _view("/", 5), _view("/", 7))], _VIEWS) == {("views", ("/",)): {"n": 0, "bytes": -2}}
+
+
+def test_an_item_can_begin_and_cease_to_meet_the_filter() -> None:
+    assert _measures([record(1, _view(size=100), _view(size=99))], _BIG) == {("big", ()): {"n": 1}}
+    assert _measures([record(1, _view(size=99), _view(size=100))], _BIG) == {("big", ()): {"n": -1}}
+    assert _measures([record(1, _view(size=98), _view(size=99))], _BIG) == {}
+
+
+def test_a_change_that_concerns_no_measure_causes_no_write() -> None:
+    old, new = _view(), {**_view(), "note": {"S": "seen"}}
+
+    assert _measures([record(1, new, old)], _VIEWS, _LIVE, _BIG, _RECENT) == {}
+
+
+def test_numbers_written_differently_are_no_change() -> None:
+    old, new = _view(), {**_view(), "bytes": {"N": "1.0"}}
+
+    assert _measures([record(1, new, old)]) == {}
+
+
+def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
+    # An earlier delivery may have applied the first record only, so "nothing to add" must be written.
+    folded = Plan((_LIVE,)).fold([record(1, _view()), record(2, None, _view())])
+
+    [delta] = folded.deltas
+    assert delta.measures == {"n": 0}
+    assert (int(delta.first), int(delta.last)) == (1, 2)
+
+
+def test_expiry_is_no_deletion_unless_the_aggregate_says_so() -> None:
+    assert _measures([record(1, None, _view(), expired=True)]) == {("live", ()): {"n": -1}}
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        None,
+        {},
+        {"type": "Service", "principalId": "lambda.amazonaws.com"},
+        {"type": "AssumedRole", "principalId": "dynamodb.amazonaws.com"},
+    ],
+)
+def test_only_the_ttl_process_makes_expiries(identity: Any) -> None:
+    deletion = {**record(1, None, _view()), "userIdentity": identity}
+
+    assert _measures([deletion], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -1}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        image("view#once", url="/", bytes=1),
+        image("views", url="/", n=5, bytes=7),
+        image("recent", url="/", total=5),
+        image("quarantine", reason="x"),
+        image("visit", url="/", bytes=1),
+        image("", url="/", bytes=1),
+        {"pk": {"S": "view"}, "sk": {"S": "view"}},
+        {"_type": {"N": "1"}},
+        {},
+    ],
+    ids=lambda value: str(value.get("_type")),
+)
+def test_items_of_other_types_are_left_alone(other: Image) -> None:
+    for entry in (record(1, other), record(1, None, other), record(1, other, {**other, "x": {"S": "y"}})):
+        assert _measures([entry], _VIEWS, _LIVE, _BIG, _RECENT) == {}
+
+
+def test_an_item_that_changes_its_type_is_taken_from_one_and_given_to_the_other() -> None:
+    visit = Event("visit", pk="V#{url}", sk="ID#{id}")
+    visits = Aggregate("visits", visit, pk="V#{url}", sk="N", measures={"n": Count()})
+
+    assert _measures([record(1, image("visit", url="/"), _view())], _LIVE, visits) == {
+        ("live", ()): {"n": -1},
+        ("visits", ("/",)): {"n": 1},
+    }
+
+
+def test_groups_by_number_have_one_text_a_value() -> None:
+    by_status = Aggregate("by", _VIEW, pk="S#{status}", sk="S", measures={"n": Count()})
+    images = [{**_view(), "status": {"N": text}} for text in ("200", "200.0", "2E+2", "2.5", "-0")]
+    folded = _measures([record(n, new) for n, new in enumerate(images, 1)], by_status)
+
+    assert folded == {("by", ("200",)): {"n": 3}, ("by", ("2.5",)): {"n": 1}, ("by", ("0",)): {"n": 1}}
+
+
+def test_a_sum_of_zero_alone_causes_no_write() -> None:
+    size = Aggregate("size", _VIEW, pk="SIZE", sk="SIZE", measures={"bytes": Sum("bytes")})
+
+    assert _measures([record(1, _view(size=0))], size) == {}
+
+
+def test_an_empty_batch_and_no_declarations_come_to_nothing() -> None:
+    assert Plan((_VIEWS,)).fold([]).deltas == []
+    assert Plan(()).fold([record(1, _view())]).deltas == []

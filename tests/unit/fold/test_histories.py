@@ -1,0 +1,107 @@
+"""Whatever is declared, whatever happens and however it is delivered: the table says what its items say."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from dynamodb_counters import Aggregate, Event, Items, evaluate
+from dynamodb_counters._declarations import Declarable, flatten
+from tests.unit.fold.oracle import count
+from tests.unit.fold.strategies import FOREIGN, GAME, declared, values
+from tests.unit.fold.world import World
+
+Item = tuple[Event | Items, dict[str, Any]]
+
+# Few, so that most steps meet an item that is there.
+_PLACES = st.integers(0, 2)
+
+_steps = st.one_of(
+    st.tuples(st.just("put"), _PLACES, st.sampled_from([GAME, FOREIGN]), values),
+    st.tuples(st.just("delete"), _PLACES, st.sampled_from([GAME, FOREIGN]), st.none()),
+    st.tuples(st.just("expire"), _PLACES, st.sampled_from([GAME, FOREIGN]), st.none()),
+    st.tuples(st.just("deliver"), st.none(), st.none(), st.none()),
+)
+
+
+def _expected(aggregate: Aggregate, live: Sequence[Item], expired: Sequence[Item]) -> dict[Any, Any]:
+    groups = count(aggregate, live, expired)
+    return {group: measures for group, measures in groups.items() if not _is_nothing(measures)}
+
+
+def _is_nothing(measures: dict[str, Any]) -> bool:
+    return not any(
+        any(part.values()) if isinstance(part, dict) else part for part in measures.values() if part != (0, 0)
+    )
+
+
+def _same(found: Any, expected: Any) -> bool:
+    if not isinstance(expected, tuple):
+        return bool(found == expected)
+    total, number = expected
+    return bool(found is None if not number else abs(Fraction(found) - Fraction(total) / number) < Fraction(1, 10**36))
+
+
+def _check(name: str, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    assert all(_same(found[measure], expected[measure]) for measure in found), (name, found, expected)
+
+
+@given(declared(), st.lists(_steps, min_size=8, max_size=40), st.randoms(use_true_random=False), st.booleans())
+def test_the_table_says_what_its_items_say(
+    declarations: list[Declarable], steps: list[Any], chance: random.Random, faults: bool
+) -> None:
+    world = World(declarations, seed=chance.randint(0, 99), shards=chance.randint(1, 3))
+    there: dict[tuple[str, int], Item] = {}
+    expired: list[Item] = []
+    for kind, place, source, given_values in steps:
+        if kind == "deliver":
+            world.deliver(chance, faults=faults)
+            continue
+        key = source.name, place
+        if kind == "put":
+            there[key] = source, {**given_values, "id": str(place)}
+            world.put(*there[key], str(place))
+        elif key in there:
+            item = there.pop(key)
+            getattr(world, kind)(*item, str(place))
+            expired += [item] if kind == "expire" else []
+    for _ in range(chance.randint(0, 8)):
+        world.deliver(chance, faults=faults)
+    world.settle()
+
+    for aggregate in world.declarations:
+        assert isinstance(aggregate, Aggregate)
+        expected = _expected(aggregate, list(there.values()), expired)
+        note(f"{aggregate}: {expected}")
+        assert world.groups(aggregate) >= expected.keys()
+        nothing = dict.fromkeys(aggregate.fields, "nowhere")
+        zeros = world.measures(aggregate, **nothing)
+        for group in world.groups(aggregate):
+            found = world.measures(aggregate, **dict(zip(aggregate.fields, group, strict=True)))
+            if group in expected:
+                _check(aggregate.name, found, expected[group])
+            else:
+                assert found == zeros
+
+
+@given(declared(), st.lists(st.tuples(st.sampled_from([GAME, FOREIGN]), values), max_size=12))
+def test_evaluate_says_what_the_items_say(declarations: list[Declarable], given_items: list[Item]) -> None:
+    items = [(source, {**item, "id": str(place)}) for place, (source, item) in enumerate(given_items)]
+
+    found = evaluate(declarations, items)
+
+    for aggregate in flatten(declarations):
+        assert isinstance(aggregate, Aggregate)
+        expected = _expected(aggregate, items, [])
+        groups = {
+            tuple(group.values[name] for name in aggregate.fields): group for group in found.get(aggregate.name, [])
+        }
+        assert expected.keys() <= groups.keys()
+        for group, measures in expected.items():
+            _check(aggregate.name, dict(groups[group].measures), measures)

@@ -1,0 +1,143 @@
+"""A table in memory whose own changes come back as stream records, delivered however badly a test asks for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, cast
+
+from dynamodb_counters import Counters, Event, Items
+from dynamodb_counters._declarations import Aggregate, Declarable, flatten
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._stream.commit import Committer
+from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.event_items import event_item, typed_item
+from dynamodb_counters.errors import CommitError
+from tests.harness.failures import failure
+from tests.harness.memory import MemoryTable
+from tests.harness.virtual import VirtualClock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+Source = Event | Items
+
+
+class Inline:
+    """Runs at once what a thread pool would run at some time, so that a seed decides everything."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:  # noqa: BLE001
+            future.set_exception(error)
+        return future
+
+    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        return map(function, *arguments)
+
+
+class FaultyTable(MemoryTable):
+    """Fails some updates, and hides of others that they were done."""
+
+    faults: random.Random | None = None
+    updates = 0
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        chance = self.faults.random() if self.faults is not None else 1.0
+        if chance < 0.1:
+            raise failure("UpdateItem", "InternalServerError")
+        self.updates += 1
+        answer = super().update_item(**request)
+        if chance < 0.2:
+            raise failure("UpdateItem", "InternalServerError")
+        return answer
+
+
+class World:
+    """Declarations, their table and its stream."""
+
+    def __init__(self, declared: Iterable[Declarable], *, seed: int = 0, shards: int = 2) -> None:
+        self.declare(declared)
+        self.clock = VirtualClock()
+        self.client = FaultyTable(self.clock, seed, shards)
+        self.table = Table("counters", cast("DynamoDBClient", self.client), clock=self.clock, sleep=lambda _: None)
+        self.table.__dict__["pool"] = Inline()
+        self.counters = Counters("counters", client=self.table.client)
+        self.counters._table = self.table
+        self._reached: dict[str, int] = {}
+
+    def declare(self, declared: Iterable[Declarable]) -> None:
+        """Deploy declarations, to a table with whatever is in it."""
+        self.declarations = flatten(declared)
+        self.plan = Plan(self.declarations)
+
+    def put(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
+        """Insert or replace an item; one that is no event stands under a key of its own."""
+        self.client.put_item(TableName="counters", Item=self._item(source, values, key))
+
+    def delete(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
+        item = self._item(source, values, key)
+        self.client.delete_item(TableName="counters", Key={"pk": item["pk"], "sk": item["sk"]})
+
+    def expire(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
+        """Let TTL delete an item."""
+        due = {"ttl": {"N": str(int(self.clock()))}}
+        self.client.put_item(TableName="counters", Item=self._item(source, values, key) | due)
+        assert len(self.client.expire()) == 1
+
+    def deliver(self, chance: random.Random, *, faults: bool = False) -> bool:
+        """Hand over a batch of some shard, which may begin before what was delivered already."""
+        shard = chance.choice(self.client.stream.shards()).id
+        records, reached = self._records(shard), self._reached.get(shard, 0)
+        start = chance.randint(0, reached) if chance.random() < 0.3 else reached
+        stop = start + chance.choice((1, 2, 5, 100))
+        self.client.faults = chance if faults else None
+        try:
+            self._count(shard, records[start:stop])
+        except CommitError:
+            return False
+        finally:
+            self.client.faults = None
+        self._reached[shard] = max(reached, min(stop, len(records)))
+        return True
+
+    def settle(self, batch: int = 100) -> None:
+        """Deliver all that is left, and what comes of it, to the end."""
+        busy = True
+        while busy:
+            busy = False
+            for shard in [found.id for found in self.client.stream.shards()]:
+                reached, records = self._reached.get(shard, 0), self._records(shard)
+                if records[reached:]:
+                    busy = True
+                    self._count(shard, records[reached : reached + batch])
+                    self._reached[shard] = min(reached + batch, len(records))
+
+    def measures(self, aggregate: Aggregate, **values: Any) -> dict[str, Any]:
+        """Read a group's measures."""
+        return dict(self.counters.get(aggregate, values).measures)
+
+    def groups(self, aggregate: Aggregate) -> set[tuple[str, ...]]:
+        """Give all groups the table has an item of."""
+        items = [item for item in self.client.items() if item.get("_type") == {"S": aggregate.name}]
+        found = [values_of(aggregate, item) for item in items]
+        return {tuple(values[name] for name in aggregate.fields) for values in found if values is not None}
+
+    def _count(self, shard: str, records: list[Any]) -> None:
+        folded = self.plan.fold(records)
+        assert not folded.unfoldable
+        committer = Committer(self.table, shard, Quarantine(self.table, "test", 1e6), lambda: 1e6)
+        committer.commit(folded.deltas, lambda floors: self.plan.fold(records, floors).deltas)
+
+    def _records(self, shard: str) -> list[Any]:
+        return self.client.stream.read(shard, None, 10**9).records
+
+    def _item(self, source: Source, values: Mapping[str, Any], key: str) -> dict[str, Any]:
+        if isinstance(source, Event):
+            return event_item(self.table, source, values)
+        return {**typed_item(None, values), "pk": {"S": f"FOREIGN#{key}"}, "sk": {"S": "ITEM"}}

@@ -1,0 +1,50 @@
+"""A table with counts of every kind in it: groups, averages, a board, a histogram, buckets of windows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+import pytest
+
+from dynamodb_counters import Counters
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.resources import Reading
+from tests.unit.http.functions import Function, Pipeline, RankedTable, message
+from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW
+
+TABLE: Final = "counted"
+URLS: Final = {"/": 23, "/ä?&#\u2028": 7, "0": 1}
+"""How often each was viewed."""
+
+_BASE: Final = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESPACE": "Counters", "TABLE_NAME": TABLE}
+
+
+def views() -> list[dict[str, Any]]:
+    """Make the views: of the last day and of before, by two clients."""
+    return [
+        {
+            "url": url,
+            "time": (datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=97 * number + 1)).isoformat(),
+            "clientId": f"c{number % 2}",
+            "bytes": 10 * number + 0.5,
+        }
+        for url, times in URLS.items()
+        for number in range(times)
+    ]
+
+
+@pytest.fixture(scope="module")
+def counted() -> Reading:
+    """Have everything counted by the functions themselves; give what reads it."""
+    client = RankedTable(lambda: NOW, name=TABLE)
+    accepting = {**_BASE, "DECLARATIONS": encode((VIEW,))}
+    counting = {**_BASE, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
+    pipeline = Pipeline(
+        client,
+        Function("dynamodb_counters.handlers.ingest_queue.handler", accepting, client),
+        Function("dynamodb_counters.handlers.aggregator.handler", counting, client),
+    )
+    assert pipeline.accept(message(*views()), message(*views()[:9])) == []
+    pipeline.settle()
+    return Reading(Counters(TABLE, client=cast("Any", client), clock=lambda: NOW), DECLARATIONS, lambda: NOW)

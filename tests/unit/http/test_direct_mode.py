@@ -1,0 +1,64 @@
+"""Direct mode: what the template's integration makes of a request is what the consumer takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+
+from cdk_dynamodb_counters import DedupCounterTable, EventIngest
+from dynamodb_counters import Counters
+from dynamodb_counters.handlers import ingest_queue
+from tests.engines import Engine
+from tests.engines.tables import create_table
+from tests.unit.http.handlers import VIEW, Context, environment
+from tests.unit.infra.support import new_stack, synthesized
+
+TABLE = "direct"
+
+
+@pytest.fixture(scope="module")
+def parameters() -> dict[str, Any]:
+    stack = new_stack()
+    counters = DedupCounterTable(stack, "Counters")
+    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode="direct")
+    template = synthesized(stack)
+    [integration] = template.find_resources("AWS::ApiGatewayV2::Integration").values()
+    assert integration["Properties"]["IntegrationSubtype"] == "SQS-SendMessage"
+    found: dict[str, Any] = integration["Properties"]["RequestParameters"]
+    assert found["QueueUrl"]["Ref"] in template.find_resources("AWS::SQS::Queue")
+    return found
+
+
+def message(parameters: dict[str, Any], body: str, number: int) -> dict[str, Any]:
+    """Do what API Gateway documents: put parts of the request where the integration's parameters name them."""
+    sent = {"$request.body": body}[parameters["MessageBody"]]
+    return {"messageId": str(number), "body": sent, "eventSource": "aws:sqs"}
+
+
+def test_the_consumer_takes_what_the_integration_sends(
+    parameters: dict[str, Any], moto_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch)
+    monkeypatch.setattr(ingest_queue.metrics.provider, "namespace", "Counters")
+    create_table(moto_engine.client, TABLE)
+    # moto refuses parameters in a PartiQL INSERT.
+    counters = Counters(TABLE, client=moto_engine.client, bulk="put")
+    monkeypatch.setattr(ingest_queue, "target", lambda: (counters, VIEW))
+    views = [{"url": '/é "#', "time": f"2026-09-21T14:2{minute}:00Z", "clientId": "c"} for minute in range(3)]
+    bodies = [
+        json.dumps(views[0]),
+        json.dumps(views, indent=2),
+        json.dumps(views[1], ensure_ascii=False),
+        "no JSON",
+        json.dumps([{"url": "/incomplete"}]),
+        "[]",
+    ]
+    records = [message(parameters, body, number) for number, body in enumerate(bodies)]
+    refused = ingest_queue.handler({"Records": records}, Context())["batchItemFailures"]
+    assert [one["itemIdentifier"] for one in refused] == ["3", "4"]
+    items = moto_engine.client.scan(TableName=TABLE)["Items"]
+    assert sorted(item["time"]["S"] for item in items) == [view["time"] for view in views]
+    assert {item["url"]["S"] for item in items} == {'/é "#'}

@@ -1,0 +1,164 @@
+"""Requests that nobody would send, among some that make sense: no 5xx, no exception, every refusal names the problem.
+
+By default 2,000 requests, half of them to either API. ``REQUESTS=20000 pytest -s tests/unit/http`` sends more and
+prints what was answered; ``--hypothesis-seed=0`` repeats a run.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus, urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.parameters import RESERVED
+from dynamodb_counters._http.resources import Reading
+from dynamodb_counters.handlers import api
+from tests.unit.http.counted import URLS, counted
+from tests.unit.http.handlers import DECLARATIONS, Queue, ask, post, queue, request
+
+__all__ = ["counted", "queue"]
+
+# Many requests an example: what Hypothesis does around each would take longer than the requests.
+_REQUESTS = 20
+_SETTINGS = settings(
+    max_examples=int(os.environ.get("REQUESTS", "2000")) // 2 // _REQUESTS,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+TEXTS = st.text(max_size=30)
+NAMES = st.sampled_from([declared.name for declared in DECLARATIONS]) | TEXTS.map(lambda text: quote(text, safe=""))
+TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/histograms/urls", "/histograms/views", "/x"])
+KINDS = st.sampled_from(["aggregates", "windows", "groups", ""])
+LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
+MOMENTS = (
+    st.sampled_from(
+        ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "1970-01-01T00:00:00Z", "2026-09-21T14:13:20Z"]
+    )
+    | st.datetimes().map(lambda moment: f"{moment.isoformat()}Z")
+    | TEXTS
+)
+PARAMETERS = {
+    "url": st.sampled_from(sorted(URLS)) | TEXTS,
+    "clientId": st.sampled_from(["c0", "c1"]) | TEXTS,
+    "last": LENGTHS | TEXTS,
+    "step": LENGTHS | TEXTS,
+    "as_of": MOMENTS,
+    "count": st.integers(-5, 200).map(str) | TEXTS,
+    "consistent": st.sampled_from(["true", "false", "1"]) | TEXTS,
+}
+QUERIES = (
+    st.lists(st.sampled_from(sorted(PARAMETERS)), unique=True, max_size=5)
+    .flatmap(lambda names: st.fixed_dictionaries({name: PARAMETERS[name] for name in names}))
+    .map(lambda pairs: urlencode(pairs, quote_via=quote_plus))
+) | st.text(st.characters(max_codepoint=127), max_size=60)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+DOCUMENTED = [
+    (path, [parameter["name"] for parameter in told["get"]["parameters"]])
+    for path, told in openapi(DECLARATIONS)["paths"].items()
+    if "get" in told
+]
+KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
+)
+VIEWS = st.fixed_dictionaries(
+    {"url": st.text(max_size=120) | SCALARS, "time": TEXTS | SCALARS, "clientId": TEXTS | SCALARS},
+    optional={"bytes": SCALARS, "more": JSON},
+)
+ACCEPTABLE = st.fixed_dictionaries(
+    {name: st.text(min_size=1, max_size=40) for name in ("url", "time", "clientId")},
+    optional={"bytes": st.integers(-(10**37), 10**37)},
+)
+GROUP = st.fixed_dictionaries(
+    {
+        "aggregate": st.sampled_from(["views", "site", "rolling"]) | SCALARS,
+        "values": st.sampled_from([{}, *({"url": url} for url in URLS)]) | JSON,
+    }
+)
+BODIES = (
+    (
+        st.lists(ACCEPTABLE, min_size=1, max_size=6)
+        | ACCEPTABLE
+        | st.lists(VIEWS, max_size=6)
+        | VIEWS
+        | JSON
+        | st.fixed_dictionaries({"groups": st.lists(GROUP, max_size=4)})
+    ).map(json.dumps)
+    | st.text(max_size=60)
+    | st.just("[" * 100_000)
+    | st.just("9" * 5000)
+)
+HEADERS = st.sampled_from(
+    [{"content-type": "application/json"}] * 4
+    + [{"Content-Type": "text/plain;charset=UTF-8"}, {}, {"content-type": "a/b"}]
+)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return draw(bodies(st.just("/v1/batch")))
+    if kind <= 3:
+        path, names = draw(st.sampled_from(DOCUMENTED))
+        sent = [name for name in names if name not in RESERVED or draw(st.booleans())]
+        return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in sent}))
+    path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
+    return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
+
+
+@st.composite
+def bodies(draw: st.DrawFn, paths: st.SearchStrategy[str]) -> dict[str, Any]:
+    event = request("POST", draw(paths), draw(st.just("") | QUERIES), draw(BODIES | st.none()), draw(HEADERS))
+    if "body" in event and draw(st.integers(0, 3)) == 0:
+        data = draw(st.binary(max_size=40) | st.just(str(event["body"]).encode(errors="replace")))
+        event |= {"isBase64Encoded": True, "body": base64.b64encode(data).decode()}
+    return event
+
+
+@pytest.fixture(scope="module")
+def answered() -> Iterator[dict[str, Counter[int]]]:
+    """Count the answers of either API by status."""
+    found: dict[str, Counter[int]] = {"counter API": Counter(), "ingest API": Counter()}
+    yield found
+    for name, statuses in found.items():
+        print(f"\n{name}: {statuses.total():,} requests, by status {dict(sorted(statuses.items()))}")
+
+
+@pytest.fixture
+def reading(queue: Queue, counted: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something to be read."""
+    monkeypatch.setattr(api, "reading", lambda: counted)
+
+
+@_SETTINGS
+@given(st.lists(questions(), min_size=_REQUESTS, max_size=_REQUESTS))
+def test_the_counter_api_answers_or_says_why_not(
+    reading: None, answered: dict[str, Counter[int]], asked: list[dict[str, Any]]
+) -> None:
+    for event in asked:
+        status, _ = ask(event)
+        answered["counter API"][status] += 1
+        assert status < 500, event
+
+
+@_SETTINGS
+@given(st.lists(bodies(st.just("/events") | TEXTS.map(quote)), min_size=_REQUESTS, max_size=_REQUESTS))
+def test_the_ingest_api_takes_or_says_why_not(
+    queue: Queue, answered: dict[str, Counter[int]], posted: list[dict[str, Any]]
+) -> None:
+    for event in posted:
+        queue.messages.clear()
+        status, answer = post(event)
+        answered["ingest API"][status] += 1
+        assert status < 500, event
+        taken = [view for message in queue.messages for view in json.loads(message)]
+        assert len(taken) == (answer["events"] if status == 202 else 0)

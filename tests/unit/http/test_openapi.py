@@ -1,0 +1,19 @@
+"""The committed OpenAPI document is the one that the example blog serves."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from dynamodb_counters._http.openapi import openapi
+from examples.blog_declarations import ROLLING, SITE, VIEWS
+from tests.unit.infra.support import PROJECT
+
+COMMITTED = PROJECT / "docs" / "openapi.json"
+
+
+def test_the_committed_document_is_current() -> None:
+    text = json.dumps(openapi([VIEWS, SITE, ROLLING]), indent=2) + "\n"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        COMMITTED.write_text(text)
+    assert COMMITTED.read_text() == text, "if that was meant: UPDATE_SNAPSHOTS=1 pytest tests/unit/http"

@@ -1,0 +1,92 @@
+"""The files of the live page: served with a policy that they keep, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from dynamodb_counters._http import live_page as page
+from dynamodb_counters.handlers import api
+from tests.unit.http.handlers import Context, ask, environment, request
+from tests.unit.infra.support import PROJECT
+
+SOURCES = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
+HTML = (SOURCES / "index.html").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _page(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch)
+    monkeypatch.setenv("PAGE", json.dumps({"title": "</script>"}))
+    monkeypatch.setattr(page, "DIRECTORY", SOURCES)
+
+
+def serve(path: str) -> dict[str, Any]:
+    answer: dict[str, Any] = api.handler(request("GET", path), Context())
+    return answer
+
+
+def loaded(file: Path) -> Iterator[str]:
+    """Give what a file has the browser load."""
+    text = file.read_text()
+    yield from re.findall(r"""(?:src|href)="page/([^"]+)\"""", text)
+    yield from re.findall(r"""^import .* from "\./([^"]+)";$""", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted({*page.FILES, "settings.json"}))
+def test_a_file_comes_with_a_policy_that_lets_nothing_else_in(name: str) -> None:
+    answer = serve(f"/page/{name}")
+    headers = answer["headers"]
+    kind = {"css": "text/css", "html": "text/html", "js": "text/javascript", "json": "application/json"}
+    assert answer["statusCode"] == 200
+    assert headers["Content-Type"].startswith(kind[name.rpartition(".")[2]])
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/settings.json"])
+def test_a_file_that_the_browser_has_is_asked_for_but_not_sent_again(path: str) -> None:
+    first = serve(path)["headers"]
+    assert first["Cache-Control"] == "no-cache"
+    again = api.handler(request("GET", path, headers={"if-none-match": first["ETag"]}), Context())
+    assert (again["statusCode"], again["body"]) == (304, "")
+    changed = api.handler(request("GET", path, headers={"if-none-match": '"older"'}), Context())
+    assert changed["statusCode"] == 200
+
+
+def test_the_root_is_the_page() -> None:
+    assert serve("/")["body"] == HTML
+
+
+def test_nothing_stands_in_the_page_that_its_policy_forbids() -> None:
+    assert re.findall(r"""\s(?:style|on\w+)=""", HTML) == []
+    assert "<style" not in HTML
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", HTML))
+
+
+def test_every_file_is_loaded_and_every_loaded_file_is_served() -> None:
+    found = {name for file in page.FILES for name in loaded(SOURCES / file)}
+    assert found == page.FILES - {"index.html"}
+
+
+def test_every_name_that_a_script_asks_for_is_in_the_page() -> None:
+    asked = re.findall(r"""(?:element|setText)\("([a-z-]+)\"""", (SOURCES / "page.js").read_text())
+    assert len(set(asked)) > 10
+    assert set(asked) <= set(re.findall(r"""\sid="([a-z-]+)\"""", HTML))
+
+
+@pytest.mark.parametrize("name", ["uplot.LICENSE", "../api.py", "..%2fpage.css", "/etc/passwd", "", "."])
+def test_no_other_file_is_served(name: str) -> None:
+    assert ask(request("GET", f"/page/{quote(name, safe='')}"))[0] == 404
+
+
+def test_without_a_page_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PAGE")
+    assert ask(request("GET", "/"))[0] == 404

@@ -1,0 +1,278 @@
+"""What `Counters` answers about windows, at the edges: boundaries, emptiness, refusals, clocks that change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dynamodb_counters import InvalidArgumentError, Sum, Window
+from dynamodb_counters._timeline.calendars import time_zone
+from tests.unit.fold.buckets import JOB, Buckets, Number, fold
+
+_C = {"customer": "c"}
+_JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
+_HOURLY = replace(_JOBS, precision=timedelta(hours=1), longest=timedelta(days=30))
+_DAY = timedelta(days=1)
+
+
+def _utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+def _written(window: Window, *happened: datetime | tuple[datetime, Number], now: datetime | None = None) -> Buckets:
+    buckets = Buckets((now or _utc(2026, 11, 20, 10, 30, 30)).timestamp())
+    pairs = [each if isinstance(each, tuple) else (each, 1) for each in happened]
+    buckets.write(fold(window, [(int(moment.timestamp()), number) for moment, number in pairs]))
+    return buckets
+
+
+def test_an_empty_window_is_zero_over_the_interval() -> None:
+    answer = _written(_JOBS).counters.window(_JOBS, _C, last=_DAY)
+
+    assert answer.count == 0
+    assert (answer.start, answer.end) == (_utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31))
+
+
+def test_an_event_on_the_boundary_counts_at_the_start_and_not_at_the_end() -> None:
+    buckets = _written(_JOBS, _utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31), _utc(2026, 11, 19, 10, 30, 59))
+
+    assert buckets.counters.window(_JOBS, _C, last=_DAY).count == 1
+
+
+def test_before_the_first_event_there_is_nothing() -> None:
+    buckets = _written(_JOBS, _utc(2026, 11, 20, 10))
+
+    assert buckets.counters.window(_JOBS, _C, last=_DAY, as_of=_utc(1999, 12, 31)).count == 0
+
+
+def test_before_the_first_year_there_are_no_windows() -> None:
+    with pytest.raises(InvalidArgumentError, match="years 1 to 9999"):
+        _written(_JOBS).counters.window(_JOBS, _C, last=_DAY, as_of=_utc(1, 1, 1, 12))
+
+
+@pytest.mark.parametrize("last", [timedelta(0), -_DAY, timedelta(seconds=90), timedelta(minutes=1, microseconds=1), 5])
+def test_only_whole_units_of_precision_can_be_asked_for(last: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid last="):
+        _written(_JOBS).counters.window(_JOBS, _C, last=last)
+
+
+def test_a_moment_without_zone_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid as_of=.*time zone"):
+        _written(_JOBS).counters.window(_JOBS, _C, last=_DAY, as_of=datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_today_is_the_local_day_so_far() -> None:
+    buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
+    today = buckets.counters.calendar(_JOBS, _C, "day", tz="Asia/Kathmandu")
+
+    assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
+    assert today.end == _utc(2026, 11, 20, 10, 31)
+
+
+@pytest.mark.parametrize(
+    ("period", "start"),
+    [
+        ("hour", _utc(2026, 11, 20, 10)),
+        ("day", _utc(2026, 11, 19, 23)),
+        ("week", _utc(2026, 11, 15, 23)),
+        ("month", _utc(2026, 10, 31, 23)),
+        ("year", _utc(2025, 12, 31, 23)),
+    ],
+)
+def test_periods_begin_where_the_local_calendar_says(period: Any, start: datetime) -> None:
+    assert _written(_JOBS).counters.calendar(_JOBS, _C, period, tz="Europe/Berlin").start == start
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("Europe/Berlin", (2026, 3, 29), 23),
+        ("Europe/Berlin", (2026, 10, 25), 25),
+        ("America/New_York", (2026, 3, 8), 23),
+        ("Australia/Lord_Howe", (2026, 10, 4), 23.5),
+        ("Australia/Lord_Howe", (2026, 4, 5), 24.5),
+        ("Africa/Casablanca", (2024, 3, 10), 25),
+        ("Africa/Cairo", (2024, 4, 26), 23),
+        ("America/St_Johns", (2026, 11, 1), 25),
+        ("Asia/Kathmandu", (2026, 10, 25), 24),
+    ],
+)
+def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, day: tuple[int, int, int], hours: float) -> None:
+    noon = datetime(*day, 12, tzinfo=ZoneInfo(zone))
+    start = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz=zone, as_of=noon).start
+    end = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz=zone, as_of=noon + _DAY).start
+
+    assert end - start == timedelta(hours=hours)
+    half = _written(_JOBS).counters.series(_JOBS, _C, start, end, step="hour", tz=zone)
+    assert len(half) in (int(hours), int(hours + 0.5))
+    assert sum((each.end - each.start for each in half), timedelta(0)) == timedelta(hours=hours)
+
+
+def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
+    # At St John's, on 2010-11-07 a minute after midnight it was 23:01 again: the new day had begun, and stayed.
+    counters, first = _written(_JOBS).counters, _utc(2010, 11, 7, 2, 30)
+    for as_of in (first, first + timedelta(seconds=30), first + timedelta(minutes=30), first + timedelta(hours=2)):
+        assert counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=as_of).start == first
+    before = counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=first - timedelta(seconds=1))
+    assert before.start == _utc(2010, 11, 6, 2, 30)
+
+
+def test_a_day_whose_midnight_is_amid_what_clocks_skip_begins_when_they_do() -> None:
+    # In Toronto, on 1919-03-30 after 23:30 it was 00:30.
+    as_of = _utc(1919, 3, 31, 12)
+    start = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz="America/Toronto", as_of=as_of).start
+
+    assert start == _utc(1919, 3, 31, 4, 30)
+
+
+def test_a_day_that_a_zone_skipped_has_no_step() -> None:
+    days = _written(_JOBS).counters.series(
+        _JOBS, _C, _utc(2011, 12, 29, 10), _utc(2011, 12, 31, 10), step="day", tz="Pacific/Apia"
+    )
+
+    assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
+
+
+def test_coarse_precision_states_what_it_covers_of_a_crooked_offset() -> None:
+    buckets = _written(_HOURLY, _utc(2026, 11, 19, 18, 10))
+    today = buckets.counters.calendar(_HOURLY, _C, "day", tz="Asia/Kathmandu")
+
+    assert (today.start, today.count) == (_utc(2026, 11, 19, 18), 1)
+
+
+def test_a_leap_day_has_its_slot() -> None:
+    daily = replace(_JOBS, precision=_DAY, longest=timedelta(days=366))
+    buckets = _written(daily, _utc(2024, 2, 28, 23, 59, 59), _utc(2024, 2, 29), _utc(2024, 2, 29, 23), _utc(2024, 3, 1))
+
+    assert buckets.counters.between(daily, _C, _utc(2024, 2, 29), _utc(2024, 3, 1)).count == 2
+    year = buckets.counters.window(daily, _C, last=366 * _DAY, as_of=_utc(2024, 12, 31, 5))
+    assert (year.count, year.start) == (4, _utc(2024, 1, 1))
+
+
+def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
+    buckets = _written(_JOBS, _utc(2026, 11, 18, 1), _utc(2026, 11, 20, 1), _utc(2026, 11, 20, 2))
+    days = buckets.counters.series(_JOBS, _C, _utc(2026, 11, 17), _utc(2026, 11, 21), step="day")
+
+    assert [day.count for day in days] == [0, 1, 0, 2]
+    assert len(buckets.queries) == 1
+
+
+def test_a_series_is_read_from_the_coarsest_tier_that_tells_its_steps_apart() -> None:
+    year = replace(_JOBS, longest=timedelta(days=366))
+    counters = (buckets := _written(year)).counters
+    counters.series(year, _C, _utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
+    [query] = buckets.queries
+
+    assert query["ExpressionAttributeValues"][":first"] == {"S": "WINDOW#jobs#N#2025-01"}
+    assert query["ExpressionAttributeValues"][":last"] == {"S": "WINDOW#jobs#N#2025-12"}
+
+
+def test_a_series_is_cut_off_at_both_ends() -> None:
+    start, end = _utc(2026, 11, 17, 12), _utc(2026, 11, 19, 12, 0, 30)
+    days = _written(_JOBS).counters.series(_JOBS, _C, start, end, step="day")
+
+    assert (days[0].start, days[-1].end, len(days)) == (start, _utc(2026, 11, 19, 12, 1), 3)
+
+
+@pytest.mark.parametrize("step", ["minute", "fortnight", timedelta(seconds=30), timedelta(0), None, 60])
+def test_a_step_that_cannot_be_told_apart_is_refused(step: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid step="):
+        _written(_JOBS).counters.series(_JOBS, _C, _utc(2026, 1, 1), _utc(2026, 1, 2), step=step)
+
+
+def test_a_step_of_an_hour_needs_that_precision() -> None:
+    daily = replace(_JOBS, precision=_DAY)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
+        _written(daily).counters.series(daily, _C, _utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
+
+
+def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
+    buckets = _written(_JOBS)
+    steps: list[Any] = [timedelta(minutes=1), "hour"]
+    for step in steps:
+        with pytest.raises(InvalidArgumentError, match=r"^invalid step=.*10000"):
+            buckets.counters.series(_JOBS, _C, _utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
+    assert buckets.queries == []
+
+
+@pytest.mark.parametrize("end", [_utc(2026, 1, 1), _utc(2025, 1, 1)])
+def test_an_end_before_the_start_is_refused(end: datetime) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid end="):
+        _written(_JOBS).counters.between(_JOBS, _C, _utc(2026, 1, 1), end)
+
+
+@pytest.mark.parametrize("tz", ["Europe/Atlantis", "../etc/passwd", "", None, 5])
+def test_an_unknown_zone_is_refused_and_says_what_may_be_missing(tz: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid tz=.*tzdata"):
+        _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz=tz)
+
+
+def test_a_zone_may_be_given_itself() -> None:
+    assert time_zone(zone := ZoneInfo("Europe/Berlin")) is zone
+
+
+def test_an_unknown_period_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid period='decade'"):
+        _written(_JOBS).counters.calendar(_JOBS, _C, "decade")  # type: ignore[arg-type]
+
+
+def test_longer_than_retained_is_an_error_that_says_so() -> None:
+    kept = replace(_JOBS, retention=timedelta(hours=25))
+    counters = _written(kept).counters
+
+    assert counters.window(kept, _C, last=timedelta(hours=25)).count == 0
+    asks: list[Any] = [
+        lambda: counters.window(kept, _C, last=timedelta(hours=25, minutes=1)),
+        lambda: counters.window(kept, _C, last=timedelta(hours=1), as_of=_utc(2026, 11, 1)),
+        lambda: counters.compare(kept, _C, last=timedelta(hours=24)),
+        lambda: counters.calendar(kept, _C, "week"),
+        lambda: counters.series(kept, _C, _utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
+        lambda: counters.window_many([(kept, _C)], last=timedelta(hours=26)),
+        lambda: counters.over_limit(kept, _C, 5, last=timedelta(hours=26)),
+    ]
+    for ask in asks:
+        with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
+            ask()
+
+
+def test_this_day_is_compared_with_the_one_before() -> None:
+    now = _utc(2026, 11, 20, 10, 30, 30)
+    buckets = _written(_JOBS, *[now - timedelta(hours=hours) for hours in (1, 2, 23, 25, 47, 49)])
+    found = buckets.counters.compare(_JOBS, _C, last=_DAY)
+
+    assert (found.current.count, found.previous.count, found.change, found.ratio) == (3, 2, 1, 0.5)
+    assert buckets.counters.compare(_JOBS, {"customer": "nobody"}, last=_DAY).ratio is None
+
+
+def test_several_groups_are_counted_in_one_call() -> None:
+    buckets = _written(_JOBS, _utc(2026, 11, 20, 1))
+    found = buckets.counters.window_many([(_JOBS, _C), (_JOBS, {"customer": "d"}), (_JOBS, _C)], last=_DAY)
+
+    assert [each.count for each in found] == [1, 0, 1]
+    assert buckets.counters.window_many([], last=_DAY) == []
+
+
+def test_sums_are_exact() -> None:
+    paid = replace(_JOBS, measure=Sum("amount"))
+    at = _utc(2026, 11, 20, 1)
+    buckets = _written(paid, (at, Decimal("0.1")), (at, Decimal("0.2")), (at, -5), (at, Decimal("1E-30")))
+
+    answer = buckets.counters.window(paid, _C, last=_DAY).count
+    assert answer == Decimal("-4.699999999999999999999999999999")
+
+
+@pytest.mark.parametrize(("limit", "over"), [(1, True), (2, False), (3, False)])
+def test_a_quota_may_be_used_up_but_not_exceeded(limit: int, over: bool) -> None:
+    counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
+
+    assert counters.over_limit(_JOBS, _C, limit, last=timedelta(hours=1)) is over
+
+
+def test_a_limit_is_a_number() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid limit="):
+        _written(_JOBS).counters.over_limit(_JOBS, _C, 1.5, last=_DAY)  # type: ignore[arg-type]

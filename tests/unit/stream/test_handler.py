@@ -1,0 +1,127 @@
+"""The Lambda handler: it demands to know the shard, gives the window's state back, and reports what it did."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.errors import ShardUnknownError
+from tests.engines import Engine
+from tests.engines.tables import create_table
+from tests.unit.fold.streams import image, record
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
+_TABLE = "handled"
+
+
+@dataclass
+class _Context:
+    function_name: str = "aggregator"
+    memory_limit_in_mb: int = 128
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:aggregator"
+    aws_request_id: str = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[ModuleType]:
+    create_table(moto_engine.client, _TABLE)
+    for name, value in {
+        "TABLE_NAME": _TABLE,
+        "DECLARATIONS": encode((_VIEWS,)),
+        "QUARANTINE_RETENTION_DAYS": "30",
+        "POWERTOOLS_SERVICE_NAME": "aggregator",
+        "POWERTOOLS_METRICS_NAMESPACE": "Counters",
+        "AWS_LAMBDA_FUNCTION_NAME": "aggregator",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SINGLE_SHARD", raising=False)
+    loaded = importlib.reload(importlib.import_module("dynamodb_counters.handlers.aggregator"))
+    loaded.aggregator.cache_clear()
+    yield loaded
+    loaded.aggregator.cache_clear()
+
+
+def _event(*records: Any, **envelope: Any) -> dict[str, Any]:
+    return {"Records": list(records), "shardId": "shardId-00000000001", "isFinalInvokeForWindow": False, **envelope}
+
+
+def _metrics(printed: str) -> dict[str, float]:
+    lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    [metered] = [line for line in lines if "_aws" in line]
+    names = [metric["Name"] for metric in metered["_aws"]["CloudWatchMetrics"][0]["Metrics"]]
+    return {name: metered[name][0] if isinstance(metered[name], list) else metered[name] for name in names}
+
+
+Read = Callable[[str], Any]
+
+
+@pytest.fixture
+def views(moto_engine: Engine) -> Read:
+    counters = Counters(_TABLE, client=moto_engine.client)
+    return lambda url: counters.get(_VIEWS, {"url": url}, consistent=True).measures["n"]
+
+
+def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, views: Read) -> None:
+    event = _event(record(1, image("view", url="/")), record(2, image("view", url="/")), state={"kept": 1})
+
+    assert module.handler(event, _Context()) == {"state": {"kept": 1}}
+    assert module.handler(event, _Context()) == {"state": {"kept": 1}}
+
+    assert views("/") == 2
+
+
+def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> None:
+    event = {"Records": [record(1, image("view", url="/"))]}
+
+    with pytest.raises(ShardUnknownError, match="tumbling window"), pytest.warns(UserWarning, match="No application"):
+        module.handler(event, _Context())
+
+    assert views("/") == 0
+
+
+def test_a_stream_of_one_shard_need_not_name_it(
+    module: ModuleType, views: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SINGLE_SHARD", "true")
+    event = {"Records": [record(1, image("view", url="/"))]}
+
+    assert module.handler(event, _Context()) == {"state": {}}
+    assert module.handler(event, _Context()) == {"state": {}}
+
+    assert views("/") == 1
+
+
+@pytest.mark.parametrize("state", [{}, {"a": {"b": 1}}])
+def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: ModuleType, state: dict[str, Any]) -> None:
+    event = _event(isFinalInvokeForWindow=True, state=state)
+
+    assert module.handler(event, _Context()) == {"state": state}
+
+
+def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    event = _event(record(1, image("view", url="/a")), record(2, image("view", url="/b")), record(3, image("view")))
+    module.handler(event, _Context())
+    first = _metrics(capsys.readouterr().out)
+    module.handler(event, _Context())
+    again = _metrics(capsys.readouterr().out)
+
+    assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {
+        "UpdatesPerRecord"
+    }
+    assert (first["UpdatesPerRecord"], again["UpdatesPerRecord"]) == (2 / 3, 0)
+    assert (first["Records"], first["ItemsUpdated"], first["AlreadyCounted"], first["Quarantined"]) == (3, 2, 0, 1)
+    assert (again["Records"], again["ItemsUpdated"], again["AlreadyCounted"], again["Quarantined"]) == (3, 0, 2, 0)
+    assert first["WriteUnits"] > 0
+    assert first["LateEvents"] == 0

@@ -1,0 +1,58 @@
+"""Declaring and folding needs no AWS library: it is imported when a table is first touched, and never the CDK."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import dynamodb_counters
+
+_PURE = [
+    "dynamodb_counters",
+    "dynamodb_counters._fold.compiler",
+    "dynamodb_counters._items.conditions",
+    "dynamodb_counters._items.decimals",
+    "dynamodb_counters._declarations",
+    "dynamodb_counters.errors",
+    "dynamodb_counters._fold.fold",
+    "dynamodb_counters._items.key_templates",
+    "dynamodb_counters._items.table_schema",
+    "dynamodb_counters._timeline.times",
+    "dynamodb_counters._timeline.intervals",
+    "dynamodb_counters._declarations.codec",
+]
+_DECLARING = "Aggregate, Attr, Condition, Count, CountersError, Event, InvalidArgumentError, Sum, Window, WindowCount"
+
+
+def _loaded(statement: str, modules: str) -> set[str]:
+    seen = f"print(*(name for name in {modules!r}.split() if name in sys.modules))"
+    script = f"import sys; sys.path[:0] = {sys.path!r}; {statement}; {seen}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_no_pure_module_loads_an_aws_library() -> None:
+    assert _loaded(f"import {', '.join(_PURE)}", "boto3 botocore aws_cdk jsii aws_lambda_powertools") == set()
+
+
+def test_declaring_loads_no_aws_library() -> None:
+    assert _loaded(f"from dynamodb_counters import {_DECLARING}", "boto3 botocore aws_cdk jsii") == set()
+
+
+def test_the_runtime_never_loads_the_cdk() -> None:
+    statement = "import dynamodb_counters.handlers.aggregator, dynamodb_counters._counters"
+
+    assert _loaded(statement, "aws_cdk jsii cdk_dynamodb_counters boto3 botocore") == {"botocore"}
+
+
+@pytest.mark.parametrize("name", dynamodb_counters.__all__)
+def test_every_public_name_can_be_imported(name: str) -> None:
+    assert getattr(dynamodb_counters, name).__name__ == name
+    assert name in dir(dynamodb_counters)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = dynamodb_counters.Nothing

@@ -1,0 +1,183 @@
+"""Tiers: which are chosen, what they cost, and where a moment lies in them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Event, InvalidArgumentError, Window
+from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._reads.window_counts import add_up
+from dynamodb_counters._timeline.cost_estimate import MOST_BUCKETS, QUERY_PRICE, arithmetic
+from dynamodb_counters._timeline.intervals import Interval, Span, plan, price
+from dynamodb_counters._timeline.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier
+from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
+
+_JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+_JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at")
+_SECOND, _MINUTE, _HOUR, _DAY = (timedelta(seconds=seconds) for seconds in (1, 60, 3600, 86_400))
+
+
+@pytest.mark.parametrize(
+    ("precision", "longest", "tiers"),
+    [
+        (_SECOND, 15 * _MINUTE, "M"),
+        (_SECOND, 24 * _HOUR, "MH"),
+        (_SECOND, 30 * _DAY, "MHD"),
+        (_MINUTE, 24 * _HOUR, "H"),
+        (_MINUTE, 30 * _DAY, "HD"),
+        (_MINUTE, 365 * _DAY, "HN"),
+        (_HOUR, 24 * _HOUR, "D"),
+        (_HOUR, 30 * _DAY, "D"),
+        (_HOUR, 365 * _DAY, "DN"),
+        (_DAY, 30 * _DAY, "N"),
+        (_DAY, 365 * _DAY, "N"),
+        (_DAY, 3650 * _DAY, "N"),
+    ],
+)
+def test_tiers_follow_from_precision_and_longest_window(precision: timedelta, longest: timedelta, tiers: str) -> None:
+    window = replace(_JOBS, precision=precision, longest=longest)
+
+    assert "".join(tier.letter for tier in window.kept_tiers) == tiers
+    assert window.arithmetic.updates == len(tiers)
+
+
+def test_a_day_to_the_minute_is_one_query_of_25_items_at_2_read_units() -> None:
+    cost = _JOBS.arithmetic
+
+    assert (cost.tiers, cost.updates, cost.write_units) == (("hour",), 1, 1)
+    assert (cost.queries, cost.items_read, cost.read_units) == (1, 25, 2.0)
+
+
+@pytest.mark.parametrize(("precision", "longest"), [(_HOUR, 30 * _DAY), (_DAY, 365 * _DAY)])
+def test_a_month_to_the_hour_and_a_year_to_the_day_are_one_query(precision: timedelta, longest: timedelta) -> None:
+    cost = replace(_JOBS, precision=precision, longest=longest).arithmetic
+
+    assert (cost.updates, cost.queries) == (1, 1)
+    assert cost.read_units <= 3
+
+
+def test_every_shard_that_feeds_a_group_makes_its_buckets_larger() -> None:
+    costs = [arithmetic(_JOBS.kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
+
+    assert costs == sorted(set(costs))
+
+
+@pytest.mark.parametrize("precision", [_SECOND, _MINUTE, _HOUR, _DAY])
+@pytest.mark.parametrize("days", [1, 7, 30, 90, 365, 1461])
+def test_no_plan_reads_more_than_the_arithmetic_says(precision: timedelta, days: int) -> None:
+    dice = random.Random(f"{precision} {days}")
+    window = replace(_JOBS, precision=precision, longest=days * _DAY)
+    cost, tiers = window.arithmetic, window.kept_tiers
+    items, prices = [], []
+    for _ in range(300):
+        unit = dice.choice([1, 3600, 86_400])
+        as_of = dice.randint(0, 3_000_000_000) // unit * unit + dice.choice([-1, 0])
+        last = days * _DAY - precision * dice.choice([0, 0, 1, 2, 50])
+        if last < precision:
+            continue
+        spans = plan(tiers, Interval.ending_at(as_of, last, window.unit))
+        items.append(sum(span.buckets[1] - span.buckets[0] + 1 for span in spans))
+        assert len(spans) <= cost.queries
+        assert sum(span.interval.end - span.interval.start for span in spans) == last.total_seconds()
+        prices.append(price(spans))
+    worst = cost.read_units + cost.queries * QUERY_PRICE
+    assert worst * 0.6 <= max(prices) <= worst
+    assert max(items) <= cost.items_read or len(tiers) > 1
+
+
+def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
+    month = replace(_JOBS, longest=30 * _DAY)
+    [span] = plan(month.kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
+
+    assert span.tier is HOURS
+    assert span.buckets[1] - span.buckets[0] < MOST_BUCKETS
+
+
+def test_a_whole_bucket_is_read_from_its_total_alone() -> None:
+    assert add_up(Span(HOURS, Interval(3600, 7200)), [(1, {"total": 5})]) == 5
+    assert add_up(Span(HOURS, Interval(3660, 7200)), [(1, {"total": 5, "m00": 2, "m59": 3})]) == 3
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)
+def test_every_moment_lies_in_one_bucket_and_slot(tier: Tier) -> None:
+    dice = random.Random(tier.name)
+    edges = [FIRST_SECOND, LAST_SECOND, -1, 0, *(dice.randint(FIRST_SECOND, LAST_SECOND) for _ in range(500))]
+    for second in edges:
+        bucket, slot = tier.place(second)
+        assert tier.start(bucket) <= second < tier.end(bucket)
+        assert tier.slots[(second - tier.start(bucket)) // tier.slot_seconds] == slot
+        assert tier.parse(tier.text(bucket)) == bucket
+        assert tier.end(bucket) - tier.start(bucket) <= tier.seconds
+    ordered = sorted(tier.place(second)[0] for second in edges)
+    assert [tier.text(bucket) for bucket in ordered] == sorted(tier.text(bucket) for bucket in ordered)
+
+
+@pytest.mark.parametrize(
+    ("moment", "tier", "text", "slot"),
+    [
+        ("2024-02-29T23:59:59", MONTHS, "2024-02", "d29"),
+        ("2024-02-29T23:59:59", DAYS, "2024-02-29", "h23"),
+        ("2024-03-01T00:00:00", MONTHS, "2024-03", "d01"),
+        ("2026-11-20T10:30:07", HOURS, "2026-11-20T10", "m30"),
+        ("2026-11-20T10:30:07", MINUTES, "2026-11-20T10:30", "s07"),
+        ("0001-01-01T00:00:00", MONTHS, "0001-01", "d01"),
+        ("9999-12-31T23:59:59", MONTHS, "9999-12", "d31"),
+    ],
+)
+def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: str) -> None:
+    bucket, found = tier.place(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
+
+    assert (tier.text(bucket), found) == (text, slot)
+
+
+def test_keys_of_hours_are_what_they_always_were() -> None:
+    assert _JOBS.sk_template.render({"_tier": "H", "_bucket": HOURS.text(457_909)}) == "WINDOW#jobs#H#2022-03-28T13"
+    assert sorted(BY_LETTER) == ["D", "H", "M", "N"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("precision", timedelta(seconds=30)),
+        ("precision", None),
+        ("precision", 60),
+        ("longest", timedelta(seconds=59)),
+        ("longest", timedelta(hours=26)),
+        ("longest", 86_400),
+        ("tiers", ()),
+        ("tiers", ["hour"]),
+        ("tiers", ("day", "hour")),
+        ("tiers", ("hour", "hour")),
+        ("tiers", ("week",)),
+        ("tiers", ("day",)),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name_and_value(argument: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^invalid {argument}=") as refused:
+        replace(_JOBS, retention=timedelta(hours=25), **{argument: value})
+
+    assert refused.value.argument == argument
+
+
+def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:
+    assert replace(_JOBS, retention=timedelta(hours=2)).longest_window == timedelta(hours=2)
+    assert replace(_JOBS, precision=_DAY, retention=timedelta(hours=2)).longest_window == _DAY
+
+
+def test_finer_tiers_than_the_precision_needs_may_be_kept() -> None:
+    assert replace(_JOBS, precision=_HOUR, tiers=("hour", "month")).kept_tiers == (HOURS, MONTHS)
+
+
+def test_precision_longest_window_and_tiers_travel_to_the_function() -> None:
+    declared = (
+        replace(_JOBS, precision=_SECOND, longest=30 * _DAY),
+        replace(_JOBS, name="kept", precision=_HOUR, tiers=("hour", "day")),
+    )
+
+    assert decode(encode(declared)) == declared
+    assert len(encode((_JOBS,))) < len(encode(declared[:1]))

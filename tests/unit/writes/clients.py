@@ -1,0 +1,120 @@
+"""Clients that do as they are told: they answer from a script, or pass calls on and fail some of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import boto3
+from botocore.exceptions import ClientError
+
+from dynamodb_counters._table import Table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+Call = tuple[str, dict[str, Any]]
+
+_OPERATIONS = {
+    "batch_execute_statement",
+    "batch_get_item",
+    "delete_item",
+    "get_item",
+    "put_item",
+    "query",
+    "transact_write_items",
+    "update_item",
+}
+
+
+def failure(code: str, operation: str = "Any", **extra: Any) -> ClientError:
+    """Make the error a client raises when DynamoDB answers with a code."""
+    response: Any = {"Error": {"Code": code, "Message": f"{code} by script"}, **extra}
+    return ClientError(response, operation)
+
+
+def cancelled(*codes: str) -> ClientError:
+    """Make the error of a cancelled transaction."""
+    return failure("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
+
+
+class ScriptedClient:
+    """Answers each operation from its script, in order; any other call is an error of the test."""
+
+    def __init__(self, **scripts: list[Any]) -> None:
+        self._scripts: dict[str, Iterator[Any]] = {name: iter(script) for name, script in scripts.items()}
+        self.calls: list[Call] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OPERATIONS:
+            raise AttributeError(name)
+
+        def call(**arguments: Any) -> Any:
+            self.calls.append((name, arguments))
+            answer = next(self._scripts[name], None)
+            assert answer is not None, f"{name} was called more often than expected"
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(arguments) if callable(answer) else answer
+
+        return call
+
+
+class FaultyClient:
+    """Passes calls on to an engine's client, unless the fault of the moment says otherwise."""
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self.calls: list[Call] = []
+        self.before: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        """Runs before each call; what it raises is what the call raises."""
+        self.after: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        """Runs after each call that was done; what it raises hides that it was done."""
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._client, name)
+        if name not in _OPERATIONS:
+            return real
+
+        def call(**arguments: Any) -> Any:
+            with self._lock:
+                self.calls.append((name, arguments))
+            self.before(name, arguments)
+            answer = real(**arguments)
+            self.after(name, arguments)
+            return answer
+
+        return call
+
+    def called(self, name: str) -> int:
+        """Count the calls of an operation."""
+        return sum(called == name for called, _ in self.calls)
+
+
+class Clock:
+    """A clock that stands still unless told otherwise."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def real_client() -> DynamoDBClient:
+    """Make a client that must never be called, for what can be learnt from it without a call."""
+    return boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+
+
+def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *, now: float = 0.0) -> Table:
+    """Make a table that answers from a script, whose pauses take no time but are noted."""
+    noted = pauses if pauses is not None else []
+    return Table(
+        "table",
+        cast("DynamoDBClient", client),
+        clock=Clock(now),
+        sleep=noted.append,
+        jitter=lambda: 1.0,
+    )

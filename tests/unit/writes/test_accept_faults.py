@@ -1,0 +1,209 @@
+"""Accepting in bulk while DynamoDB refuses, throttles and fails: each event still gets its own true answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from dynamodb_counters import Event
+from dynamodb_counters._writes.accept import Outcome, accept, accept_many
+from tests.unit.writes.clients import ScriptedClient, failure, scripted_table
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_OK: dict[str, Any] = {"Responses": [{}]}
+
+
+def _events(count: int) -> list[dict[str, Any]]:
+    return [{"url": "/", "id": str(number)} for number in range(count)]
+
+
+def _statuses(outcomes: list[Outcome]) -> list[str]:
+    return [outcome.status for outcome in outcomes]
+
+
+def _error(code: str) -> dict[str, Any]:
+    return {"Error": {"Code": code, "Message": "by script"}}
+
+
+def _ids(arguments: dict[str, Any]) -> list[str]:
+    """Give the ids of the events in a call, from the sort keys among the parameters."""
+    texts = [parameter.get("S", "") for statement in arguments["Statements"] for parameter in statement["Parameters"]]
+    return [text.removeprefix("ID#") for text in texts if text.startswith("ID#")]
+
+
+def test_only_throttled_statements_are_sent_again() -> None:
+    client = ScriptedClient(
+        batch_execute_statement=[
+            {"Responses": [{}, _error("ThrottlingError"), _error("DuplicateItem"), _error("TransactionConflict")]},
+            {"Responses": [_error("ProvisionedThroughputExceeded"), {}]},
+            {"Responses": [{}]},
+        ]
+    )
+    pauses: list[float] = []
+
+    outcomes = accept_many(scripted_table(client, pauses), _VIEW, _events(4))
+
+    assert _statuses(outcomes) == ["accepted", "accepted", "duplicate", "accepted"]
+    assert [_ids(arguments) for _, arguments in client.calls] == [["0", "1", "2", "3"], ["1", "3"], ["1"]]
+    assert len(pauses) == 2
+    assert 0 < pauses[0] < pauses[1]
+
+
+def test_what_stays_throttled_has_failed_with_its_reason() -> None:
+    client = ScriptedClient(batch_execute_statement=[{"Responses": [_error("ThrottlingError")]}] * 50)
+    pauses: list[float] = []
+
+    [outcome] = accept_many(scripted_table(client, pauses), _VIEW, _events(1))
+
+    assert outcome.status == "failed"
+    assert "ThrottlingError" in str(outcome.reason)
+    assert len(client.calls) < 50
+    assert len(pauses) == len(client.calls) - 1
+    assert max(pauses) <= 2
+
+
+def test_a_refused_statement_is_rejected_with_its_reason_and_not_sent_again() -> None:
+    client = ScriptedClient(batch_execute_statement=[{"Responses": [{}, _error("ValidationError")]}])
+
+    outcomes = accept_many(scripted_table(client), _VIEW, _events(2))
+
+    assert _statuses(outcomes) == ["accepted", "rejected"]
+    assert outcomes[1].reason == "ValidationError: by script"
+
+
+def test_a_refused_call_isolates_the_event_it_was_refused_for() -> None:
+    def put(arguments: dict[str, Any]) -> dict[str, Any]:
+        if arguments["Item"]["id"] == {"S": "1"}:
+            raise failure("ValidationException", "PutItem")
+        assert "attribute_not_exists" in arguments["ConditionExpression"]
+        return {}
+
+    client = ScriptedClient(batch_execute_statement=[failure("ValidationException")], put_item=[put] * 3)
+
+    assert _statuses(accept_many(scripted_table(client), _VIEW, _events(3))) == ["accepted", "rejected", "accepted"]
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
+def test_a_fault_of_the_deployment_is_raised(code: str) -> None:
+    client = ScriptedClient(batch_execute_statement=[failure(code)], put_item=[failure(code)])
+
+    with pytest.raises(ClientError, match=code):
+        accept_many(scripted_table(client), _VIEW, _events(1))
+    with pytest.raises(ClientError, match=code):
+        accept(scripted_table(client), _VIEW, _events(1)[0])
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "ResourceNotFound"])
+def test_a_fault_of_the_deployment_is_raised_from_a_statement_too(code: str) -> None:
+    client = ScriptedClient(batch_execute_statement=[{"Responses": [_error(code)]}])
+
+    with pytest.raises(ClientError, match=code):
+        accept_many(scripted_table(client), _VIEW, _events(1))
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("ConditionalCheckFailedException", "duplicate"),
+        ("ValidationException", "rejected"),
+        ("ThrottlingException", "failed"),
+        ("ProvisionedThroughputExceededException", "failed"),
+        ("TransactionConflictException", "failed"),
+        ("InternalServerError", "failed"),
+    ],
+)
+def test_one_event_is_answered_by_what_dynamodb_says(code: str, status: str) -> None:
+    client = ScriptedClient(put_item=[failure(code, "PutItem")])
+
+    assert accept(scripted_table(client), _VIEW, _events(1)[0]).status == status
+
+
+@pytest.mark.parametrize(
+    "code", ["ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"]
+)
+def test_a_throttled_call_is_sent_again_like_throttled_statements(code: str) -> None:
+    client = ScriptedClient(batch_execute_statement=[failure(code), _OK])
+
+    assert _statuses(accept_many(scripted_table(client), _VIEW, _events(1))) == ["accepted"]
+
+
+def test_at_most_twenty_five_statements_go_in_a_call() -> None:
+    client = ScriptedClient(
+        batch_execute_statement=[lambda arguments: {"Responses": [{} for _ in arguments["Statements"]]}] * 3
+    )
+
+    outcomes = accept_many(scripted_table(client), _VIEW, _events(60))
+
+    assert _statuses(outcomes) == ["accepted"] * 60
+    assert sorted(len(arguments["Statements"]) for _, arguments in client.calls) == [10, 25, 25]
+
+
+def test_a_repetition_shares_the_fate_of_its_first_occurrence() -> None:
+    client = ScriptedClient(batch_execute_statement=[{"Responses": [{}, _error("ValidationError")]}])
+    events = [_events(2)[number] for number in (0, 1, 0, 1, 0)]
+
+    assert _statuses(accept_many(scripted_table(client), _VIEW, events)) == [
+        "accepted",
+        "rejected",
+        "duplicate",
+        "rejected",
+        "duplicate",
+    ]
+
+
+def test_success_needs_no_pause() -> None:
+    pauses: list[float] = []
+    accept_many(scripted_table(ScriptedClient(batch_execute_statement=[_OK]), pauses), _VIEW, _events(1))
+
+    assert pauses == []
+
+
+def test_an_event_too_wide_for_a_statement_is_put_alone() -> None:
+    wide = {"url": "/", "id": "1", **{f"attribute-{number}": number for number in range(600)}}
+    client = ScriptedClient(put_item=[{}], batch_execute_statement=[_OK])
+
+    assert _statuses(accept_many(scripted_table(client), _VIEW, [wide, *_events(1)])) == ["accepted", "accepted"]
+    assert [name for name, _ in client.calls] == ["put_item", "batch_execute_statement"]
+    client = ScriptedClient(put_item=[{}])
+    assert _statuses(accept_many(scripted_table(client), _VIEW, [wide])) == ["accepted"]
+
+
+def test_no_events_cause_no_call() -> None:
+    assert accept_many(scripted_table(ScriptedClient()), _VIEW, []) == []
+
+
+_WRONG: dict[str, Any] = {
+    "no mapping": None,
+    "a list": [("url", "/")],
+    "no key": {"url": "/"},
+    "a float": {"url": "/", "id": "1", "price": 1.5},
+    "a float inside": {"url": "/", "id": "1", "prices": [{"now": 1.5}]},
+    "a float in the key": {"url": "/", "id": 1.5},
+    "a flag in the key": {"url": "/", "id": True},
+    "None in the key": {"url": None, "id": "1"},
+    "bytes in the key": {"url": b"/", "id": "1"},
+    "a reserved name": {"url": "/", "id": "1", "pk": "x"},
+    "the ttl": {"url": "/", "id": "1", "ttl": 1},
+    "a bookkeeping name": {"url": "/", "id": "1", "_type": "other"},
+    "an empty name": {"url": "/", "id": "1", "": "x"},
+    "a name that is no text": {"url": "/", "id": "1", 5: "x"},
+    "a number of 39 digits": {"url": "/", "id": "1", "n": 10**38 + 1},
+    "a number out of range": {"url": "/", "id": "1", "n": 10**200},
+    "a lone surrogate": {"url": "/\ud800", "id": "1"},
+    "a lone surrogate inside": {"url": "/", "id": "1", "deep": [{"x": "\udfff"}]},
+    "a lone surrogate in a name": {"url": "/", "id": "1", "\ud800": "x"},
+    "an object": {"url": "/", "id": "1", "x": object()},
+}
+
+
+@pytest.mark.parametrize("kind", _WRONG)
+def test_what_cannot_be_stored_is_rejected_without_a_call(kind: str) -> None:
+    table = scripted_table(ScriptedClient())
+
+    alone, [among] = accept(table, _VIEW, _WRONG[kind]), accept_many(table, _VIEW, [_WRONG[kind]])
+
+    assert alone == among
+    assert alone.status == "rejected"
+    assert ": expected " in str(alone.reason)

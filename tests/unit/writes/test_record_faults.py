@@ -1,0 +1,176 @@
+"""`record_once` tells a duplicate from a conflict from a refusal; `increment` refuses what it cannot add exactly."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters._writes.record_once import MAX_COUNTED, increment, record_once
+from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}", retention=timedelta(days=7))
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
+_SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
+_VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
+
+
+def test_event_and_counters_go_in_one_transaction() -> None:
+    client = ScriptedClient(transact_write_items=[{}])
+
+    outcome = record_once(scripted_table(client, now=1_790_000_000.5), _VIEW, _VALUES, [_VIEWS, _SITE, _RECENT])
+
+    assert outcome.status == "accepted"
+    [(_, arguments)] = client.calls
+    put, *updates = arguments["TransactItems"]
+    assert put["Put"]["ConditionExpression"] == "attribute_not_exists(pk)"
+    assert put["Put"]["Item"]["ttl"] == {"N": str(1_790_000_000 + 7 * 86_400)}
+    assert [update["Update"]["Key"]["pk"]["S"] for update in updates] == ["URL#/", "SITE", "URL#/"]
+
+
+def test_conflicts_and_throttling_are_tried_again_after_growing_pauses() -> None:
+    client = ScriptedClient(
+        transact_write_items=[
+            cancelled("None", "TransactionConflict"),
+            cancelled("ThrottlingError", "None"),
+            cancelled("TransactionConflict", "ProvisionedThroughputExceeded"),
+            {},
+        ]
+    )
+    pauses: list[float] = []
+
+    assert record_once(scripted_table(client, pauses), _VIEW, _VALUES, [_SITE]).status == "accepted"
+    assert len(pauses) == 3
+    assert pauses == sorted(pauses)
+    assert pauses[0] > 0
+
+
+def test_the_pause_is_jittered() -> None:
+    pauses: list[float] = []
+    script = [cancelled("None", "TransactionConflict"), {}]
+    table = scripted_table(ScriptedClient(transact_write_items=script), pauses)
+    object.__setattr__(table, "jitter", lambda: 0.0)
+
+    assert record_once(table, _VIEW, _VALUES, [_SITE]).status == "accepted"
+    assert pauses == [0.0]
+
+
+def test_an_event_that_is_there_is_a_duplicate_whatever_else_went_wrong() -> None:
+    client = ScriptedClient(transact_write_items=[cancelled("ConditionalCheckFailed", "TransactionConflict")])
+
+    assert record_once(scripted_table(client), _VIEW, _VALUES, [_SITE]).status == "duplicate"
+    assert len(client.calls) == 1
+
+
+def test_endless_conflicts_end_as_failed() -> None:
+    client = ScriptedClient(transact_write_items=[cancelled("None", "TransactionConflict")] * 99)
+
+    outcome = record_once(scripted_table(client), _VIEW, _VALUES, [_SITE])
+
+    assert outcome.status == "failed"
+    assert "TransactionConflict" in str(outcome.reason)
+    assert len(client.calls) < 99
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cancelled("None", "ValidationError"),
+        cancelled("None", "ItemCollectionSizeLimitExceeded"),
+        cancelled("TransactionConflict", "ValidationError"),
+        cancelled(),
+        failure("AccessDeniedException"),
+        failure("ResourceNotFoundException"),
+        failure("ValidationException"),
+    ],
+    ids=lambda error: str(error.response.get("CancellationReasons", error.response["Error"]["Code"])),
+)
+def test_any_other_refusal_is_raised(error: ClientError) -> None:
+    client = ScriptedClient(transact_write_items=[error])
+
+    with pytest.raises(ClientError) as raised:
+        record_once(scripted_table(client), _VIEW, _VALUES, [_SITE])
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"url": "/", "at": 1_790_000_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": "many"},
+        {"url": "/", "id": "1", "at": "now", "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_090_000, "bytes": 1},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": 1.5},
+    ],
+)
+def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(values: dict[str, Any]) -> None:
+    table = scripted_table(ScriptedClient(), now=1_790_000_000)
+
+    outcome = record_once(table, _VIEW, values, [_VIEWS, _RECENT])
+
+    assert outcome.status == "rejected"
+    assert outcome.reason
+
+
+def test_declarations_of_another_event_are_refused() -> None:
+    other = Event("other", pk="O#{url}", sk="ID#{id}")
+    stranger = Aggregate("stranger", other, pk="N", sk="N", measures={"n": Count()})
+
+    with pytest.raises(InvalidArgumentError, match="'view'") as refused:
+        record_once(scripted_table(ScriptedClient()), _VIEW, _VALUES, [_SITE, stranger])
+
+    assert refused.value.argument == "declarations"
+
+
+def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
+    many = [Aggregate(f"a{n}", _VIEW, pk=f"A{n}", sk="A", measures={"n": Count()}) for n in range(MAX_COUNTED + 1)]
+
+    with pytest.raises(InvalidArgumentError, match="99"):
+        record_once(scripted_table(ScriptedClient()), _VIEW, _VALUES, many)
+    client = ScriptedClient(transact_write_items=[{}])
+    assert record_once(scripted_table(client), _VIEW, _VALUES, many[:-1]).status == "accepted"
+    assert len(client.calls[0][1]["TransactItems"]) == 100
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        1,
+        {},
+        {"other": 1},
+        {"n": 1, "other": 1},
+        {"n": 1.5},
+        {"n": "1"},
+        {"n": True},
+        {"n": None},
+        {"n": Decimal("NaN")},
+    ],
+)
+def test_increment_refuses_what_it_cannot_add(by: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        increment(scripted_table(ScriptedClient()), _VIEWS, {"url": "/"}, by)
+
+    assert refused.value.argument == "by"
+
+
+@pytest.mark.parametrize("by", [1.5, "1", None, True, 10**38 + 1, Decimal("Infinity")])
+def test_increment_refuses_a_number_dynamodb_cannot_hold(by: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        increment(scripted_table(ScriptedClient()), _SITE, {}, by)
+
+    assert (refused.value.argument, refused.value.value) == ("by", by)
+
+
+@pytest.mark.parametrize(("values", "argument"), [({}, "values"), ({"uri": "/"}, "values"), ({"url": 1.5}, "url")])
+def test_increment_refuses_a_group_that_is_none(values: Any, argument: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        increment(scripted_table(ScriptedClient()), _VIEWS, values, {"n": 1})
+
+    assert refused.value.argument == argument
