@@ -17,7 +17,9 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
 from benchmarks.designs.powertools import idempotent_counter
 from benchmarks.fold import declarations, records
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table, make_client
 
@@ -108,7 +110,7 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     for number in aggregates:
         name = f"aggregates_{number}"
         each[f"{name}.commit"] = max(0.0, each[f"{name}.handler"] - each[f"{name}.fold"])
-        each[f"{name}.items"] = len(Plan(declarations(number)).fold(given).deltas) / batch
+        each[f"{name}.items"] = len(fold(Plan(declarations(number)), changes_of(given)).deltas) / batch
     return each
 
 
@@ -118,7 +120,7 @@ def _of(number: int, event: Any, given: Any, client: Any) -> dict[str, Callable[
     stubbed = Aggregator(Table("counters", StubClient()), declared, quarantine_retention_seconds=1)  # type: ignore[arg-type]
     name = f"aggregates_{number}"
     found: dict[str, Callable[[], object]] = {
-        f"{name}.fold": lambda: plan.fold(given),
+        f"{name}.fold": lambda: fold(plan, changes_of(given)),
         f"{name}.handler": lambda: stubbed.handle(event),
     }
     if client is not None:

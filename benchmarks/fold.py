@@ -29,7 +29,9 @@ from aws_lambda_powertools.utilities.data_classes.dynamo_db_stream_event import 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "lambdas")]
 
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum  # noqa: E402
-from dynamodb_counters._fold.fold import Plan  # noqa: E402
+from dynamodb_counters._fold.fold import fold  # noqa: E402
+from dynamodb_counters._fold.plan import Plan  # noqa: E402
+from dynamodb_counters._fold.records import changes_of  # noqa: E402
 from dynamodb_counters._items.conditions import Attr  # noqa: E402
 
 BATCHES: Final = (1_000, 10_000)
@@ -147,7 +149,7 @@ def measure(batch: int, rounds: int) -> dict[str, float]:
         "json.loads": lambda: json.loads(payload),
         EMPTY: lambda: _process_each(given, _ignore),
         LOOKING: lambda: _process_each(given, _look),
-        **{_name(number): lambda plan=plan: plan.fold(given) for number, plan in plans.items()},  # type: ignore[misc]
+        **{_name(number): lambda plan=plan: fold(plan, changes_of(given)) for number, plan in plans.items()},  # type: ignore[misc]
     }
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""`Counters`: one table's events and counts, for the code that writes and reads them."""
+"""`Counters`: the events and counts of one table, for the code that writes and reads them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters._reads.window_reads import WindowReads
-from dynamodb_counters._stream import quarantine
-from dynamodb_counters._stream.quarantine import Quarantined
+from dynamodb_counters._stream import redrive
+from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Table, make_client
-from dynamodb_counters._writes import accept
-from dynamodb_counters._writes import record_once as record
+from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Outcome
+from dynamodb_counters._writes.record_once import record_once
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -29,12 +29,12 @@ class Counters(GroupReads, WindowReads):
     table_name : str
         Name or ARN of the table.
     client : DynamoDBClient, optional
-        Default: one made for concurrent use.
+        Default: a new one, configured for concurrent use.
     bulk : {"partiql", "put"}, optional
-        How `accept_many` inserts: by PartiQL statements, 25 a call, or by a PutItem each, at the same write units but
-        25 times the calls: for engines and policies without PartiQL. Default ``"partiql"``.
+        How `accept_many` inserts: ``"partiql"`` sends 25 statements per call; ``"put"`` sends one PutItem per event, at
+        the same write units, for engines and policies without PartiQL. Default ``"partiql"``.
     clock : callable, optional
-        Gives seconds since 1970. Default ``time.time``.
+        Returns seconds since 1970. Default ``time.time``.
 
     Examples
     --------
@@ -54,14 +54,14 @@ class Counters(GroupReads, WindowReads):
         self._table = Table(table_name, client or make_client(), bulk, clock)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
-        """Insert an event unless it is there; the stream counts it.
+        """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.
 
         Parameters
         ----------
         event : Event
-            What kind of event.
+            The declared event.
         values : mapping of str to object
-            Its attributes: anything DynamoDB can store; no floats, which are not exact.
+            Its attributes: anything DynamoDB can store. Floats are rejected because they are not exact.
 
         Returns
         -------
@@ -71,72 +71,82 @@ class Counters(GroupReads, WindowReads):
         return accept.accept(self._table, event, values)
 
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-        """Insert many events, each unless it is there, 25 a call and many calls at once.
+        """Insert many events, each once; 25 per call, many calls at a time.
 
         Parameters
         ----------
         event : Event
-            What kind of events.
+            The declared event.
         events : iterable of mapping
-            Their attributes.
+            The attributes of each event.
 
         Returns
         -------
         list of Outcome
-            One an event, in their order.
+            One per event, in their order.
         """
         return accept.accept_many(self._table, event, events)
 
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
         """Insert an event and count it in one transaction; the counts are current when the call returns.
 
-        Costs twice the write units of `accept` and its counting, and a hot counter conflicts: use it where the caller
+        Costs twice the write units of `accept` plus its counting, and hot counters conflict: use it where the caller
         must read its own count at once.
 
         Parameters
         ----------
         event : Event
-            What kind of event.
+            The declared event.
         values : mapping of str to object
             Its attributes.
         declarations : iterable of Aggregate and Window
-            What to count it in, at most 99 items.
+            What to count it in; together at most 99 items.
 
         Returns
         -------
         Outcome
             Accepted, duplicate, rejected or failed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There are too many declarations, or one is not over this event.
         """
-        return record.record_once(self._table, event, values, declarations)
+        return record_once(self._table, event, values, declarations)
 
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
     ) -> dict[str, Any]:
-        """Add to a group at once. Not idempotent: a retried call counts twice.
+        """Add to a group at once. 1 write unit. Not idempotent: a retried call counts twice.
 
         Parameters
         ----------
         aggregate : Aggregate
-            Which aggregate.
+            The aggregate.
         values : mapping of str to str or number
-            Its group.
+            The fields of the group.
         by : int, Decimal or mapping, optional
-            What to add, by measure; a number alone for an aggregate of one measure. Default 1.
+            What to add to each measure; a single number if the aggregate has one measure. Default 1.
 
         Returns
         -------
         dict of str to int, Decimal, mapping or None
-            All measures after it; of a spread group, those of the one item that was written.
+            All measures afterward; of a write-sharded group, those of the one item that was written.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A measure is unknown, a number cannot be stored, or a field of the group is missing.
         """
-        return record.increment(self._table, aggregate, values, by)
+        return increments.increment(self._table, aggregate, values, by)
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
-        """Delete an event; the stream takes back what it had counted.
+        """Delete an event; the stream takes back what it counted.
 
         Parameters
         ----------
         event : Event
-            What kind of event.
+            The declared event.
         values : mapping of str to object
             At least the attributes of its key.
 
@@ -148,51 +158,51 @@ class Counters(GroupReads, WindowReads):
         return accept.retract(self._table, event, values)
 
     def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
-        """Set a group's measures to 0; a redelivery of what was counted before counts nothing.
+        """Set the measures of a group to 0; redelivered records that were counted before count nothing.
 
         Parameters
         ----------
         aggregate : Aggregate
-            Which aggregate.
+            The aggregate.
         values : mapping of str to str or number
-            Its group.
+            The fields of the group.
 
         Returns
         -------
         dict of str to int, Decimal, mapping or None
-            All measures before it.
+            All measures as they were. What is counted meanwhile is either in here or in the group, never both.
         """
-        return record.reset(self._table, aggregate, values)
+        return increments.reset(self._table, aggregate, values)
 
-    def quarantined(self, *, released: bool = False) -> Iterator[Quarantined]:
-        """List the records that could not be counted.
+    def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
+        """List the records and deltas that could not be counted.
 
         Parameters
         ----------
-        released : bool, optional
-            Whether to include what was released already. Default False.
+        redriven : bool, optional
+            Whether to include entries that were redriven. Default False.
 
         Yields
         ------
         Quarantined
-            By shard, in the order of the stream.
+            By shard, in stream order.
         """
-        return quarantine.listed(self._table, released=released)
+        return redrive.list_quarantined(self._table, redriven=redriven)
 
-    def redrive(self, record: Quarantined) -> bool:
-        """Release a record from quarantine, to be counted after all.
+    def redrive(self, entry: Quarantined) -> bool:
+        """Send a quarantined entry back through the stream to be counted.
 
-        Safe to repeat: a record is counted once, however often it is released. One that still cannot be counted comes
-        back to quarantine as a new entry.
+        Safe to repeat: an entry counts once, however often it is redriven. One that still cannot be counted returns to
+        quarantine as a new entry.
 
         Parameters
         ----------
-        record : Quarantined
+        entry : Quarantined
             From `quarantined`.
 
         Returns
         -------
         bool
-            False if it was released before or has expired.
+            False if it was redriven before or has expired.
         """
-        return quarantine.redrive(self._table, record)
+        return redrive.redrive(self._table, entry)

@@ -1,4 +1,4 @@
-"""The table as the store sees it: client, name, clock, pauses."""
+"""The table as the runtime reaches it: client, name, clock, retries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Bulk: TypeAlias = Literal["partiql", "put"]
 
 CONCURRENCY: Final = 16
-"""Requests under way at once."""
+"""Concurrent requests."""
 
 _FIRST_PAUSE: Final = 0.025
 _LONGEST_PAUSE: Final = 2.0
@@ -30,23 +30,10 @@ _LONGEST_PAUSE: Final = 2.0
 
 @dataclass(frozen=True)
 class Table:
-    """One table and how to reach it.
+    """One table and how to reach it, with the clock, the sleep and the jitter (0 to 1) injected by tests.
 
-    Parameters
-    ----------
-    name : str
-        Table name or ARN.
-    client : DynamoDBClient, optional
-        Default: one made for this process with `make_client`.
-    bulk : {"partiql", "put"}, optional
-        How many events are inserted at once: by PartiQL statements, 25 a call, or by a PutItem each, at the same write
-        units but 25 times the calls: for engines and policies without PartiQL. Default ``"partiql"``.
-    clock : callable, optional
-        Gives seconds since 1970. Default ``time.time``.
-    sleep : callable, optional
-        Waits some seconds. Default ``time.sleep``.
-    jitter : callable, optional
-        Gives a float from 0 to 1, for pauses between tries. Default ``random.random``.
+    `bulk` says how many events are inserted at once: ``"partiql"`` sends 25 INSERTs per call, ``"put"`` a PutItem each,
+    at the same write units, for engines and policies without PartiQL.
     """
 
     name: str
@@ -64,25 +51,13 @@ class Table:
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
-        """Threads for requests that can run side by side."""
+        """Threads for requests that run side by side."""
         return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="dynamodb")
 
     def tries(self, times: int) -> Iterator[int]:
-        """Count tries, with a pause of growing, random length before each but the first.
+        """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
 
-        Parameters
-        ----------
-        times : int
-            How many tries at most.
-
-        Yields
-        ------
-        int
-            0, 1, 2, …
-
-        Notes
-        -----
-        "Full jitter": https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
         for number in range(times):
             if number:
@@ -91,23 +66,17 @@ class Table:
 
 
 def make_client() -> DynamoDBClient:
-    """Make a client fit for many requests at once.
-
-    Returns
-    -------
-    DynamoDBClient
-        Retries throttling and transient errors itself; its connections serve all threads of a `Table`.
-    """
-    # What boto3.client does, without the import of boto3, which the aggregator's cold start would have to wait for.
+    """Create a client that retries transient errors and has a connection for each thread of a `Table`."""
+    # What boto3.client does, without importing boto3: the aggregator's cold start would wait for it.
     client: Any = get_session().create_client(
         "dynamodb",
         config=Config(
             max_pool_connections=CONCURRENCY,
-            # Both take a third of the CPU time of a call together: a user agent put together for each call anew, and a
-            # check of arguments that the store has made itself.
+            # Together a third of a call's CPU time: a user agent built anew for each call, and a check of arguments
+            # that the runtime has built itself.
             user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
             parameter_validation=False,
-            # Four tries of 2 s and the pauses between them: about 12 s for a request that meets every one of them.
+            # Four tries of 2 s and the pauses between them: about 12 s at worst.
             connect_timeout=1,
             read_timeout=2,
             retries={"mode": "standard", "total_max_attempts": 4},

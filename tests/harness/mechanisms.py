@@ -9,11 +9,14 @@ _SCHEDULES: Final = "test_schedules.py::test_every_count_is_exact_whatever_goes_
 _MECHANISMS: Final = "test_mechanisms.py::"
 
 _KEEP: Final = """\
-        kept = self._quarantine.keep(shard, folded.unfoldable)
+        kept = self._quarantine.keep(shard, [*batch.unreadable, *folded.unfoldable])
 """
 _COMMIT: Final = """\
         committer = Committer(self._table, shard, self._quarantine, time_left)
-        done = committer.commit(folded.deltas, lambda floors: self._plan.fold(records, floors, known).deltas)
+        done = committer.commit(
+            folded.deltas,
+            lambda applied_through: fold(self._plan, batch.changes, applied_through, quarantined).deltas,
+        )
 """
 
 
@@ -62,20 +65,20 @@ MUTATIONS: Final = (
     Mutation(
         "nothing is written after a refusal",
         "_stream/commit.py",
-        "deltas = refold(floors) if floors else []",
+        "deltas = refold(applied_through) if applied_through else []",
         "deltas = []",
     ),
     Mutation(
         "what was applied is not left out after a refusal",
         "_fold/fold.py",
-        "sequence <= floors.get(origin, sequence)",
-        "origin not in floors",
+        "sequence <= applied_through.get(ref, sequence)",
+        "ref not in applied_through",
     ),
     Mutation(
         "a refusal counts as done although records remain",
         "_stream/commit.py",
-        "elif answer.reached >= delta.last:",
-        "elif answer.reached:",
+        "elif answer.applied_through >= delta.last:",
+        "elif answer.applied_through:",
     ),
     Mutation(
         "sequence numbers are compared as text of any length",
@@ -115,15 +118,15 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a deletion by TTL is never subtracted",
-        "_fold/compiler.py",
-        'self.keeps_expired = declaration.on_expiry == "keep"',
-        "self.keeps_expired = True",
+        "_fold/contributions.py",
+        'keeps_expired=declaration.on_expiry == "keep"',
+        "keeps_expired=True",
     ),
     Mutation(
         "a correction does not take back the old contribution",
         "_fold/fold.py",
-        "                    _add(deltas, -1, minus, sequence, floors)\n",
-        "                    pass\n",
+        "            self._add_to_deltas(-1, minus, change.sequence)\n",
+        "            pass\n",
     ),
     Mutation(
         "quarantine comes after the commit",
@@ -135,8 +138,8 @@ MUTATIONS: Final = (
     Mutation(
         "what quarantine holds is counted all the same",
         "_stream/quarantine.py",
-        "self._known[shard] = self._places(shard)",
-        "self._known[shard] = frozenset()",
+        "self._quarantined[shard] = self._read_entry_ids(shard)",
+        "self._quarantined[shard] = frozenset()",
         _MECHANISMS + "test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine",
     ),
     Mutation(
@@ -149,15 +152,15 @@ MUTATIONS: Final = (
     Mutation(
         "what a transaction has counted is counted again",
         "_fold/fold.py",
-        'if record.get("eventName") == "INSERT":',
+        'if change.record.get("eventName") == "INSERT":',
         "if False:",
         _MECHANISMS + "test_what_a_transaction_has_counted_is_only_corrected_and_taken_back",
     ),
     Mutation(
         "a redrive can be repeated",
-        "_stream/quarantine.py",
+        "_stream/redrive.py",
         'ConditionExpression="#state = :waiting"',
-        'ConditionExpression="#state = :waiting OR #state = :released"',
+        'ConditionExpression="#state = :waiting OR #state = :redriven"',
         _MECHANISMS + "test_a_redrive_counts_once_however_often_it_is_asked_for",
     ),
     Mutation(
@@ -169,7 +172,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a reset deletes the group's item",
-        "_writes/record_once.py",
+        "_writes/increments.py",
         'before.append(answer["Attributes"])',
         'before.append(answer["Attributes"]) or table.client.delete_item(TableName=table.name, Key=key)',
         _MECHANISMS + "test_a_reset_does_not_forget_what_was_counted",

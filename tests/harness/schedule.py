@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynamodb_counters._stream.quarantine import listed, redrive
+from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from tests.harness.actors import Crashed
 from tests.harness.backend import Backend, MemoryBackend
@@ -67,7 +67,7 @@ class Schedule:
         want, poisoned = expected_so_far(self._specs, self._workload.history, self._backend.clock())
         wrong = self._wrong(want)
         table = Table(self._backend.table, self._backend.client, clock=self._backend.clock)
-        waiting = list(listed(table, released=False))
+        waiting = list(list_quarantined(table, redriven=False))
         if len(waiting) != poisoned:
             wrong.append(f"quarantine: expected {poisoned} records, found {len(waiting)}")
         if poisoned:
@@ -75,7 +75,7 @@ class Schedule:
             for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
                 redrive(table, record)
             self._drain()
-            if left := len(list(listed(table, released=False))):
+            if left := len(list(list_quarantined(table, redriven=False))):
                 wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
         workload = self._workload
         wrong += self._wrong(expected(self._specs, workload.live.values(), workload.expired, self._backend.clock()))

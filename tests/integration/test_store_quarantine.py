@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
-from dynamodb_counters._stream.quarantine import Quarantined
+from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters.errors import CommitError
 from tests.engines import Engine
 from tests.engines.tables import create_table
@@ -70,9 +70,9 @@ POISON: dict[str, Record] = {
 def _redriven(store: Store, entry: Quarantined, sequence: int) -> Record | None:
     """Redrive an entry; give the record that the stream would carry of it."""
     before = store.item(*entry.key)
-    released = store.counters.redrive(entry)
+    redriven = store.counters.redrive(entry)
     after = store.item(*entry.key)
-    return record(sequence, after, before) if released else None
+    return record(sequence, after, before) if redriven else None
 
 
 def _count(store: Store, measure: str = "n") -> Any:
@@ -88,7 +88,7 @@ def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, 
 
     assert (report.quarantined, _count(store)) == (1, 2)
     [entry] = store.counters.quarantined()
-    assert (entry.shard, int(entry.sequence), entry.released) == (SHARD, 150, False)
+    assert (entry.shard, int(entry.sequence), entry.redriven) == (SHARD, 150, False)
     assert entry.reason
     assert entry.content["dynamodb"]["SequenceNumber"] == "150"
 
@@ -110,7 +110,7 @@ def test_a_mended_record_is_counted_once_however_often_it_is_redriven(store: Sto
     assert _count(store) == 3
     assert _redriven(store, entry, 10) is None
     assert list(store.counters.quarantined()) == []
-    assert [kept.released for kept in store.counters.quarantined(released=True)] == [True]
+    assert [kept.redriven for kept in store.counters.quarantined(redriven=True)] == [True]
 
 
 def test_a_record_that_is_still_poisoned_comes_back(store: Store) -> None:
@@ -164,7 +164,7 @@ def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Stor
     assert _count(store) == 0
 
 
-def test_a_sum_of_more_than_38_digits_is_set_aside_with_the_watermark(dynamodb_local_engine: Engine) -> None:
+def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(dynamodb_local_engine: Engine) -> None:
     # Only DynamoDB itself and DynamoDB Local refuse such a sum; moto and ministack round it.
     create_table(dynamodb_local_engine.client, "sums", expires=False)
     store = Store(dynamodb_local_engine, "sums")
@@ -256,7 +256,7 @@ def test_an_event_counted_by_a_transaction_is_corrected_and_taken_back_by_the_st
     assert counts() == [{"n": 0, "sum": 0}, {"n": 0}]
 
 
-def test_a_batch_whose_own_sum_has_more_than_38_digits_is_set_aside(store: Store) -> None:
+def test_a_batch_whose_own_sum_has_more_than_38_digits_is_quarantined(store: Store) -> None:
     report = store.deliver([_sale(1, amount=10**37), _sale(2, amount=Decimal("0.5"))], _SALES)
 
     assert (report.quarantined, _count(store)) == (1, 0)

@@ -11,7 +11,7 @@ import dynamodb_counters
 
 _PURE = [
     "dynamodb_counters",
-    "dynamodb_counters._fold.compiler",
+    "dynamodb_counters._fold.contributions",
     "dynamodb_counters._items.conditions",
     "dynamodb_counters._items.decimals",
     "dynamodb_counters._declarations",

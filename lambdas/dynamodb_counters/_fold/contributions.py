@@ -1,12 +1,14 @@
-"""What one item image contributes: declarations compiled once a cold start into functions run for every record."""
+"""What one item image contributes to which groups: declarations compiled into functions that run for every record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Histogram, Measure, Sum, Window
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, reader, text_reader, texts_reader
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.decimals import Number
@@ -14,18 +16,11 @@ from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import MalformedImageError
 
-if TYPE_CHECKING:
-    from dynamodb_counters._fold.compiler import Program
-
-GroupKey: TypeAlias = tuple[Any, ...]
-"""Texts of the group's fields; for a window the letter of the tier and the bucket, an int, follow."""
-
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
-"""What an image adds: attribute name and number."""
+"""What to add: attribute name and number."""
 
-
-Contribution: TypeAlias = "tuple[Program, GroupKey, Numbers]"
-"""What one item image adds to one item. A plain tuple, as one is made for every aggregate and record."""
+Contribution: TypeAlias = tuple[ItemLayout, GroupKey, Numbers]
+"""What one image adds to one group. A plain tuple, because every record makes one per aggregate."""
 
 
 class _Late(tuple[Contribution, ...]):
@@ -33,32 +28,39 @@ class _Late(tuple[Contribution, ...]):
 
 
 LATE: Final = _Late()
-"""No contributions, because their bucket's retention is over."""
+"""Contributes nothing, because the retention of its bucket is over."""
 
 Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]]
+"""Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs."""
 
 
-def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
-    """Compile an aggregate.
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A declaration compiled for the fold."""
 
-    Parameters
-    ----------
-    program : Program
-        What the contributions belong to.
-    declaration : Aggregate
-        What to compile.
+    layout: ItemLayout
+    contribute: Contribute
+    keeps_expired: bool
 
-    Returns
-    -------
-    callable
-        Takes an image and the record's creation time, gives the image's contributions.
-    """
+    @property
+    def name(self) -> str:
+        return self.layout.name
+
+
+def compile_declaration(declaration: Declaration) -> Program:
+    layout = ItemLayout(declaration)
+    contribute = _window(layout, declaration) if isinstance(declaration, Window) else _aggregate(layout, declaration)
+    return Program(layout, contribute, keeps_expired=declaration.on_expiry == "keep")
+
+
+def _aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
     holds = _predicate(declaration, literal=literal)
     numbers_of = _all_measures(declaration, literal=literal)
     constant = _constant(declaration)
     fields = declaration.fields
+
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
         groups_of = _groups(fields)
 
@@ -66,14 +68,15 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
             if holds is not None and not holds(image):
                 return ()
             numbers = numbers_of(image)
-            return tuple((program, group, numbers) for group in groups_of(image)) if numbers else ()
+            return tuple((layout, group, numbers) for group in groups_of(image)) if numbers else ()
 
         return contribute_each
+
     group_of = _group(fields, literal=literal)
     if constant is not None:
 
         def contribute_constant(image: Image, _: float | None) -> tuple[Contribution, ...]:
-            return ((program, group_of(image), constant),) if holds is None or holds(image) else ()
+            return ((layout, group_of(image), constant),) if holds is None or holds(image) else ()
 
         return contribute_constant
 
@@ -81,32 +84,19 @@ def compile_aggregate(program: Program, declaration: Aggregate) -> Contribute:
         if holds is not None and not holds(image):
             return ()
         numbers = numbers_of(image)
-        return ((program, group_of(image), numbers),) if numbers else ()
+        return ((layout, group_of(image), numbers),) if numbers else ()
 
     return contribute
 
 
-def compile_window(program: Program, declaration: Window) -> Contribute:
-    """Compile a window.
-
-    Parameters
-    ----------
-    program : Program
-        What the contributions belong to.
-    declaration : Window
-        What to compile.
-
-    Returns
-    -------
-    callable
-        Takes an image and the record's creation time, gives the image's contributions, one a tier, or `LATE`.
-    """
+def _window(layout: ItemLayout, declaration: Window) -> Contribute:
+    """Every image contributes to one bucket per tier: to its total and to one slot."""
     holds = _predicate(declaration)
     group_of = _group(declaration.fields)
     number_of = _window_measure(declaration.measure)
     find_time, time = reader(declaration.time), declaration.time
     tiers = declaration.kept_tiers
-    is_late = _judge(declaration)
+    is_late = _lateness(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
         if holds is not None and not holds(image):
@@ -124,14 +114,14 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
         found = []
         for tier in tiers:
             bucket, slot = tier.place(seconds)
-            found.append((program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
+            found.append((layout, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
         return tuple(found)
 
     return contribute
 
 
-def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
-    """Make a function that tells a late event and refuses one from the future, by its record alone."""
+def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
+    """Judge an event by its record's creation time alone, so that every delivery judges alike."""
     time, finest = declaration.time, declaration.kept_tiers[0]
     retention, tolerance = declaration.retention, declaration.future_tolerance
     keep = None if retention is None else retention.total_seconds()
@@ -144,8 +134,8 @@ def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
             raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
         if ahead is not None and seconds > created + ahead:
             raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
-        # The finest bucket decides for all tiers alike, though coarser ones are kept for longer. No read misses the
-        # event: a window that held it would have to begin before what is retained.
+        # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
+        # a window that includes it would begin before what is retained.
         if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
             return False
         if declaration.late == "quarantine":
@@ -171,25 +161,25 @@ def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image
 
 
 def _groups(fields: tuple[str, ...]) -> Callable[[Image], list[GroupKey]]:
+    """One group per member of a list; several lists multiply."""
     readers: list[Callable[[Image], list[str]]] = [
-        texts_reader(field) if field.endswith(LIST_MARK) else _alone(text_reader(field)) for field in fields
+        texts_reader(field) if field.endswith(LIST_MARK) else _one_text(text_reader(field)) for field in fields
     ]
     return lambda image: list(product(*[read(image) for read in readers]))
 
 
-def _alone(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
+def _one_text(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:
     return lambda image: [read(image)]
 
 
 def _constant(declaration: Aggregate) -> Numbers | None:
-    """Give what every image adds alike, where that is so: most aggregates only count."""
+    """What every image adds if the aggregate only counts, as most do."""
     measures = declaration.measures
     return tuple((name, 1) for name in measures) if all(isinstance(m, Count) for m in measures.values()) else None
 
 
 def _all_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
-    measures = declaration.measures
-    compiled = [_measure(name, measure, literal=literal) for name, measure in measures.items()]
+    compiled = [_measure(name, measure, literal=literal) for name, measure in declaration.measures.items()]
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 
 
@@ -203,7 +193,7 @@ def _measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
         histogram = measure
-        return lambda image: tuple([(attributes[place], 1) for place in histogram.places(read(image))])
+        return lambda image: tuple([(attributes[index], 1) for index in histogram.places(read(image))])
     cap = measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)

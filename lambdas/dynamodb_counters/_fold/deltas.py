@@ -1,89 +1,53 @@
-"""Deltas: what a batch of stream records comes to."""
+"""Deltas: what a batch of changes adds to each group."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from dynamodb_counters._fold.compiler import Program
-from dynamodb_counters._fold.contributions import GroupKey
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.decimals import Number
 
-Origin: TypeAlias = tuple[str, GroupKey]
-"""Names an item before its key is rendered: declaration and group."""
-
 
 class Delta:
-    """What a batch adds to one item, and which records it comes from.
+    """What a batch adds to one group, and the padded sequence numbers of the first and last record behind it."""
 
-    Attributes
-    ----------
-    program : Program
-        The compiled declaration the item belongs to.
-    group : str or tuple
-        The item's group.
-    first, last : str
-        Padded sequence numbers of the first and last record that contribute.
-    measures : dict of str to int or Decimal
-        What to add.
-    """
+    __slots__ = ("first", "group", "last", "layout", "measures")
 
-    __slots__ = ("first", "group", "last", "measures", "program")
-
-    def __init__(self, program: Program, group: GroupKey, sequence: str) -> None:
-        self.program = program
+    def __init__(self, layout: ItemLayout, group: GroupKey, sequence: str) -> None:
+        self.layout = layout
         self.group = group
         self.first = sequence
         self.last = sequence
         self.measures: dict[str, Number] = {}
 
     @property
-    def origin(self) -> Origin:
-        """Declaration and group."""
-        return self.program.name, self.group
+    def ref(self) -> GroupRef:
+        return self.layout.name, self.group
 
 
 @dataclass(frozen=True, slots=True)
 class Unfoldable:
-    """An image that could not be folded.
-
-    Parameters
-    ----------
-    sequence : str
-        The padded sequence number of its record.
-    side : str
-        Which image of the record it is: ``NewImage`` or ``OldImage``.
-    record : mapping
-        The record, with this image only.
-    reason : str
-        What is wrong with it.
-    """
+    """An image that could not be folded; `record` holds no other image."""
 
     sequence: str
-    side: str
+    image_name: str
     record: Record
     reason: str
 
     @property
-    def place(self) -> str:
-        """What tells it from others of its shard."""
-        return f"{self.sequence}#{self.side}"
+    def entry_id(self) -> str:
+        """Identifies it in its shard's quarantine."""
+        return entry_id(self.sequence, self.image_name)
+
+
+def entry_id(sequence: str, image_name: str) -> str:
+    return f"{sequence}#{image_name}"
 
 
 @dataclass(slots=True)
 class Folded:
-    """What a batch comes to.
-
-    Parameters
-    ----------
-    deltas : list of Delta
-        One an item.
-    unfoldable : list of Unfoldable
-        Images for quarantine; none of their contributions is in `deltas`.
-    late : int
-        Contributions dropped because their bucket's retention is over.
-    """
+    """One delta per group, the images for quarantine (in no delta), and how many contributions came too late."""
 
     deltas: list[Delta] = field(default_factory=list)
     unfoldable: list[Unfoldable] = field(default_factory=list)

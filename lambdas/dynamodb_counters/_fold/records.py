@@ -1,16 +1,18 @@
-"""Stream records: what one tells beside its images."""
+"""Stream records, and the changes of items that the fold counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import COUNTED_IN, SEQUENCE_DIGITS
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
-"""A stream record as Lambda hands it over."""
+"""A stream record as Lambda delivers it."""
 
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
@@ -19,81 +21,67 @@ OLD: Final = "OldImage"
 _TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
 
 
-def alone(record: Record, side: str) -> Record:
-    """Give a record with one of its images only.
+@dataclass(frozen=True, slots=True)
+class QuarantinedDelta:
+    """A delta that its item could not take: declaration, group key, and what to add."""
 
-    Parameters
-    ----------
-    record : mapping
-        A stream record.
-    side : str
-        ``NewImage`` or ``OldImage``.
+    name: str
+    group: tuple[Any, ...]
+    numbers: tuple[tuple[str, Number], ...]
 
-    Returns
-    -------
-    dict
-        What is to be counted when that image can be folded.
+
+class Change:
+    """What one delivered record asks the fold to count.
+
+    Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
+    a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
     """
-    other = OLD if side == NEW else NEW
+
+    __slots__ = ("created", "delta", "record", "sequence")
+
+    def __init__(
+        self, delivered: Record, record: Record | None = None, *, delta: QuarantinedDelta | None = None
+    ) -> None:
+        arrival = delivered["dynamodb"]
+        self.sequence = padded(arrival["SequenceNumber"])
+        self.created: float | None = arrival.get("ApproximateCreationDateTime")
+        self.record = delivered if record is None else record
+        self.delta = delta
+
+
+def changes_of(records: Iterable[Record]) -> list[Change]:
+    return [Change(record) for record in records]
+
+
+def inserted(image: Image, created: float | None, sequence: int = 0) -> Record:
+    """The record of an insertion that no stream delivers."""
+    change = {NEW: image, "SequenceNumber": str(sequence), "ApproximateCreationDateTime": created}
+    return {"eventName": "INSERT", "dynamodb": change}
+
+
+def single_image(record: Record, image_name: str) -> Record:
+    """The record with only one of its images."""
+    other = OLD if image_name == NEW else NEW
     return {**record, "dynamodb": {name: value for name, value in record["dynamodb"].items() if name != other}}
 
 
 def counted_in(image: Image) -> list[str]:
-    """Tell what the transaction that inserted an event has counted it in.
-
-    Parameters
-    ----------
-    image : mapping
-        An image of an item whose type says that a transaction inserted it.
-
-    Returns
-    -------
-    list of str
-        Names of declarations.
-    """
+    """Names of the declarations in which the inserting transaction counted an event."""
     return list(image.get(COUNTED_IN, {}).get("SS", ()))
 
 
 def padded(sequence: str) -> str:
-    """Pad a sequence number so that string order is number order.
+    """Pad a sequence number to 40 digits, so that string order is number order.
 
-    Parameters
-    ----------
-    sequence : str
-        21 to 40 digits.
-
-    Returns
-    -------
-    str
-        40 digits.
-
-    Raises
-    ------
-    MalformedImageError
-        It is not made of at most 40 digits.
-
-    Examples
-    --------
     >>> padded("7")
     '0000000000000000000000000000000000000007'
     """
     if len(sequence) > SEQUENCE_DIGITS or not sequence.isdecimal():
-        raise MalformedImageError(f"sequence number {sequence!r} is not 1 to {SEQUENCE_DIGITS} digits")
+        raise MalformedImageError(f"invalid sequence number {sequence!r:.80}: expected 1 to {SEQUENCE_DIGITS} digits")
     return sequence.zfill(SEQUENCE_DIGITS)
 
 
 def is_expiry(record: Record) -> bool:
-    """Tell whether a record was made by the TTL process.
-
-    Parameters
-    ----------
-    record : mapping
-        A stream record.
-
-    Returns
-    -------
-    bool
-        True for a deletion by DynamoDB itself.
-    """
+    """Whether the TTL process deleted the item."""
     identity = record.get("userIdentity") or {}
     return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL

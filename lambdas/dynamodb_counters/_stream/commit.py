@@ -1,8 +1,21 @@
-"""The commit: one conditional UpdateItem an item, which applies each stream record exactly once.
+"""The commit: one conditional UpdateItem per group, which applies each stream record exactly once.
 
-Every aggregate item holds, for each shard that feeds it, the sequence number of the last record applied: the watermark.
-An update adds its deltas and moves the watermark to its last record, on condition that the watermark is still before
-its first. When it is not, the old item, which comes with the refusal, tells which records remain.
+Every item holds a watermark per shard that feeds it: the sequence number of the last record applied. For a delta of
+records `first` to `last` the commit sends, literally (names and values are placeholders in the request)::
+
+    UPDATE    SET _type = "views", #watermark = "<last>@<hour>" ADD views 3
+    CONDITION attribute_not_exists(#watermark) OR #watermark < "<first>"
+    RETURN    ALL_OLD if the condition fails
+
+A batch of records 1-3 that is delivered twice, the second time with record 4, after a crash between two items:
+
+    time  invocation  item  item's watermark  what happens
+    1     A           x     none              condition holds: +3, watermark = 3
+    2     A           y     none              A dies before it writes y; Lambda delivers the batch again
+    3     B           x     3                 condition fails (3 < 1 is false); ALL_OLD says: applied through 3
+    4     B           y     none              condition holds: +4, watermark = 4
+    5     B           x     3                 folds again for x, only records after 3: +1, condition 3 < 4 holds
+    6     A           y     4                 A was not dead, only slow: its condition fails, nothing remains to fold
 """
 
 from __future__ import annotations
@@ -14,60 +27,38 @@ from typing import Any, Final, Literal, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._fold.deltas import Delta, Origin
-from dynamodb_counters._fold.quarantine_content import SUM, pack
+from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.fold import AppliedThrough
+from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import fits, format_number
 from dynamodb_counters._items.table_schema import PK, SEQUENCE_DIGITS
 from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._stream.quarantine_items import DELTA, pack
 from dynamodb_counters._stream.watermarks import prune, watermark, watermark_name
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CommitError
 
-Refold: TypeAlias = Callable[[Mapping[Origin, str]], list[Delta]]
-"""Folds the batch again for some items, each from after a given sequence number."""
+Refold: TypeAlias = Callable[[AppliedThrough], list[Delta]]
+"""Folds the batch again for some groups, each from after the record it has applied."""
 
 RESERVE_SECONDS: Final = 12.0
-"""No request starts with less time left: one that meets every retry of the client's takes about that long."""
+"""No request starts with less time left: one that meets every retry of the client takes about that long."""
 
 
 @dataclass(slots=True)
 class Committed:
-    """What a commit did.
-
-    Parameters
-    ----------
-    updated : int
-        Items written.
-    skipped : int
-        Items that an earlier delivery had brought as far already.
-    set_aside : int
-        Items that could not take their sum, which is in quarantine now.
-    write_units : float
-        Write units the writes consumed, as DynamoDB reported them.
-    """
+    """Items written, items an earlier delivery had brought as far, deltas quarantined, write units as reported."""
 
     updated: int = 0
     skipped: int = 0
-    set_aside: int = 0
+    quarantined: int = 0
     write_units: float = 0.0
 
 
 class Committer:
-    """Writes the deltas of one shard.
-
-    Parameters
-    ----------
-    table : Table
-        Where to.
-    shard : str
-        The shard the deltas come from.
-    quarantine : Quarantine
-        Where a sum goes that an item cannot take.
-    time_left : callable
-        Gives the seconds until the invocation must have ended.
-    """
+    """Writes the deltas of one shard while the invocation's `time_left`, in seconds, lasts."""
 
     def __init__(self, table: Table, shard: str, quarantine: Quarantine, time_left: Callable[[], float]) -> None:
         self._table = table
@@ -78,48 +69,30 @@ class Committer:
         self._time_left = time_left
 
     def commit(self, deltas: list[Delta], refold: Refold) -> Committed:
-        """Write the deltas of a batch, each record's exactly once.
-
-        Parameters
-        ----------
-        deltas : list of Delta
-            One an item.
-        refold : callable
-            Called for items of which an earlier delivery has applied a part.
-
-        Returns
-        -------
-        Committed
-            What was done.
-
-        Raises
-        ------
-        CommitError
-            Some items could not be written. The others are; the batch must be delivered again.
-        """
+        """Write the deltas of a batch; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
         failures: list[Exception] = []
         while deltas:
-            floors: dict[Origin, str] = {}
+            applied_through: dict[GroupRef, str] = {}
             for delta, answer in self._write_all(deltas):
                 if isinstance(answer, Exception):
                     failures.append(answer)
                     continue
                 done.write_units += answer.write_units
-                done.set_aside += answer.set_aside
-                if answer.reached is None:
+                done.quarantined += answer.quarantined
+                if answer.applied_through is None:
                     done.updated += 1
-                elif answer.reached >= delta.last:
+                elif answer.applied_through >= delta.last:
                     done.skipped += 1
                 else:
-                    floors[delta.origin] = answer.reached
-            deltas = refold(floors) if floors else []
+                    applied_through[delta.ref] = answer.applied_through
+            deltas = refold(applied_through) if applied_through else []
         if failures:
             raise CommitError(failures)
         return done
 
     def _write_all(self, deltas: list[Delta]) -> list[tuple[Delta, _Answer | Exception]]:
-        # A task a thread, not one an item: handing over a task costs as much CPU as making a request's arguments.
+        # A task per thread, not per item: handing over a task costs as much CPU as building a request.
         parts = [deltas[start::CONCURRENCY] for start in range(min(CONCURRENCY, len(deltas)))]
         tasks = [self._table.pool.submit(self._write_some, part) for part in parts]
         return [written for task in tasks for written in task.result()]
@@ -134,34 +107,35 @@ class Committer:
         return written
 
     def _write(self, delta: Delta) -> _Answer:
+        assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         if self._time_left() < RESERVE_SECONDS:
             raise TimeoutError("the invocation's time is nearly up")
         if not all(map(fits, delta.measures.values())):
-            return self._set_aside(delta, "the sum has more than 38 digits")
-        update = self._guarded(Update(delta.program, delta.group, delta.measures, self._shard), delta)
+            return self._quarantine_delta(delta, "the sum has more than 38 digits")
+        update = self._guarded(Update(delta.layout, delta.group, delta.measures, self._shard), delta)
         try:
-            # Only where watermarks pile up are the item's attributes worth their way back.
-            gathers = delta.program.gathers_watermarks(delta.group)
-            returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if gathers else "NONE"
+            # Only items that collect watermarks are worth returning.
+            collects = delta.layout.collects_watermarks(delta.group)
+            returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if collects else "NONE"
             answer = self._table.client.update_item(**update, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
             # A refused write consumes a unit, but its answer does not say so.
-            return _Answer(1.0, _reached(dict(error.response), self._watermark))
+            return _Answer(1.0, _applied_through(dict(error.response), self._watermark))
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
-            # The item cannot take it: a sum beyond 38 digits, or an attribute that is no number.
-            return self._set_aside(delta, error.response["Error"]["Message"])
+            # The item cannot take it: a sum beyond 38 digits, or an attribute that is not a number.
+            return self._quarantine_delta(delta, error.response["Error"]["Message"])
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         return _Answer(units + prune(self._table, update["Key"], answer.get("Attributes", {}), self._watermark))
 
-    def _set_aside(self, delta: Delta, reason: str) -> _Answer:
-        """Move the watermark without the sum, and the sum to quarantine, in one transaction."""
-        move: Any = self._guarded(Update(delta.program, delta.group, {}, self._shard), delta)
+    def _quarantine_delta(self, delta: Delta, reason: str) -> _Answer:
+        """Move the watermark without the delta, and the delta to quarantine, in one transaction."""
+        move: Any = self._guarded(Update(delta.layout, delta.group, {}, self._shard), delta)
         numbers = {name: format_number(number) for name, number in delta.measures.items()}
-        content = {"name": delta.program.name, "group": list(delta.group), "numbers": numbers}
-        place = f"{delta.first}#{zlib.crc32(repr(move['Key']).encode())}#{delta.program.name}"
-        item = self._quarantine.item(self._shard, place, reason, {SUM: pack(content)})
+        content = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
+        entry_id = f"{delta.first}#{zlib.crc32(repr(move['Key']).encode())}#{delta.layout.name}"
+        item = self._quarantine.item(self._shard, entry_id, reason, {DELTA: pack(content)})
         put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
         try:
             self._table.client.transact_write_items(TransactItems=[{"Update": move}, {"Put": put}])
@@ -169,8 +143,8 @@ class Committer:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
             if first.get("Code") != "ConditionalCheckFailed":
                 raise
-            return _Answer(4.0, _reached(first, self._watermark))
-        return _Answer(4.0, set_aside=1)
+            return _Answer(4.0, _applied_through(first, self._watermark))
+        return _Answer(4.0, quarantined=1)
 
     def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
         update.set(self._watermark, {"S": watermark(delta.last, self._hour)})
@@ -183,10 +157,10 @@ class Committer:
 @dataclass(slots=True)
 class _Answer:
     write_units: float
-    reached: str | None = None
-    """The item's watermark, where it refused the update."""
-    set_aside: int = 0
+    applied_through: str | None = None
+    """The item's watermark, if it refused the update."""
+    quarantined: int = 0
 
 
-def _reached(refusal: Mapping[str, Any], name: str) -> str:
+def _applied_through(refusal: Mapping[str, Any], name: str) -> str:
     return str(refusal["Item"][name]["S"][:SEQUENCE_DIGITS])

@@ -1,6 +1,6 @@
-"""Accepting events: each is inserted once, by a condition; the stream does the counting.
+"""Accept: insert each event once, by a condition; the stream does the counting.
 
-In bulk PartiQL INSERTs are used, 25 a call: one write unit and a twenty-fifth of a round trip an event.
+Bulk inserts use PartiQL INSERT, 25 per call: one write unit and 1/25 round trip per event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
-_STATEMENTS_A_CALL: Final = 25
+_STATEMENTS_PER_CALL: Final = 25
 _MAX_STATEMENT_CHARACTERS: Final = 8192
 _TRIES: Final = 8
 
@@ -46,8 +46,8 @@ class Outcome:
     Parameters
     ----------
     status : {"accepted", "duplicate", "rejected", "failed"}
-        Accepted now · known already, perhaps from an earlier attempt of the same call · can never be accepted ·
-        not accepted because the table kept refusing: send it again.
+        ``"accepted"``: inserted now. ``"duplicate"``: inserted before, perhaps by an earlier attempt of this call.
+        ``"rejected"``: can never be accepted. ``"failed"``: the table kept refusing; send it again.
     reason : str, optional
         Why it was rejected or failed.
 
@@ -66,22 +66,6 @@ DUPLICATE: Final = Outcome("duplicate")
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
-    """Insert an event unless it is there.
-
-    Parameters
-    ----------
-    table : Table
-        Where to.
-    event : Event
-        What kind of event.
-    values : mapping of str to object
-        Its attributes.
-
-    Returns
-    -------
-    Outcome
-        What became of it.
-    """
     try:
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
@@ -90,26 +74,11 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
 
 
 def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-    """Insert many events, each unless it is there.
-
-    Parameters
-    ----------
-    table : Table
-        Where to.
-    event : Event
-        What kind of events.
-    events : iterable of mapping
-        Their attributes. A repetition within the call is a duplicate of its first occurrence.
-
-    Returns
-    -------
-    list of Outcome
-        One an event, in their order.
-    """
+    """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence."""
     outcomes: list[Outcome | None] = []
-    places: dict[tuple[str, str], list[int]] = {}
+    indexes: dict[tuple[str, str], list[int]] = {}
     items: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for place, values in enumerate(events):
+    for index, values in enumerate(events):
         try:
             item = event_item(table, event, values)
         except InvalidArgumentError as error:
@@ -117,18 +86,18 @@ def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]])
             continue
         outcomes.append(None)
         key = item[PK]["S"], item[SK]["S"]
-        places.setdefault(key, []).append(place)
+        indexes.setdefault(key, []).append(index)
         items.setdefault(key, []).append(item)
     for key, found in zip(items, _settle(table, event, list(items.values())), strict=True):
-        for place, outcome in zip(places[key], found, strict=True):
-            outcomes[place] = outcome
+        for index, outcome in zip(indexes[key], found, strict=True):
+            outcomes[index] = outcome
     return [outcome for outcome in outcomes if outcome is not None]
 
 
 def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> list[list[Outcome]]:
-    """Insert groups of items, those of a group having one key; give the outcomes of each group."""
+    """Insert groups of items that share a key; return the outcomes of each group."""
     if event.version is not None:
-        # PartiQL cannot say "unless newer": one call an item, and the versions of a key one after the other.
+        # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
         return list(table.pool.map(lambda items: [insert(table, item, event.version) for item in items], groups))
     first = insert_many(table, [items[0] for items in groups])
     return [
@@ -138,43 +107,13 @@ def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> l
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
-    """Delete an event; the stream takes back what it had counted.
-
-    Parameters
-    ----------
-    table : Table
-        Where from.
-    event : Event
-        What kind of event.
-    values : mapping of str to object
-        At least the attributes of its key.
-
-    Returns
-    -------
-    bool
-        Whether there was such an event.
-    """
+    """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
     key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")
 
 
 def insert(table: Table, item: dict[str, Any], version: str | None = None) -> Outcome:
-    """Put an item unless its key is taken.
-
-    Parameters
-    ----------
-    table : Table
-        Where to.
-    item : dict
-        Typed item.
-    version : str, optional
-        Attribute whose greater value replaces an item that is there.
-
-    Returns
-    -------
-    Outcome
-        What became of it.
-    """
+    """Put a typed item unless its key is taken, by the same or a greater value of the attribute `version`."""
     request: dict[str, Any] = {
         "TableName": table.name,
         "Item": item,
@@ -192,23 +131,10 @@ def insert(table: Table, item: dict[str, Any], version: str | None = None) -> Ou
 
 
 def insert_many(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome]:
-    """Put items, each unless its key is taken.
-
-    Parameters
-    ----------
-    table : Table
-        Where to.
-    items : sequence of dict
-        Typed items with different keys.
-
-    Returns
-    -------
-    list of Outcome
-        One an item, in their order.
-    """
+    """Put typed items with distinct keys, each unless its key is taken."""
     if table.bulk == "put":
         return list(table.pool.map(lambda item: insert(table, item), items))
-    chunks = [items[start : start + _STATEMENTS_A_CALL] for start in range(0, len(items), _STATEMENTS_A_CALL)]
+    chunks = [items[start : start + _STATEMENTS_PER_CALL] for start in range(0, len(items), _STATEMENTS_PER_CALL)]
     return [
         outcome
         for outcomes in table.pool.map(lambda chunk: _insert_chunk(table, chunk), chunks)
@@ -220,28 +146,28 @@ def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome
     statements = [_statement(table.name, item) for item in items]
     outcomes = [Outcome("failed", "not tried")] * len(items)
     pending = []
-    for place, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
-            outcomes[place] = insert(table, items[place])
+            outcomes[index] = insert(table, items[index])
         else:
-            pending.append(place)
+            pending.append(index)
     for _ in table.tries(_TRIES if pending else 0):
         try:
-            answers = table.client.batch_execute_statement(Statements=[statements[place] for place in pending])[
+            answers = table.client.batch_execute_statement(Statements=[statements[index] for index in pending])[
                 "Responses"
             ]
         except ClientError as error:
             if error.response["Error"]["Code"] not in _REFUSED:
-                for place in pending:
-                    outcomes[place] = _outcome(error, error.response["Error"])
+                for index in pending:
+                    outcomes[index] = _outcome(error, error.response["Error"])
                 continue
-            # One bad statement can make DynamoDB refuse the whole call: alone, each gets its own answer.
-            for place in pending:
-                outcomes[place] = insert(table, items[place])
+            # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
+            for index in pending:
+                outcomes[index] = insert(table, items[index])
             break
-        for place, answer in zip(pending, answers, strict=True):
-            outcomes[place] = _outcome(None, answer["Error"]) if "Error" in answer else ACCEPTED
-        pending = [place for place in pending if outcomes[place].status == "failed"]
+        for index, answer in zip(pending, answers, strict=True):
+            outcomes[index] = _outcome(None, answer["Error"]) if "Error" in answer else ACCEPTED
+        pending = [index for index in pending if outcomes[index].status == "failed"]
         if not pending:
             break
     return outcomes
@@ -260,5 +186,5 @@ def _outcome(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:
         return Outcome("rejected", reason)
     if code in _TRANSIENT:
         return Outcome("failed", reason)
-    # No table, no permission: a fault of the deployment, not of the event.
+    # No table or no permission: a fault of the deployment, not of the event.
     raise raised or ClientError({"Error": {"Code": code, "Message": json.dumps(dict(error))}}, "BatchExecuteStatement")

@@ -1,4 +1,4 @@
-"""Events and values as DynamoDB items, and back."""
+"""Events as DynamoDB items."""
 
 from __future__ import annotations
 
@@ -15,57 +15,16 @@ if TYPE_CHECKING:
     from boto3.dynamodb.types import TypeSerializer
 
 
-def event_item(table: Table, event: Event, values: Mapping[str, Any], kind: str | None = None) -> dict[str, Any]:
-    """Make the item that stands for an event.
-
-    Parameters
-    ----------
-    table : Table
-        Its clock decides when the event may be forgotten.
-    event : Event
-        What kind of event it is.
-    values : mapping of str to object
-        Its attributes; those of the key must be strings or numbers.
-    kind : str, optional
-        The item's type. Default: the event's name.
-
-    Returns
-    -------
-    dict
-        The item, typed as DynamoDB wants it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An attribute cannot be stored, is reserved, or misses from the key.
-    """
+def event_item(table: Table, event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Typed item of an event; `InvalidArgumentError` if an attribute cannot be stored, is reserved or missing."""
     item = typed_item(event, values)
-    item[TYPE] = {"S": kind or event.name}
     if event.retention is not None:
         item[TTL] = {"N": str(int(table.clock() + event.retention.total_seconds()))}
     return item
 
 
 def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Type the attributes of an event, with its key; or of an item that is none.
-
-    Parameters
-    ----------
-    event : Event or None
-        What kind of event it is.
-    values : mapping of str to object
-        Its attributes; those of the key must be strings or numbers.
-
-    Returns
-    -------
-    dict
-        The item, typed as DynamoDB wants it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An attribute cannot be stored, is reserved in an event, or misses from the key.
-    """
+    """Typed attributes of an item; for an event with its key and type."""
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
     if event is None:
@@ -84,7 +43,7 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
 
 @cache
 def _serializer() -> TypeSerializer:
-    # Imported here: the aggregator accepts nothing, and its cold start need not wait for boto3.
+    # Imported here: the aggregator accepts nothing, so its cold start need not wait for boto3.
     from boto3.dynamodb.types import TypeSerializer  # noqa: PLC0415
 
     return TypeSerializer()
@@ -98,7 +57,7 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
     except InvalidArgumentError:
         raise
     except Exception as error:  # noqa: BLE001
-        # The serializer answers with errors of many kinds: of its own, of the decimal module, of Unicode.
+        # The serializer raises errors of many kinds: its own, the decimal module's, Unicode errors.
         raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error})") from None
     return typed
 

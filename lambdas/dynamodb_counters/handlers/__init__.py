@@ -1,1 +1,1 @@
-"""Lambda handlers: each reads its settings, calls the library and reports."""
+"""Lambda entry points: each reads its environment, calls the runtime and reports metrics."""

@@ -1,4 +1,4 @@
-"""Consumes the table's stream and keeps every aggregate and window current."""
+"""Consume the table's stream and keep every aggregate and window current."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ metrics = Metrics()
 
 @cache
 def aggregator() -> Aggregator:
-    """Make the aggregator that the function's environment describes, once a process.
-
-    Returns
-    -------
-    Aggregator
-        Ready to handle batches.
-    """
+    """Create the aggregator that the environment describes, once per process."""
     return Aggregator(
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
@@ -37,20 +31,7 @@ def aggregator() -> Aggregator:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Count a batch of stream records.
-
-    Parameters
-    ----------
-    event : dict
-        From an event source mapping with a tumbling window.
-    context : object
-        Lambda's.
-
-    Returns
-    -------
-    dict
-        The window's state, which Lambda requires back.
-    """
+    """Count a batch of stream records; tumbling windows require the state in the response."""
     report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
     return {"state": event.get("state") or {}}

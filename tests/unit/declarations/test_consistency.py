@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations import Declaration, require_consistent
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.plan import Plan
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 

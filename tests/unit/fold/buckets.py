@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._fold.deltas import Folded
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold as fold_changes
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.decimals import EXACT
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
@@ -44,11 +46,11 @@ class Buckets:
 
     def _add(self, folded: Folded) -> None:
         for delta in folded.deltas:
-            key = delta.program.key(delta.group, "shard")
+            key = delta.layout.key(delta.group, "shard")
             item = self.items.setdefault((key["pk"], key["sk"]), {name: {"S": text} for name, text in key.items()})
             for name, number in delta.measures.items():
                 item[name] = {"N": str(Decimal(item.get(name, {"N": "0"})["N"]) + number)}
-            expires_at = delta.program.expires_at(delta.group)
+            expires_at = delta.layout.expires_at(delta.group)
             if expires_at is not None:
                 item["ttl"] = {"N": str(expires_at)}
 
@@ -75,9 +77,12 @@ class Buckets:
 
 def fold(window: Window, happened: Iterable[tuple[int, Number]], created: float | None = None) -> Folded:
     """Fold one new event of customer ``c`` for each moment and number."""
-    return Plan((window,)).fold(
-        job(place, created, at={"N": str(second)}, amount={"N": str(number)})
-        for place, (second, number) in enumerate(happened)
+    return fold_changes(
+        Plan((window,)),
+        changes_of(
+            job(place, created, at={"N": str(second)}, amount={"N": str(number)})
+            for place, (second, number) in enumerate(happened)
+        ),
     )
 
 

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
 from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import NOW, Image, Shard, image
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -113,7 +115,7 @@ def _expected(shard: Shard) -> Totals:
 def _total(deltas: Iterable[Delta]) -> Totals:
     totals: Totals = defaultdict(Fraction)
     for delta in deltas:
-        name, group = delta.origin
+        name, group = delta.ref
         for measure, number in delta.measures.items():
             totals[name, group, measure] += Fraction(number)
     return {place: number for place, number in totals.items() if number}
@@ -161,7 +163,7 @@ def histories(draw: st.DrawFn) -> Shard:
 @given(histories(), st.lists(st.integers(0, 14), max_size=4))
 def test_deltas_of_all_batches_add_up_to_the_state_of_the_items(shard: Shard, cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(shard.records)]
-    folded = [_PLAN.fold(shard.records[start:end]) for start, end in pairwise(edges)]
+    folded = [fold(_PLAN, changes_of(shard.records[start:end])) for start, end in pairwise(edges)]
 
     assert not any(batch.unfoldable or batch.late for batch in folded)
     assert _total(delta for batch in folded for delta in batch.deltas) == _expected(shard)
@@ -170,29 +172,29 @@ def test_deltas_of_all_batches_add_up_to_the_state_of_the_items(shard: Shard, cu
 @given(histories())
 def test_a_batch_gives_one_delta_an_item_with_its_first_and_last_record(shard: Shard) -> None:
     sequences = [entry["dynamodb"]["SequenceNumber"].zfill(40) for entry in shard.records]
-    alone = [{delta.origin for delta in _PLAN.fold([entry]).deltas} for entry in shard.records]
-    deltas = _PLAN.fold(shard.records).deltas
+    alone = [{delta.ref for delta in fold(_PLAN, changes_of([entry])).deltas} for entry in shard.records]
+    deltas = fold(_PLAN, changes_of(shard.records)).deltas
 
-    assert len({delta.origin for delta in deltas}) == len(deltas)
-    assert {delta.origin for delta in deltas} == set().union(*alone)
+    assert len({delta.ref for delta in deltas}) == len(deltas)
+    assert {delta.ref for delta in deltas} == set().union(*alone)
     for delta in deltas:
-        touching = [sequence for sequence, origins in zip(sequences, alone, strict=True) if delta.origin in origins]
+        touching = [sequence for sequence, origins in zip(sequences, alone, strict=True) if delta.ref in origins]
         assert (delta.first, delta.last) == (touching[0], touching[-1])
 
 
 @given(histories(), st.data())
-def test_folding_above_floors_is_folding_the_later_records(shard: Shard, data: st.DataObject) -> None:
-    origins = sorted({delta.origin for delta in _PLAN.fold(shard.records).deltas}, key=repr)
+def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard, data: st.DataObject) -> None:
+    origins = sorted({delta.ref for delta in fold(_PLAN, changes_of(shard.records)).deltas}, key=repr)
     sequences = [entry["dynamodb"]["SequenceNumber"].zfill(40) for entry in shard.records]
     places = st.integers(-1, len(sequences) - 1)
     chosen = {origin: data.draw(places) for origin in origins if data.draw(st.booleans())}
-    floors = {origin: sequences[place] if place >= 0 else "0" * 40 for origin, place in chosen.items()}
+    applied_through = {origin: sequences[place] if place >= 0 else "0" * 40 for origin, place in chosen.items()}
 
-    above = {delta.origin: delta for delta in _PLAN.fold(shard.records, floors).deltas}
+    above = {delta.ref: delta for delta in fold(_PLAN, changes_of(shard.records), applied_through).deltas}
 
     assert set(above) <= set(chosen)
     for origin, place in chosen.items():
-        later = {delta.origin: delta for delta in _PLAN.fold(shard.records[place + 1 :]).deltas}
+        later = {delta.ref: delta for delta in fold(_PLAN, changes_of(shard.records[place + 1 :])).deltas}
         assert (origin in above) is (origin in later)
         if origin in above:
             one, two = above[origin], later[origin]
@@ -204,7 +206,7 @@ def test_sums_keep_all_thirty_eight_digits() -> None:
     prices = ["9" * 38, "-1E+37", "0.1", "1E-80"]
     for number, price in enumerate(prices):
         shard.put(str(number), {**image("sale", shop="s"), "price": {"N": price}})
-    [delta] = _PLAN.fold(shard.records).deltas
+    [delta] = fold(_PLAN, changes_of(shard.records)).deltas
 
     assert Fraction(delta.measures["sum"]) == sum(map(Fraction, prices))
     assert isinstance(delta.measures["sum"], int | Decimal)

@@ -9,7 +9,9 @@ import pytest
 
 from dynamodb_counters import Count, Event, Sum, Window
 from dynamodb_counters._fold.deltas import Folded
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -28,7 +30,7 @@ def _fold(
 ) -> Folded:
     window = Window("w", _VIEW, pk="ALL", time="at", retention=retention, late=late, future_tolerance=ahead)
     before = image("view", at=old) if old is not None else None
-    return Plan((window,)).fold([record(1, image("view", at=at), before, created=created)])
+    return fold(Plan((window,)), changes_of([record(1, image("view", at=at), before, created=created)]))
 
 
 def _counted(folded: Folded) -> dict[Any, int | Any]:
@@ -101,7 +103,7 @@ def test_a_correction_into_a_bucket_that_is_gone_takes_away_only() -> None:
 def test_total_and_slot_are_written_together(second: int, slot: str, before_1970: bool) -> None:
     start = -7200 if before_1970 else _HOUR
     window = Window("w", _VIEW, pk="ALL", time="at", measure=Sum("bytes"), future_tolerance=None)
-    [delta] = Plan((window,)).fold([record(1, image("view", at=start + second, bytes=5))]).deltas
+    [delta] = fold(Plan((window,)), changes_of([record(1, image("view", at=start + second, bytes=5))])).deltas
 
     assert delta.group == ("H", start // 3600)
     assert delta.measures == {"total": 5, slot: 5}
@@ -110,7 +112,7 @@ def test_total_and_slot_are_written_together(second: int, slot: str, before_1970
 def test_a_count_of_zero_makes_no_bucket() -> None:
     window = Window("w", _VIEW, pk="ALL", time="at", measure=Sum("bytes"), future_tolerance=None)
 
-    assert Plan((window,)).fold([record(1, image("view", at=0, bytes=0))]).deltas == []
+    assert fold(Plan((window,)), changes_of([record(1, image("view", at=0, bytes=0))])).deltas == []
 
 
 def test_the_measure_is_a_count_by_default() -> None:

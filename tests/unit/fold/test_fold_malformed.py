@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -81,27 +83,27 @@ def test_a_malformed_image_goes_to_quarantine_and_leaves_nothing(kind: str, plac
     malformed = record(2, new, old)
     around = [record(1, _GOOD), record(3, _GOOD)]
 
-    folded = _PLAN.fold([around[0], malformed, around[1]])
+    folded = fold(_PLAN, changes_of([around[0], malformed, around[1]]))
     # The other image of the record counts as it would alone.
-    without = _PLAN.fold([around[0], *also, around[1]])
+    without = fold(_PLAN, changes_of([around[0], *also, around[1]]))
 
     sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
-    assert [(int(held.sequence), held.side) for held in folded.unfoldable] == [(2, side) for side in sides]
+    assert [(int(held.sequence), held.image_name) for held in folded.unfoldable] == [(2, side) for side in sides]
     for held in folded.unfoldable:
         assert held.reason
-        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.side]
-    assert [(d.origin, d.first, d.last, d.measures) for d in folded.deltas] == [
-        (d.origin, d.first, d.last, d.measures) for d in without.deltas
+        assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.image_name]
+    assert [(d.ref, d.first, d.last, d.measures) for d in folded.deltas] == [
+        (d.ref, d.first, d.last, d.measures) for d in without.deltas
     ]
     for delta in folded.deltas:
-        assert delta.program.key(delta.group, "shard")
+        assert delta.layout.key(delta.group, "shard")
 
 
 @pytest.mark.parametrize("change", [{}, {"Keys": {"pk": {"S": "x"}}}, {"NewImage": None}, {"OldImage": None}])
 def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> None:
     bare: Record = {"eventName": "INSERT", "dynamodb": {"SequenceNumber": "2", **change}}
 
-    folded = _PLAN.fold([bare, record(3, _GOOD)])
+    folded = fold(_PLAN, changes_of([bare, record(3, _GOOD)]))
 
     assert [int(held.sequence) for held in folded.unfoldable] == [2]
     assert all(delta.measures for delta in folded.deltas)
@@ -109,7 +111,8 @@ def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> N
 
 def test_reasons_name_the_attribute() -> None:
     reasons = [
-        _PLAN.fold([record(1, _IMAGES[kind])]).unfoldable[0].reason for kind in ("no group", "no number", "no time")
+        fold(_PLAN, changes_of([record(1, _IMAGES[kind])])).unfoldable[0].reason
+        for kind in ("no group", "no number", "no time")
     ]
 
     assert [name in reason for name, reason in zip(("'url'", "'bytes'", "'at'"), reasons, strict=True)] == [True] * 3
@@ -118,12 +121,14 @@ def test_reasons_name_the_attribute() -> None:
 def test_what_the_filter_leaves_out_need_not_be_well_formed() -> None:
     plan = Plan((Aggregate("s", _VIEW, pk="S", sk="S", measures={"b": Sum("bytes")}, where=Attr("bytes").ge(0)),))
 
-    assert plan.fold([record(1, _without("bytes"))]).unfoldable == []
+    assert fold(plan, changes_of([record(1, _without("bytes"))])).unfoldable == []
 
 
 def test_a_number_of_thirty_eight_digits_is_well_formed() -> None:
-    folded = _PLAN.fold([record(1, _with(bytes={"N": "9" * 38})), record(2, _with(bytes={"N": "0." + "1" * 38}))])
+    folded = fold(
+        _PLAN, changes_of([record(1, _with(bytes={"N": "9" * 38})), record(2, _with(bytes={"N": "0." + "1" * 38}))])
+    )
 
     assert folded.unfoldable == []
-    [by] = [delta for delta in folded.deltas if delta.program.name == "by"]
+    [by] = [delta for delta in folded.deltas if delta.layout.name == "by"]
     assert by.measures["b"] == Decimal("9" * 38 + "." + "1" * 38)

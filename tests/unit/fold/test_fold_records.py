@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -22,9 +24,9 @@ def _view(url: str = "/", size: int = 1, at: int = NOW) -> Image:
 
 
 def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
-    folded = Plan(declarations or (_VIEWS, _LIVE, _BIG)).fold(records)
+    folded = fold(Plan(declarations or (_VIEWS, _LIVE, _BIG)), changes_of(records))
     assert not folded.unfoldable
-    return {delta.origin: delta.measures for delta in folded.deltas}
+    return {delta.ref: delta.measures for delta in folded.deltas}
 
 
 def test_an_insert_adds() -> None:
@@ -66,7 +68,7 @@ def test_numbers_written_differently_are_no_change() -> None:
 
 def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
     # An earlier delivery may have applied the first record only, so "nothing to add" must be written.
-    folded = Plan((_LIVE,)).fold([record(1, _view()), record(2, None, _view())])
+    folded = fold(Plan((_LIVE,)), changes_of([record(1, _view()), record(2, None, _view())]))
 
     [delta] = folded.deltas
     assert delta.measures == {"n": 0}
@@ -137,5 +139,5 @@ def test_a_sum_of_zero_alone_causes_no_write() -> None:
 
 
 def test_an_empty_batch_and_no_declarations_come_to_nothing() -> None:
-    assert Plan((_VIEWS,)).fold([]).deltas == []
-    assert Plan(()).fold([record(1, _view())]).deltas == []
+    assert fold(Plan((_VIEWS,)), changes_of([])).deltas == []
+    assert fold(Plan(()), changes_of([record(1, _view())])).deltas == []

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import InvalidArgumentError, Window
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold as fold_changes
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.buckets import JOB, Buckets, fold, job
 
 _C = {"customer": "c"}
@@ -64,7 +66,7 @@ def test_whether_an_event_is_late_depends_on_its_record_alone() -> None:
     record = job(1, _MAY + 3600 + 31 * _DAY, at={"N": str(_MAY)})
     plan = Plan((_MONTH,))
 
-    assert [plan.fold([record]).late for _ in range(3)] == [1, 1, 1]
+    assert [fold_changes(plan, changes_of([record])).late for _ in range(3)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])

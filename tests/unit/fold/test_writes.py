@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Window
-from dynamodb_counters._fold.compiler import Program
+from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
@@ -105,4 +105,4 @@ def test_old_watermarks_are_looked_for_only_where_they_pile_up() -> None:
 
     assert returned == {"D": "NONE", "N": "ALL_NEW"}
     total = Aggregate("total", JOB, pk="CUSTOMER#{customer}", sk="TOTAL", measures={"jobs": Count()})
-    assert Program(total).gathers_watermarks(("c",))
+    assert ItemLayout(total).collects_watermarks(("c",))

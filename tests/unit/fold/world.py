@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from dynamodb_counters import Counters, Event, Items
 from dynamodb_counters._declarations import Aggregate, Declarable, flatten
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._fold.fold import Plan
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._stream.commit import Committer
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._table import Table
@@ -129,10 +131,12 @@ class World:
         return {tuple(values[name] for name in aggregate.fields) for values in found if values is not None}
 
     def _count(self, shard: str, records: list[Any]) -> None:
-        folded = self.plan.fold(records)
+        folded = fold(self.plan, changes_of(records))
         assert not folded.unfoldable
         committer = Committer(self.table, shard, Quarantine(self.table, "test", 1e6), lambda: 1e6)
-        committer.commit(folded.deltas, lambda floors: self.plan.fold(records, floors).deltas)
+        committer.commit(
+            folded.deltas, lambda applied_through: fold(self.plan, changes_of(records), applied_through).deltas
+        )
 
     def _records(self, shard: str) -> list[Any]:
         return self.client.stream.read(shard, None, 10**9).records

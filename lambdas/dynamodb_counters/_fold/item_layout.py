@@ -1,0 +1,100 @@
+"""Where a declaration's groups are stored: the keys and the bookkeeping of their items."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, TypeAlias
+
+from dynamodb_counters._declarations import BUCKET_FIELD, SPREAD_FIELD, TIER_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters._items.key_templates import is_hashed
+from dynamodb_counters._items.table_schema import PK, SK, STREAM_RETENTION_HOURS, is_reserved
+from dynamodb_counters._timeline.tiers import BY_LETTER
+from dynamodb_counters._timeline.times import HOUR
+
+GroupKey: TypeAlias = tuple[Any, ...]
+"""Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
+
+GroupRef: TypeAlias = tuple[str, GroupKey]
+"""Identifies a group before its key is rendered: declaration name and group key."""
+
+
+class ItemLayout:
+    """The items of one declaration."""
+
+    __slots__ = (
+        "_names",
+        "_pk",
+        "_pk_indexes",
+        "_sk",
+        "_sk_indexes",
+        "_window",
+        "_write_shards",
+        "declaration",
+        "name",
+    )
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.name = declaration.name
+        self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._window = declaration if isinstance(declaration, Window) else None
+        self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
+        self._write_shards = 1 if isinstance(declaration, Window) else declaration.spread
+        indexes = {name: index for index, name in enumerate((*self._names, SPREAD_FIELD))}
+        self._pk_indexes = [indexes[field] for field in self._pk.fields]
+        self._sk_indexes = [indexes[field] for field in self._sk.fields]
+
+    def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
+        """Key of the item that numbers from a source shard go to; only write-sharded groups have several."""
+        texts = self._texts(group)
+        if self._write_shards > 1:
+            texts = (*texts, _shard_of(source_shard, self._write_shards))
+        return {
+            PK: self._pk.render_texts([texts[index] for index in self._pk_indexes]),
+            SK: self._sk.render_texts([texts[index] for index in self._sk_indexes]),
+        }
+
+    def values(self, group: GroupKey) -> dict[str, str]:
+        """Text of each field; for a window also the tier and the start of the bucket."""
+        return dict(zip(self._names, self._texts(group), strict=True))
+
+    def stored_values(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
+        """Values to store as attributes because a hashed key does not tell them; usually none."""
+        if not (is_hashed(key[PK]) or is_hashed(key[SK])):
+            return {}
+        return {
+            name: text
+            for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))
+            if is_hashed(rendered)
+            for name, text in self.values(group).items()
+            if name in template.fields and not is_reserved(name)
+        }
+
+    def leaderboard(self, group: GroupKey, key: dict[str, str]) -> tuple[str, str] | None:
+        """Partition key in the ranking index and the measure ranked by; None if the aggregate has no ranking."""
+        ranking = self.declaration.ranking if isinstance(self.declaration, Aggregate) else None
+        if ranking is None:
+            return None
+        values = {**self.values(group), SPREAD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.spread)}
+        return ranking.template.render(values), ranking.by
+
+    def expires_at(self, group: GroupKey) -> int | None:
+        """Epoch second after which the item may be deleted; None if it is kept."""
+        if self._window is None or self._window.retention is None:
+            return None
+        letter, bucket = group[-2:]
+        return int(BY_LETTER[letter].end(bucket) + self._window.retention.total_seconds())
+
+    def collects_watermarks(self, group: GroupKey) -> bool:
+        """Whether the item is written for longer than a shard lives; most window buckets are not."""
+        return self._window is None or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
+
+    def _texts(self, group: GroupKey) -> tuple[str, ...]:
+        if self._window is None:
+            return group
+        *fields, letter, bucket = group
+        return (*fields, letter, BY_LETTER[letter].text(bucket))
+
+
+def _shard_of(text: str, write_shards: int) -> str:
+    return str(zlib.crc32(text.encode()) % write_shards)

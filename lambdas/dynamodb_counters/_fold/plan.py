@@ -1,0 +1,82 @@
+"""The plan: which declarations look at an item, found by its type or its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, require_consistent
+from dynamodb_counters._fold.contributions import Program, compile_declaration
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.conditions import Predicate, compile_condition
+from dynamodb_counters._items.key_templates import is_hashed
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, SK, TYPE
+
+_ZERO: Final = {"N": "0"}
+
+
+@dataclass(slots=True)
+class Source:
+    """What is declared over the items of one source."""
+
+    show: Callable[[Image], Image | None] | None = None
+    """How an aggregate's item looks to those that count it; None for items that are seen as they are."""
+    programs: list[Program] = field(default_factory=list)
+    insert_is_counted: bool = False
+    """Whether the transaction that inserts such an item counts it."""
+
+
+class Plan:
+    """All declarations of one table, compiled; refuses declarations that contradict each other."""
+
+    def __init__(self, declarations: tuple[Declaration, ...]) -> None:
+        require_consistent(declarations)
+        self.programs = {declaration.name: compile_declaration(declaration) for declaration in declarations}
+        self._names = {*self.programs, *(declaration.source.name for declaration in declarations)}
+        self._by_type: dict[str, tuple[Source]] = {}
+        self._untyped: dict[str, tuple[Predicate, Source]] = {}
+        for program in self.programs.values():
+            source = program.layout.declaration.source
+            if isinstance(source, Items):
+                known = self._untyped.setdefault(source.name, (compile_condition(source.where), Source()))
+                known[1].programs.append(program)
+                continue
+            show = _as_source(source) if isinstance(source, Aggregate) else None
+            [found] = self._by_type.setdefault(source.name, (Source(show),))
+            found.programs.append(program)
+            if isinstance(source, Event):
+                counted_once = Source(programs=found.programs, insert_is_counted=True)
+                self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
+
+    def sources(self, image: Image) -> Sequence[Source]:
+        typed = image.get(TYPE)
+        if typed is None:
+            return [source for holds, source in self._untyped.values() if holds(image)]
+        return self._by_type.get(typed.get("S", ""), ())
+
+    def sources_before_rename(self, old: Image, new: Image) -> Sequence[Source]:
+        """Sources of a group's old image written under a name its aggregate has no longer: those of the new image."""
+        unknown = TYPE in old and old[TYPE].get("S") not in self._names
+        return [source for source in self.sources(new) if unknown and source.show is not None]
+
+
+def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
+    """Show a group's item with every field and measure as an attribute; None if all measures are 0.
+
+    So aggregates over groups depend on the groups there are, not on those there once were.
+    """
+    templates = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
+    zeros: dict[str, Any] = dict.fromkeys(aggregate.attributes, _ZERO)
+
+    def show(image: Image) -> Image | None:
+        if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):
+            return None
+        shown = {**zeros, **image}
+        for name, template in templates:
+            key = image[name]["S"]
+            if not is_hashed(key):  # A hashed key's values are attributes already.
+                shown.update((field, {"S": text}) for field, text in template.parse(key).items())
+        return shown
+
+    return show

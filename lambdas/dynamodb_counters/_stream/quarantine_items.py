@@ -1,0 +1,129 @@
+"""Quarantine items: an image that could not be folded, or a delta that its item could not take. Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PREFIX, SK, TTL, TYPE
+
+STATE: Final = "state"
+WAITING: Final = "waiting"
+REDRIVEN: Final = "released"
+
+REASON: Final = "reason"
+RECORD: Final = "record"
+DELTA: Final = "sum"
+
+PARTITIONS: Final = 8
+"""Partition keys of the quarantine; one shard's entries share one."""
+
+MAX_REASON: Final = 1000
+
+# An item is 400 KB at most; keys, reason and bookkeeping take the rest.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_CONTENT_BYTES: Final = 380_000
+_PLAIN_BYTES: Final = 32_000
+
+_QUARANTINE: Final = {"S": QUARANTINE}
+_WAITING: Final = {"S": WAITING}
+_REDRIVEN: Final = {"S": REDRIVEN}
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """An entry of the quarantine.
+
+    Parameters
+    ----------
+    shard : str
+        Stream shard of the record.
+    sequence : str
+        Sequence number of the record in that shard, padded to 40 digits.
+    reason : str
+        Why it could not be counted.
+    content : dict
+        The stream record with the one image that could not be folded; or, if an item could not take a delta,
+        the declaration's ``name``, the ``group`` and the ``numbers``.
+    redriven : bool
+        Whether it was redriven.
+    key : tuple of str
+        Partition and sort key of the quarantine item.
+    """
+
+    shard: str
+    sequence: str
+    reason: str
+    content: dict[str, Any]
+    redriven: bool
+    key: tuple[str, str]
+
+
+def partition(number: int) -> str:
+    return f"{QUARANTINE_PREFIX}{number}"
+
+
+def partition_of(shard: str) -> str:
+    return partition(zlib.crc32(shard.encode()) % PARTITIONS)
+
+
+def quarantine_item(
+    shard: str, entry_id: str, reason: str, content: Mapping[str, Any], expires_at: int
+) -> dict[str, Any]:
+    """Typed item of an entry; `content` is the attribute that holds the record or the delta."""
+    return {
+        PK: {"S": partition_of(shard)},
+        SK: {"S": f"{shard}#{entry_id}"},
+        TYPE: _QUARANTINE,
+        TTL: {"N": str(expires_at)},
+        STATE: _WAITING,
+        REASON: {"S": reason[:MAX_REASON]},
+        **content,
+    }
+
+
+def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
+    shard, sequence = item[SK]["S"].split("#")[:2]
+    content = unpack(item[DELTA] if DELTA in item else item[RECORD])
+    key = item[PK]["S"], item[SK]["S"]
+    return Quarantined(shard, sequence, item[REASON]["S"], content, item[STATE] == _REDRIVEN, key)
+
+
+def redriven_item(change: Mapping[str, Any]) -> Image | None:
+    """New image of a quarantine item if this change, the ``dynamodb`` part of a record, redrives it; else None."""
+    new, old = change.get("NewImage"), change.get("OldImage")
+    if not isinstance(new, dict) or new.get(TYPE) != _QUARANTINE or not isinstance(old, dict):
+        return None
+    redriven = old.get(TYPE) == _QUARANTINE and old.get(STATE) == _WAITING and new.get(STATE) == _REDRIVEN
+    return new if redriven else None
+
+
+def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
+    """Typed JSON, compressed if long; a record too large for an item keeps its keys only."""
+    text = json.dumps(content, default=_plain, separators=(",", ":"))
+    if len(text) <= _PLAIN_BYTES:
+        return {"S": text}
+    packed = zlib.compress(text.encode(), 9)
+    if len(packed) <= MAX_CONTENT_BYTES:
+        return {"B": packed}
+    kept = {name: value for name, value in content["dynamodb"].items() if not name.endswith("Image")}
+    return {"S": json.dumps({**content, "dynamodb": kept}, default=_plain, separators=(",", ":"))}
+
+
+def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo `pack`; binary comes as bytes or, in a stream record, as base64 text."""
+    if "S" in value:
+        content: dict[str, Any] = json.loads(value["S"])
+    else:
+        packed = value["B"]
+        content = json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
+    return content
+
+
+def _plain(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)

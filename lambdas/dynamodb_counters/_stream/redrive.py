@@ -1,0 +1,103 @@
+"""Redrive: list the quarantine, send an entry back through the stream, and unwrap it there.
+
+A redrive changes the state of the quarantine item. The stream record of that change stands for what the item holds, so
+it is folded and committed like any record: exactly once, however often it is requested or delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamodb_counters._fold.deltas import Unfoldable, entry_id
+from dynamodb_counters._fold.fold import UNFOLDABLE, reason_of
+from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import parse_number
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.quarantine_items import (
+    DELTA,
+    PARTITIONS,
+    RECORD,
+    REDRIVEN,
+    STATE,
+    WAITING,
+    Quarantined,
+    partition,
+    read_quarantine_item,
+    redriven_item,
+    unpack,
+)
+from dynamodb_counters._table import Table
+
+
+def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
+    """Entries by shard, in stream order; those redriven already only on request."""
+    for number in range(PARTITIONS):
+        pages = table.client.get_paginator("query").paginate(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": {"S": partition(number)}},
+            ConsistentRead=True,
+        )
+        for page in pages:
+            for item in page["Items"]:
+                if STATE in item:
+                    entry = read_quarantine_item(item)
+                    if redriven or not entry.redriven:
+                        yield entry
+
+
+def redrive(table: Table, entry: Quarantined) -> bool:
+    """Send an entry back through the stream; False if it was redriven before or has expired."""
+    try:
+        table.client.update_item(
+            TableName=table.name,
+            Key={PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}},
+            UpdateExpression="SET #state = :redriven",
+            ConditionExpression="#state = :waiting",
+            ExpressionAttributeNames={"#state": STATE},
+            ExpressionAttributeValues={":redriven": {"S": REDRIVEN}, ":waiting": {"S": WAITING}},
+        )
+    except table.client.exceptions.ConditionalCheckFailedException:
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class Unwrapped:
+    """The changes of a batch, with redriven entries replaced by what they hold, and the entries that are unreadable."""
+
+    changes: list[Change] = field(default_factory=list)
+    unreadable: list[Unfoldable] = field(default_factory=list)
+
+
+def unwrap(records: Iterable[Record], quarantined: Collection[str]) -> Unwrapped:
+    """Turn delivered records into changes; a redriven entry that is `quarantined` again is left out."""
+    unwrapped = Unwrapped()
+    for record in records:
+        arrival = record["dynamodb"]
+        item = redriven_item(arrival) if OLD in arrival else None
+        if item is None:
+            unwrapped.changes.append(Change(record))
+            continue
+        change = Change(record)
+        if entry_id(change.sequence, NEW) in quarantined:
+            continue
+        try:
+            unwrapped.changes.append(_held_by(item, record))
+        except UNFOLDABLE as error:
+            unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
+    return unwrapped
+
+
+def _held_by(item: Image, delivered: Record) -> Change:
+    """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
+    if DELTA in item:
+        content: dict[str, Any] = unpack(item[DELTA])
+        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
+        return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
+    held = unpack(item[RECORD])
+    again = redriven_item(held["dynamodb"])
+    return Change(delivered, held) if again is None else _held_by(again, delivered)
