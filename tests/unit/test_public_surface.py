@@ -1,0 +1,65 @@
+"""The public surface is a contract: names, signatures and members, held in a file that a diff shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_RECORDED = Path(__file__).parents[1] / "snapshots" / "public_surface.txt"
+_PACKAGES = ("dynamodb_counters", "cdk_dynamodb_counters")
+_HANDLERS = ("aggregator", "api", "ingest_http", "ingest_queue")
+
+
+def _surface() -> Iterator[str]:
+    for package in _PACKAGES:
+        for name in sorted(importlib.import_module(package).__all__):
+            yield from _described(f"{package}.{name}", getattr(importlib.import_module(package), name))
+    for module in _HANDLERS:
+        yield f"dynamodb_counters.handlers.{module}.handler"
+
+
+def _described(name: str, thing: Any) -> Iterator[str]:
+    yield f"{name}{_signature(thing)}"
+    if not inspect.isclass(thing):
+        return
+    for member, value in sorted(_members(thing).items()):
+        if isinstance(value, property):
+            yield f"{name}.{member}: {inspect.get_annotations(value.fget)['return']}"  # type: ignore[arg-type]
+        elif isinstance(value, staticmethod | classmethod):
+            yield f"{name}.{member}{_signature(value.__func__)}"
+        elif callable(value):
+            yield f"{name}.{member}{_signature(value)}"
+        else:
+            yield f"{name}.{member}"
+    if dataclasses.is_dataclass(thing):
+        yield from sorted(f"{name}.{field.name}: {field.type}" for field in dataclasses.fields(thing))
+
+
+def _members(kind: type) -> dict[str, Any]:
+    """Public members that our own classes define; fields of dataclasses are listed by themselves."""
+    ours = [base for base in reversed(kind.__mro__) if base.__module__.partition(".")[0] in _PACKAGES]
+    found = {name: value for base in ours for name, value in vars(base).items() if not name.startswith("_")}
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    return {name: value for name, value in found.items() if name not in fields}
+
+
+def _signature(thing: Any) -> str:
+    try:
+        return str(inspect.signature(thing))
+    except ValueError:
+        return ""
+
+
+@pytest.mark.snapshot
+def test_the_public_surface_changes_only_on_purpose() -> None:
+    text = "\n".join(_surface()) + "\n"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        _RECORDED.write_text(text)
+    assert text == _RECORDED.read_text(), "if that was meant: make snapshot, and a line in CHANGELOG.md"

@@ -1,0 +1,159 @@
+"""Imports go one way: from a room only to the rooms before it, never in a circle, type-only imports included."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+_PROJECT = Path(__file__).parents[2]
+_RUNTIME = "dynamodb_counters"
+_CONSTRUCTS = "cdk_dynamodb_counters"
+
+# Rooms of one line never import each other.
+_ROOMS = [
+    ["errors"],
+    ["_timeline"],
+    ["_items"],
+    ["_declarations"],
+    ["_fold"],
+    ["_table"],
+    ["_writes", "_stream", "_reads"],
+    ["_counters", "_evaluate"],
+    ["_http"],
+    ["handlers"],
+    ["__init__"],
+]
+_LEVELS = {room: level for level, rooms in enumerate(_ROOMS) for room in rooms}
+_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold")
+
+_SHARED_WITH_CONSTRUCTS = ("errors", "_declarations", "_items.table_schema", "_items.decimals")
+"""What both packages must agree on: the declarations, the table's schema, and how a wrong argument is refused."""
+
+_IMPURE_MODULES = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "sys", "threading"}
+_IMPURE_MODULES |= {"time", "uuid", "boto3", "botocore", "aws_lambda_powertools", "mypy_boto3_dynamodb"}
+_IMPURE_CALLS = {"now", "today", "utcnow", "open", "print", "input"}
+
+_ROOTS = {
+    _RUNTIME: _PROJECT / "lambdas",
+    _CONSTRUCTS: _PROJECT / "infra",
+    **{name: _PROJECT for name in ("demo", "benchmarks", "simulation", "tests")},
+}
+
+
+def _modules(package: str) -> dict[str, Path]:
+    root = _ROOTS[package]
+    paths = sorted((root / package).rglob("*.py"))
+    return {".".join(path.relative_to(root).with_suffix("").parts): path for path in paths}
+
+
+def _imports(module: str, path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a module imports, wherever in it, with the line."""
+    known = _modules(module.partition(".")[0])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            base = node.module or ""
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                package = f"{base}.__init__"
+                yield (full if full in known else package if package in known else base), node.lineno
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def _offenders() -> list[str]:
+    found = []
+    for module, path in _modules(_RUNTIME).items():
+        room = _room(module)
+        assert room in _LEVELS, f"{module} is in no known room"
+        for imported, line in _imports(module, path):
+            if imported.partition(".")[0] != _RUNTIME or _room(imported) == room:
+                continue
+            if _LEVELS[_room(imported)] >= _LEVELS[room]:
+                allowed = ", ".join(name for name, level in _LEVELS.items() if level < _LEVELS[room])
+                found.append(f"{module}:{line} imports {imported}; {room} may import only {allowed}")
+    return found
+
+
+def test_rooms_import_one_way() -> None:
+    assert _offenders() == []
+
+
+@pytest.mark.parametrize("package", [_RUNTIME, _CONSTRUCTS, "demo", "benchmarks", "simulation"])
+def test_there_are_no_import_circles(package: str) -> None:
+    graph = {
+        module: {imported for imported, _ in _imports(module, path) if imported.partition(".")[0] == package}
+        for module, path in _modules(package).items()
+        # A package's first page only gathers names from below; importing it from inside would show here as a circle.
+    }
+    try:
+        TopologicalSorter({module: used - {module} for module, used in graph.items()}).prepare()
+    except CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(reversed(error.args[1]))}")
+
+
+@pytest.mark.parametrize("room", _PURE)
+def test_pure_rooms_have_no_clock_and_no_io(room: str) -> None:
+    found = []
+    for module, path in _modules(_RUNTIME).items():
+        if _room(module) != room:
+            continue
+        found += [
+            f"{module}:{line} imports {imported}"
+            for imported, line in _imports(module, path)
+            if imported.partition(".")[0] in _IMPURE_MODULES
+        ]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if name in _IMPURE_CALLS:
+                    found.append(f"{module}:{node.lineno} calls {name}()")
+    assert found == []
+
+
+def test_the_runtime_never_imports_the_constructs_and_neither_knows_what_stands_beside_them() -> None:
+    others = {"demo", "benchmarks", "simulation", "tests", "examples"}
+    forbidden = {_RUNTIME: others | {_CONSTRUCTS, "aws_cdk", "constructs"}, _CONSTRUCTS: others}
+    forbidden |= {"simulation": {"tests", "benchmarks", "demo"}, "benchmarks": {"tests"}, "demo": {"tests"}}
+    found = [
+        f"{module}:{line} imports {imported}"
+        for package, names in forbidden.items()
+        for module, path in _modules(package).items()
+        for imported, line in _imports(module, path)
+        if imported.partition(".")[0] in names
+    ]
+    assert found == []
+
+
+def test_the_constructs_import_only_what_both_must_agree_on() -> None:
+    allowed = tuple(f"{_RUNTIME}.{name}" for name in _SHARED_WITH_CONSTRUCTS)
+    found = [
+        f"{module}:{line} imports {imported}"
+        for module, path in _modules(_CONSTRUCTS).items()
+        for imported, line in _imports(module, path)
+        if imported.partition(".")[0] == _RUNTIME and not imported.startswith(allowed)
+    ]
+    assert found == []
+
+
+def test_no_two_modules_have_nearly_the_same_name() -> None:
+    stems = Counter(
+        path.stem.strip("_").removesuffix("s") for path in _modules(_RUNTIME).values() if path.stem != "__init__"
+    )
+    assert [stem for stem, times in stems.items() if times > 1] == []
+
+
+def test_unit_tests_mirror_the_rooms() -> None:
+    folders = {path.name for path in (_PROJECT / "tests" / "unit").iterdir() if any(path.glob("test_*.py"))}
+    rooms = {room.strip("_") for room in _LEVELS if (_ROOTS[_RUNTIME] / _RUNTIME / room).is_dir()}
+    assert rooms <= folders
+    assert folders <= rooms | {"infra", "demo", "benchmarks", "simulation"}
