@@ -107,21 +107,18 @@ def request_counted_groups(case: schemathesis.Case[Any]) -> None:
     """Replace generated groups by counted ones, and drop options of even length, whose defaults fit."""
     generated: dict[str, str] = dict(case.query)
     counted_values = {"url": list(URLS), "clientId": ["c0", "c1"]}
-    query = {
-        name: counted_values[name][len(text) % len(counted_values[name])]
-        for name, text in generated.items()
-        if name in counted_values
-    }
-    case.query = query | {
-        name: text for name, text in generated.items() if name not in counted_values and len(str(text)) % 2
-    }
+    groups = {name: pick(counted_values[name], len(text)) for name, text in generated.items() if name in counted_values}
+    options = {name: text for name, text in generated.items() if name not in counted_values and len(str(text)) % 2}
+    case.query = groups | options
     body: Any = case.body
     if isinstance(body, dict):
         for group in body["groups"]:
-            index = len(group["values"])
-            group["values"] = {
-                name: counted_values[name][index % len(counted_values[name])] for name in FIELDS[group["aggregate"]]
-            }
+            size = len(group["values"])
+            group["values"] = {name: pick(counted_values[name], size) for name in FIELDS[group["aggregate"]]}
+
+
+def pick(values: list[str], index: int) -> str:
+    return values[index % len(values)]
 
 
 def holds_counts(document: Any) -> bool:

@@ -109,8 +109,8 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        given = [name for name in names if name not in RESERVED or draw(st.booleans())]
-        return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in given}))
+        chosen = [name for name in names if name not in RESERVED or draw(st.booleans())]
+        return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
 
