@@ -39,7 +39,7 @@ from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._http.json_schema import schema_check
+from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
@@ -243,7 +243,7 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
         raise InvalidArgumentError("schema", schema, "None in direct mode, in which nothing is checked")
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
-    schema_check(schema)
+    compile_schema(schema)
 
 
 def _require_known(timeout: Duration) -> None:

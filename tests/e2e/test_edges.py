@@ -46,7 +46,7 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"{", "no JSON"),
+        (b"{", "not valid JSON"),
         (b"[]", "no event"),
         ([{"url": "/a", "time": "t"}], "clientId"),
         ([view("/a", "c"), 7], "1 of 2"),

@@ -1,4 +1,4 @@
-// Sends the event that this very visit is.
+// Reports this visit as an event.
 
 const DELAY_MS = 3000;
 
@@ -7,24 +7,24 @@ export function scheduleBeacon(beacon) {
 }
 
 function send({ path, event }) {
-  const places = { "{page}": location.pathname, "{time}": new Date().toISOString(), "{client}": client() };
-  const fill = (template) => template.replace(/\{(page|time|client)\}/g, (place) => places[place]);
+  const values = { "{page}": location.pathname, "{time}": new Date().toISOString(), "{client}": clientId() };
+  const fill = (template) => template.replace(/\{(page|time|client)\}/g, (placeholder) => values[placeholder]);
   const filled = Object.entries(event).map(([attribute, template]) => [attribute, fill(template)]);
   navigator.sendBeacon(path, JSON.stringify(Object.fromEntries(filled)));
 }
 
-function client() {
+function clientId() {
   try {
-    const known = localStorage.getItem("client") ?? randomName();
-    localStorage.setItem("client", known);
-    return known;
+    const id = localStorage.getItem("client") ?? randomId();
+    localStorage.setItem("client", id);
+    return id;
   } catch {
-    // Storage is switched off: a name for this visit only.
-    return randomName();
+    // Storage is disabled: an id for this visit only.
+    return randomId();
   }
 }
 
-function randomName() {
+function randomId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,4 +1,4 @@
-// A bar for each step of a series, in the colours of the page's style, as large as the element it stands in.
+// A bar chart of a series, one bar per step, in the page's colors and the size of its element.
 
 import { hour, short, weekday } from "./formats.js";
 
@@ -27,7 +27,7 @@ export class Chart {
 
   #redraw() {
     this.#plot?.destroy();
-    const options = { ...this.#size, ...look(() => this.#span) };
+    const options = { ...this.#size, ...chartOptions(() => this.#span) };
     this.#plot = this.#series.length ? new uPlot(options, this.#points, this.#element) : null;
   }
 
@@ -35,7 +35,7 @@ export class Chart {
     return [this.#series.map(({ start }) => seconds(start)), this.#series.map(({ count }) => count)];
   }
 
-  // A bar begins at its time: the last one needs room too.
+  // Bars start at their time; the range must include the end of the last one.
   get #span() {
     return [seconds(this.#series[0].start), seconds(this.#series.at(-1).end)];
   }
@@ -47,14 +47,14 @@ export class Chart {
 
 const seconds = (time) => Date.parse(time) / 1000;
 
-function look(span) {
+function chartOptions(span) {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim();
+  const color = (name) => style.getPropertyValue(name).trim();
   const axis = {
-    stroke: colour("--faint"), grid: { stroke: colour("--edge"), width: 1 }, ticks: { show: false }, gap: 8,
+    stroke: color("--faint"), grid: { stroke: color("--edge"), width: 1 }, ticks: { show: false }, gap: 8,
   };
   const bars = {
-    stroke: colour("--accent"), fill: colour("--tint"), width: 2,
+    stroke: color("--accent"), fill: color("--tint"), width: 2,
     paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }), points: { show: false },
   };
   return {

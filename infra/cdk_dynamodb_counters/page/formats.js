@@ -1,4 +1,4 @@
-// How numbers and times are written: in English, as the page is, and in the reader's time zone.
+// Formats of numbers and times: English, like the page, in the reader's time zone.
 
 const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 

@@ -1,4 +1,4 @@
-// Asks the API for a total, the first groups of a board and the window of one of them, again and again.
+// Polls the API for a total, the top groups and the window of the selected group.
 
 import { scheduleBeacon } from "./beacon.js";
 import { Chart } from "./chart.js";
@@ -8,12 +8,12 @@ const REFRESH_MS = 4000;
 const TIMEOUT_MS = 10000;
 const LAST = "24h";
 const STEP = "1h";
-const FIRST = 10;
+const TOP = 10;
 
 const element = (id) => document.getElementById(id);
 const chart = new Chart(element("plot"));
 let settings = null;
-let chosen = null;
+let selected = null;
 let running = false;
 let again = false;
 
@@ -23,7 +23,7 @@ const windowOf = (values) => Object.fromEntries(settings.window.fields.map((fiel
 async function read(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   const response = await fetch(query ? `${path}?${query}` : path, {
-    // Answers may be kept for longer than the page waits; asked this way, one that still holds comes as a 304.
+    // Responses may be cached for longer than the refresh interval. Revalidated each time; 304 if unchanged.
     cache: "no-cache",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
@@ -47,18 +47,18 @@ async function update() {
   settings ??= await configure();
   const [{ measures }, { ranked }] = await Promise.all([
     read(`v1/aggregates/${settings.total.aggregate}`),
-    read(`v1/aggregates/${settings.top.aggregate}/top`, { count: FIRST }),
+    read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
-  if (chosen === null && ranked.length) {
-    chosen = windowOf(ranked[0].values);
+  if (selected === null && ranked.length) {
+    selected = windowOf(ranked[0].values);
   }
   showRanking(ranked);
-  if (chosen !== null) {
+  if (selected !== null) {
     const path = `v1/windows/${settings.window.name}`;
     const [counted, { series }] = await Promise.all([
-      read(path, { ...chosen, last: LAST }),
-      read(`${path}/series`, { ...chosen, last: LAST, step: STEP }),
+      read(path, { ...selected, last: LAST }),
+      read(`${path}/series`, { ...selected, last: LAST, step: STEP }),
     ]);
     showWindow(counted, series);
   }
@@ -67,7 +67,7 @@ async function update() {
   setState("live", "Live");
 }
 
-// One update at a time, so that no older answer overwrites a newer one.
+// One update at a time, so that no older response overwrites a newer one.
 async function refresh() {
   again = running;
   if (running) {
@@ -80,14 +80,14 @@ async function refresh() {
       await update();
     } while (again);
   } catch (error) {
-    setState("failed", `Not reachable, trying again (${error.message})`);
+    setState("failed", `Not reachable; retrying (${error.message})`);
   } finally {
     running = false;
   }
 }
 
 function setText(id, text) {
-  // A screen reader reads what changes: what stays the same is left alone.
+  // Screen readers announce changes: leave unchanged text alone.
   if (element(id).textContent !== text) {
     element(id).textContent = text;
   }
@@ -99,9 +99,9 @@ function setState(state, text) {
 }
 
 function showRanking(ranked) {
-  element("board").hidden = ranked.length === 0;
+  element("leaderboard").hidden = ranked.length === 0;
   element("empty").hidden = ranked.length > 0;
-  element("window").hidden = chosen === null;
+  element("window").hidden = selected === null;
   if (ranked.length === 0) {
     return;
   }
@@ -109,20 +109,20 @@ function showRanking(ranked) {
   const body = element("top");
   const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
   body.replaceChildren(...ranked.map(({ values, score }) => {
-    const line = row(choice(values), whole.format(score));
+    const line = row(groupButton(values), whole.format(score));
     line.style.setProperty("--share", `${100 * score / Math.max(1, ranked[0].score)}%`);
     return line;
   }));
   [...body.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
 }
 
-function choice(values) {
+function groupButton(values) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = nameOf(values);
-  button.setAttribute("aria-pressed", String(nameOf(windowOf(values)) === nameOf(chosen)));
+  button.setAttribute("aria-pressed", String(nameOf(windowOf(values)) === nameOf(selected)));
   button.addEventListener("click", () => {
-    chosen = windowOf(values);
+    selected = windowOf(values);
     refresh();
   });
   return button;
@@ -149,12 +149,12 @@ function row(...contents) {
   return line;
 }
 
-function refreshIfSeen() {
+function refreshIfVisible() {
   if (!document.hidden) {
     refresh();
   }
 }
 
-document.addEventListener("visibilitychange", refreshIfSeen);
-setInterval(refreshIfSeen, REFRESH_MS);
+document.addEventListener("visibilitychange", refreshIfVisible);
+setInterval(refreshIfVisible, REFRESH_MS);
 refresh();

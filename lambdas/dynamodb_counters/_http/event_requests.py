@@ -1,148 +1,78 @@
-"""Events as clients send them: one object, or an array of up to 500; checked, and packed into queue messages."""
+"""Requests that post events: one JSON object, or an array of up to 500; validated, then packed into queue messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._http.documents import read_json, write_json
-from dynamodb_counters._http.problems import ProblemError, refused
+from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._http.request_body import parse_body
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    # The queue's consumer needs no schema: importing fastjsonschema would slow its cold start.
+    from dynamodb_counters._http.json_schema import SchemaCheck
+
 MAX_EVENTS: Final = 500
-"""Most events of one request."""
-
+# Below the 262,144 bytes that every SQS queue takes.
 MAX_MESSAGE_BYTES: Final = 200_000
-"""Longest message: below the 262,144 bytes that every SQS queue takes."""
-
 _MAX_ERRORS: Final = 20
 
-Check = Callable[[Mapping[str, Any]], str | None]
-"""Gives what is wrong with the attributes of an event, or None."""
 
-
-def events_of(text: str) -> list[Any]:
-    """Read the events of a request or message.
-
-    Parameters
-    ----------
-    text : str
-        JSON: an event, or an array of events.
-
-    Returns
-    -------
-    list
-        Whatever stands there, unchecked.
-
-    Raises
-    ------
-    ProblemError
-        It is no JSON.
-    """
-    try:
-        document = read_json(text)
-    except ValueError as error:
-        raise refused(f"the body is no JSON: {error}") from None
+def parse_events(text: str) -> list[Any]:
+    """Return the unvalidated events of a request body or a queue message."""
+    document = parse_body(text)
     return document if isinstance(document, list) else [document]
 
 
-def require_events(event: Event, text: str, schema: Check, *, most: int = MAX_EVENTS) -> list[Mapping[str, Any]]:
-    """Read and check the events of a request.
-
-    Parameters
-    ----------
-    event : Event
-        What kind of events.
-    text : str
-        The request's body.
-    schema : callable
-        Checks the attributes of one event.
-    most : int, optional
-        How many there may be. Default 500.
-
-    Returns
-    -------
-    list of mapping
-        All of them can be accepted.
-
-    Raises
-    ------
-    ProblemError
-        One of them cannot, or there are none or too many; the errors name the first twenty by index.
-    """
-    events = events_of(text)
+def validated_events(event: Event, text: str, check: SchemaCheck) -> list[Mapping[str, Any]]:
+    """Return all events of a request body, or raise the first twenty reasons against them by index."""
+    events = parse_events(text)
     if not events:
-        raise refused("the array holds no event")
-    if len(events) > most:
-        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; {most} are allowed")
+        raise bad_request("the array contains no events")
+    if len(events) > MAX_EVENTS:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
     errors = [
         {"index": index, "detail": reason}
         for index, values in enumerate(events)
-        if (reason := reason_against(event, values, schema)) is not None
+        if (reason := _rejection_reason(event, values, check)) is not None
     ]
     if errors:
-        detail = f"{len(errors)} of {len(events)} events cannot be accepted; none was"
+        detail = f"{len(errors)} of {len(events)} events are invalid; none was accepted"
         raise ProblemError(HTTPStatus.BAD_REQUEST, detail, errors[:_MAX_ERRORS])
     return events
 
 
-def reason_against(event: Event, values: object, schema: Check) -> str | None:
-    """Tell why something cannot be accepted as an event.
+def queue_messages(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Pack events, none longer than a message, into JSON arrays; the order stays.
 
-    Parameters
-    ----------
-    event : Event
-        What kind of event.
-    values : object
-        What was sent.
-    schema : callable
-        Checks the attributes.
-
-    Returns
-    -------
-    str or None
-        None if it can be.
-    """
-    if not isinstance(values, Mapping):
-        return "an event is a JSON object"
-    try:
-        typed_item(event, values)
-    except InvalidArgumentError as error:
-        return str(error)
-    if len(write_json(values).encode()) > MAX_MESSAGE_BYTES - 2:
-        return f"an event has at most {MAX_MESSAGE_BYTES} bytes"
-    return schema(values)
-
-
-def messages_of(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Pack events into queue messages.
-
-    Parameters
-    ----------
-    events : sequence of mapping
-        None longer than a message.
-
-    Returns
-    -------
-    list of str
-        JSON arrays, in the order of the events.
-
-    Examples
-    --------
-    >>> messages_of([{"url": "/a"}, {"url": "/b"}])
+    >>> queue_messages([{"url": "/a"}, {"url": "/b"}])
     ['[{"url":"/a"},{"url":"/b"}]']
     """
-    packed: list[list[str]] = []
+    messages: list[list[str]] = []
     length = MAX_MESSAGE_BYTES
     for values in events:
         text = write_json(values)
         size = len(text.encode()) + 1
         if length + size > MAX_MESSAGE_BYTES:
-            packed.append([])
+            messages.append([])
             length = 1
-        packed[-1].append(text)
+        messages[-1].append(text)
         length += size
-    return [f"[{','.join(texts)}]" for texts in packed]
+    return [f"[{','.join(texts)}]" for texts in messages]
+
+
+def _rejection_reason(event: Event, values: object, check: SchemaCheck) -> str | None:
+    if not isinstance(values, Mapping):
+        return "expected a JSON object"
+    try:
+        typed_item(event, values)
+    except InvalidArgumentError as error:
+        return str(error)
+    if len(write_json(values).encode()) > MAX_MESSAGE_BYTES - 2:
+        return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
+    return check(values)

@@ -1,51 +1,38 @@
-"""JSON Schema of event attributes, compiled once a process."""
+"""JSON Schema validation of event attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import fastjsonschema
 
-from dynamodb_counters._http.event_requests import Check
 from dynamodb_counters.errors import InvalidArgumentError
 
+SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
+"""Returns the first violation of the schema by an event's attributes, or None."""
 
-def schema_check(schema: Mapping[str, Any] | None) -> Check:
-    """Make the check of a schema.
 
-    Parameters
-    ----------
-    schema : mapping or None
-        JSON Schema up to draft 7, complete in itself; None allows everything.
+def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
+    """Compile a self-contained schema; None accepts everything.
 
-    Returns
-    -------
-    callable
-        Gives the first thing that is wrong with the attributes of an event, or None.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is no schema, or refers to another document.
-
-    Examples
-    --------
-    >>> schema_check({"required": ["url"]})({})
+    >>> compile_schema({"required": ["url"]})({})
     "data must contain ['url'] properties"
     """
     if schema is None:
-        return lambda values: None  # noqa: ARG005
+        return lambda _: None
     try:
-        elsewhere = {"http": _refuse, "https": _refuse, "file": _refuse}
-        validate = fastjsonschema.compile(dict(schema), handlers=elsewhere, use_default=False)
+        # No defaults: validation must not change what was sent.
+        validate = fastjsonschema.compile(
+            dict(schema), handlers=dict.fromkeys(("http", "https", "file"), _reject_reference), use_default=False
+        )
     except Exception as error:
-        # Whatever a wrong schema makes the compiler raise, it is the schema that is wrong.
+        # The compiler raises errors of many types; the cause is always the schema.
         raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 4, 6 or 7 ({error})") from error
 
-    def check(values: Mapping[str, Any]) -> str | None:
+    def check(attributes: Mapping[str, Any]) -> str | None:
         try:
-            validate(dict(values))
+            validate(dict(attributes))
         except fastjsonschema.JsonSchemaValueException as error:
             return str(error.message)
         return None
@@ -53,5 +40,5 @@ def schema_check(schema: Mapping[str, Any] | None) -> Check:
     return check
 
 
-def _refuse(uri: str) -> None:
-    raise ValueError(f"a reference to another document: {uri}")
+def _reject_reference(uri: str) -> None:
+    raise ValueError(f"reference to an external document: {uri}")

@@ -1,4 +1,4 @@
-"""The files of the live page, which stand beside the runtime in the function's code where there is a page."""
+"""The live page's files, packaged with the runtime when the API has a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynamodb_counters._http.problems import ProblemError
-from dynamodb_counters._http.responses import JSON, tagged
+from dynamodb_counters._http.responses import JSON, etag_response
 
 DIRECTORY: Final = Path(__file__).resolve().parents[1] / "page"
 
@@ -28,7 +28,7 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
     ]
 )
 
-_TYPES: Final = {
+_CONTENT_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -39,37 +39,19 @@ FILES: Final = frozenset(
 SETTINGS: Final = "settings.json"
 
 
-def page_file(name: str, known: str | None = None) -> Response[str]:
-    """Give a file of the page.
-
-    Parameters
-    ----------
-    name : str
-        Its name; ``settings.json`` is what the function's environment says of the page.
-    known : str, optional
-        The request's ``If-None-Match``.
-
-    Returns
-    -------
-    Response
-        With headers that let it load nothing from elsewhere.
-
-    Raises
-    ------
-    ProblemError
-        There is no page, or no such file of it.
-    """
+def page_response(name: str, if_none_match: str | None) -> Response[str]:
+    """Serve a file of the page; ``settings.json`` comes from the function's environment."""
     settings = os.environ.get("PAGE")
     if settings is None or name not in (*FILES, SETTINGS):
-        raise ProblemError(HTTPStatus.NOT_FOUND, f"no page {name!r}")
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"no page file {name!r}")
     headers = {
-        # Asked for each time and seldom sent: after a deployment no browser mixes new modules with old ones.
+        # Revalidated on each load; usually 304. After a deployment no browser mixes new modules with old ones.
         "Cache-Control": "no-cache",
         "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
     if name == SETTINGS:
-        return tagged(json.dumps(json.loads(settings)), JSON, headers, known)
+        return etag_response(json.dumps(json.loads(settings)), JSON, headers, if_none_match)
     file = DIRECTORY / name
-    return tagged(file.read_text(encoding="utf-8"), _TYPES[file.suffix], headers, known)
+    return etag_response(file.read_text(encoding="utf-8"), _CONTENT_TYPES[file.suffix], headers, if_none_match)

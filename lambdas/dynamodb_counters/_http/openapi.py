@@ -1,14 +1,25 @@
-"""The OpenAPI document of a `CounterApi`: the paths of the declarations it shows."""
+"""The OpenAPI document of a counter API, with a path per resource of its declarations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Average, Declaration, Histogram, Measure
-from dynamodb_counters._http.parameters import LONGEST, MAX_COUNT, MAX_STEPS
+from dynamodb_counters._declarations import Aggregate, Average, Declaration, Histogram, Measure, Window
+from dynamodb_counters._http.parameters import (
+    DEFAULT_COUNT,
+    DEFAULT_LAST,
+    DEFAULT_STEP,
+    GROUP_OPTIONS,
+    MAX_COUNT,
+    MAX_DURATION,
+    MAX_STEPS,
+    SERIES_OPTIONS,
+    TOP_OPTIONS,
+    WINDOW_OPTIONS,
+    leaderboard_fields,
+)
 from dynamodb_counters._http.problems import PROBLEM_JSON
-from dynamodb_counters._http.resources import board_fields
 
 VERSION: Final = "1"
 
@@ -16,25 +27,28 @@ _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
-_LENGTH: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
+_DURATION: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "consistent": {
-        "description": "Whether all writes that are done are seen, at twice the read units",
+        "description": "Strongly consistent read: sees every completed write, at twice the read units",
         "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
     },
     "count": {
-        "description": "How many at most",
-        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": 10},
+        "description": "Maximum number of groups",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     },
     "last": {
-        "description": f"How far back, in minutes, hours or days, {LONGEST.days}d at most",
-        "schema": {**_LENGTH, "default": "24h", "example": "24h"},
+        "description": f"Length of the trailing window in minutes, hours or days, at most {MAX_DURATION.days}d",
+        "schema": {**_DURATION, "default": DEFAULT_LAST, "example": DEFAULT_LAST},
     },
     "step": {
-        "description": f"How long a step is; 'last' is a whole number of steps, {MAX_STEPS} at most",
-        "schema": {**_LENGTH, "default": "1h", "example": "1h"},
+        "description": f"Length of a step; 'last' must be a multiple of it, at most {MAX_STEPS} times as long",
+        "schema": {**_DURATION, "default": DEFAULT_STEP, "example": DEFAULT_STEP},
     },
-    "as_of": {"description": "Until when, of the years 1970 to 9998; now if left out", "schema": _TIME},
+    "as_of": {
+        "description": "End of the window, with a UTC offset, in the years 1970 to 9998; default: now",
+        "schema": _TIME,
+    },
 }
 _COUNT: Final = {"count": _NUMBER, "start": _TIME, "end": _TIME}
 _PROBLEM: Final = {
@@ -44,78 +58,62 @@ _PROBLEM: Final = {
 }
 
 
-def openapi(declarations: Iterable[Declaration], title: str = "Counters") -> dict[str, Any]:
-    """Describe an API.
+def openapi(declarations: Iterable[Declaration]) -> dict[str, Any]:
+    """Describe an API in OpenAPI 3.0.
 
-    Parameters
-    ----------
-    declarations : iterable of Aggregate and Window
-        What it shows.
-    title : str, optional
-        Default ``"Counters"``.
-
-    Returns
-    -------
-    dict
-        OpenAPI 3.0.
-
-    Examples
-    --------
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
     """
-    paths: dict[str, Any] = {"/openapi.json": _get("This document", "openapi", (), (), {"type": "object"})}
-    shown = sorted(declarations, key=lambda declared: declared.name)
-    for declared in shown:
-        paths |= _of_aggregate(declared) if isinstance(declared, Aggregate) else _of_window(declared)
-    aggregates = [declared.name for declared in shown if isinstance(declared, Aggregate)]
+    paths: dict[str, Any] = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
+    by_name = sorted(declarations, key=lambda declared: declared.name)
+    for declared in by_name:
+        paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
+    aggregates = [declared.name for declared in by_name if isinstance(declared, Aggregate)]
     if aggregates:
-        paths["/v1/batch"] = _batch(aggregates)
+        paths["/v1/batch"] = _post_batch(aggregates)
     return {
         "openapi": "3.0.3",
-        "info": {"title": title, "version": VERSION},
+        "info": {"title": "Counters", "version": VERSION},
         "paths": paths,
         "components": {"schemas": {"Problem": _PROBLEM, "Group": _GROUP}},
     }
 
 
-def _of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
+def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
-    values = _values(aggregate.fields)
+    fields, values = aggregate.fields, _values(aggregate.fields)
     group = _object({"aggregate": _TEXT, "values": values, "measures": _measures(aggregate)})
-    groups = _object({"groups": {"type": "array", "items": group}})
-    paths = {base: _get(f"One group of {name}", f"get_{name}", aggregate.fields, ["consistent"], group)}
+    paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
     if aggregate.spread == 1:
-        fields, told = aggregate.pk_template.fields, f"All groups of {name} that share a partition key"
-        paths[f"{base}/groups"] = _get(told, f"groups_{name}", fields, ["consistent"], groups)
+        summary = f"All groups of {name} in one partition"
+        groups = _object({"groups": _array(group)})
+        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate.pk_template.fields, GROUP_OPTIONS, groups)
     if aggregate.ranking is not None:
-        one = _object({"values": values, "score": _NUMBER})
-        ranked = _object({"aggregate": _TEXT, "ranked": {"type": "array", "items": one}})
-        paths[f"{base}/top"] = _get(f"First of {name}", f"top_{name}", board_fields(aggregate), ["count"], ranked)
+        ranked = _object({"aggregate": _TEXT, "ranked": _array(_object({"values": values, "score": _NUMBER}))})
+        summary = f"Top groups of {name}"
+        paths[f"{base}/top"] = _get(summary, f"top_{name}", leaderboard_fields(aggregate), TOP_OPTIONS, ranked)
     for measure, kind in aggregate.measures.items():
         if isinstance(kind, Histogram):
-            bins = {"type": "array", "items": _object({"bin": _NUMBER, "count": _NUMBER})}
-            answer = _object({"aggregate": _TEXT, "measure": _TEXT, "values": values, "bins": bins})
-            told, operation = f"Distribution of {measure} of {name}", f"histogram_{name}_{measure}"
-            paths[f"{base}/histograms/{measure}"] = _get(told, operation, aggregate.fields, ["consistent"], answer)
+            bins = _array(_object({"bin": _NUMBER, "count": _NUMBER}))
+            histogram = _object({"aggregate": _TEXT, "measure": _TEXT, "values": values, "bins": bins})
+            summary, operation = f"Histogram {measure} of {name}", f"histogram_{name}_{measure}"
+            paths[f"{base}/histograms/{measure}"] = _get(summary, operation, fields, GROUP_OPTIONS, histogram)
     return paths
 
 
-def _of_window(window: Any) -> dict[str, Any]:
-    name, base = window.name, f"/v1/windows/{window.name}"
-    known = {"window": _TEXT, "values": _values(window.fields)}
-    asked = ["last", "as_of", "consistent"]
-    steps = _object({**known, "series": {"type": "array", "items": _object(_COUNT)}})
+def _window_paths(window: Window) -> dict[str, Any]:
+    name, base, fields = window.name, f"/v1/windows/{window.name}", window.fields
+    identity = {"window": _TEXT, "values": _values(fields)}
+    count = _object({**identity, **_COUNT})
+    series = _object({**identity, "series": _array(_object(_COUNT))})
     return {
-        base: _get(f"How many of {name}", f"window_{name}", window.fields, asked, _object({**known, **_COUNT})),
-        f"{base}/series": _get(
-            f"How many of {name} in each step", f"series_{name}", window.fields, ["last", "step", "as_of"], steps
-        ),
+        base: _get(f"Count in a trailing window of {name}", f"window_{name}", fields, WINDOW_OPTIONS, count),
+        f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
     }
 
 
 def _values(fields: Iterable[str]) -> dict[str, Any]:
-    # Without fields "required" would be empty, which OpenAPI does not allow.
+    # OpenAPI forbids an empty "required".
     return _object(dict.fromkeys(fields, _TEXT)) if fields else {"type": "object"}
 
 
@@ -133,31 +131,40 @@ def _object(members: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": list(members), "properties": members}
 
 
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
 _GROUP: Final = _object({"aggregate": _TEXT, "values": _TEXTS, "measures": {"type": "object"}})
 
 
-def _get(summary: str, operation: str, fields: Iterable[str], options: Iterable[str], schema: Any) -> dict[str, Any]:
-    required = [{"name": name, "in": "query", "required": True, "schema": _TEXT} for name in fields]
-    optional = [{"name": name, "in": "query", **_OPTIONS[name]} for name in options]
-    found: dict[str, Any] = {
-        "summary": summary,
-        "operationId": operation,
-        "parameters": [*required, *optional],
-        "responses": _responses(schema),
+def _get(
+    summary: str, operation_id: str, required: Iterable[str], optional: Iterable[str], schema: dict[str, Any]
+) -> dict[str, Any]:
+    responses = _responses(schema)
+    responses["304"] = {"description": "Not modified: the ETag matches If-None-Match"}
+    return {
+        "get": {
+            "summary": summary,
+            "operationId": operation_id,
+            "parameters": [
+                *({"name": name, "in": "query", "required": True, "schema": _TEXT} for name in required),
+                *({"name": name, "in": "query", **_OPTIONS[name]} for name in optional),
+            ],
+            "responses": responses,
+        }
     }
-    found["responses"]["304"] = {"description": "What If-None-Match names is still right"}
-    return {"get": found}
 
 
-def _batch(aggregates: list[str]) -> dict[str, Any]:
-    one = _object({"aggregate": {"type": "string", "enum": aggregates}, "values": _TEXTS})
-    one["additionalProperties"] = False
-    body = _object({"groups": {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": one}})
+def _post_batch(aggregates: list[str]) -> dict[str, Any]:
+    entry = _object({"aggregate": {"type": "string", "enum": aggregates}, "values": _TEXTS})
+    entry["additionalProperties"] = False
+    body = _object({"groups": {"type": "array", "minItems": 1, "maxItems": MAX_COUNT, "items": entry}})
     body["additionalProperties"] = False
-    groups = _object({"groups": {"type": "array", "items": {"$ref": "#/components/schemas/Group"}}})
+    groups = _object({"groups": _array({"$ref": "#/components/schemas/Group"})})
     return {
         "post": {
-            "summary": "Many groups",
+            "summary": "Many groups, of any aggregates",
             "operationId": "batch",
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "responses": _responses(groups, "404", "413", "415"),
@@ -165,10 +172,10 @@ def _batch(aggregates: list[str]) -> dict[str, Any]:
     }
 
 
-def _responses(schema: Any, *more: str) -> dict[str, Any]:
+def _responses(schema: dict[str, Any], *more_errors: str) -> dict[str, Any]:
+    success = {"description": "Success", "content": {"application/json": {"schema": schema}}}
     problem = {
-        "description": "What is wrong with the request",
+        "description": "Problem details (RFC 9457)",
         "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    answered = {"description": "The answer", "content": {"application/json": {"schema": schema}}}
-    return {"200": answered, **dict.fromkeys(("400", *more, "503"), problem)}
+    return {"200": success, **dict.fromkeys(("400", *more_errors, "503"), problem)}

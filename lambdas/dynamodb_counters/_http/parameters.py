@@ -1,4 +1,4 @@
-"""What a request asks, read from its query string. Each parameter stands once; unknown ones are refused."""
+"""The query parameters of each resource; unknown ones are rejected."""
 
 from __future__ import annotations
 
@@ -6,124 +6,111 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._http.problems import ProblemError, refused
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._http.problems import ProblemError, bad_request
 
-LONGEST: Final = timedelta(days=366)
-MAX_STEPS: Final = 200
+GROUP_OPTIONS: Final = ("consistent",)
+TOP_OPTIONS: Final = ("count",)
+WINDOW_OPTIONS: Final = ("last", "as_of", "consistent")
+SERIES_OPTIONS: Final = ("last", "step", "as_of")
+
+RESERVED: Final = frozenset({*GROUP_OPTIONS, *TOP_OPTIONS, *WINDOW_OPTIONS, *SERIES_OPTIONS})
+"""Parameter names that no field of a group may have."""
+
 MAX_COUNT: Final = 100
-
-RESERVED: Final = frozenset({"as_of", "consistent", "count", "last", "step"})
-"""Parameters that no field of a group may be called."""
+DEFAULT_COUNT: Final = 10
+MAX_DURATION: Final = timedelta(days=366)
+DEFAULT_LAST: Final = "24h"
+DEFAULT_STEP: Final = "1h"
+MAX_STEPS: Final = 200
 
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,6})(m|h|d)", re.ASCII)
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-_WHOLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-# A window that begins before the year 1, or ends after 9999, has no name for its buckets.
-_FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LAST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+_DIGITS: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+# Leaves room for the longest window within datetime's years 1 to 9999.
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Question:
-    """The parameters of a request.
+class QueryParameters:
+    """The parameters of a request, by name.
 
-    Parameters
-    ----------
-    parameters : mapping of str to str
-        As they were sent.
+    >>> QueryParameters.parse("url=%2Fa&last=7d", ["url"], ["last"]).last()
+    datetime.timedelta(days=7)
     """
 
-    parameters: Mapping[str, str]
+    by_name: Mapping[str, str]
 
     @classmethod
-    def parse(cls, query: str, fields: Collection[str], options: Collection[str]) -> Question:
-        """Read a query string.
-
-        Parameters
-        ----------
-        query : str
-            Percent-encoded.
-        fields : collection of str
-            Parameters that must be there.
-        options : collection of str
-            Parameters that may be there.
-
-        Returns
-        -------
-        Question
-            With all that must be there, and nothing that may not.
-
-        Raises
-        ------
-        ProblemError
-            One is missing, unknown, there twice or not UTF-8.
-
-        Examples
-        --------
-        >>> Question.parse("url=%2Fa&last=24h", ["url"], ["last"]).duration("last", None)
-        datetime.timedelta(days=1)
-        """
+    def parse(cls, query_string: str, required: Collection[str], optional: Collection[str]) -> QueryParameters:
         try:
-            pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=100)
+            pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError:
-            raise refused("the query string is not UTF-8, or has over 100 parameters") from None
-        parameters = dict(pairs)
-        if len(parameters) < len(pairs):
-            raise refused("a parameter stands twice")
-        if unknown := parameters.keys() - {*fields, *options}:
-            known = ", ".join([*fields, *options]) or "none"
-            raise refused(f"unknown parameter {sorted(unknown)[0]!r}; known: {known}")
-        if missing := [name for name in fields if name not in parameters]:
-            raise refused(f"parameter {missing[0]!r} is missing")
-        return cls(parameters)
+            raise bad_request("invalid query string: expected UTF-8 with at most 100 parameters") from None
+        by_name = dict(pairs)
+        if len(by_name) < len(pairs):
+            raise bad_request("a parameter is given more than once")
+        if unknown := by_name.keys() - {*required, *optional}:
+            allowed = ", ".join([*required, *optional]) or "none"
+            raise bad_request(f"unknown parameter {min(unknown)!r}; allowed: {allowed}")
+        if missing := [name for name in required if name not in by_name]:
+            raise bad_request(f"missing parameter {missing[0]!r}")
+        return cls(by_name)
 
     def values(self, fields: Collection[str]) -> dict[str, str]:
-        """Give the fields of a group."""
-        return {name: self.parameters[name] for name in fields}
+        """Return the values that identify a group."""
+        return {name: self.by_name[name] for name in fields}
 
     def consistent(self) -> bool:
-        """Tell whether all writes that are done are to be seen."""
-        text = self.parameters.get("consistent", "false")
+        text = self.by_name.get("consistent", "false")
         if text not in ("true", "false"):
-            raise refused(f"invalid consistent={text!r}: expected true or false")
+            raise _invalid("consistent", text, "true or false")
         return text == "true"
 
-    def count(self, default: int = 10) -> int:
-        """Tell how many are wanted."""
-        text = self.parameters.get("count", str(default))
-        if not _WHOLE.fullmatch(text) or not 1 <= int(text) <= MAX_COUNT:
-            raise refused(f"invalid count={text!r}: expected 1 to {MAX_COUNT}")
+    def count(self) -> int:
+        text = self.by_name.get("count", str(DEFAULT_COUNT))
+        if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= MAX_COUNT:
+            raise _invalid("count", text, f"an integer from 1 to {MAX_COUNT}")
         return int(text)
 
+    def last(self) -> timedelta:
+        return self._duration("last", DEFAULT_LAST)
+
+    def step(self) -> timedelta:
+        return self._duration("step", DEFAULT_STEP)
+
     def as_of(self, now: float) -> datetime:
-        """Tell until when; without the parameter, now."""
-        text = self.parameters.get("as_of")
+        text = self.by_name.get("as_of")
         if text is None:
             return datetime.fromtimestamp(now, UTC)
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise _no_time(text) from None
-        if moment.tzinfo is None or not _FIRST <= moment <= _LAST:
-            raise _no_time(text)
+            moment = None
+        if moment is None or moment.tzinfo is None or not _EARLIEST <= moment <= _LATEST:
+            raise _invalid("as_of", text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
         return moment
 
-    def duration(self, name: str, default: str | None) -> timedelta:
-        """Give a length of time, such as ``24h``."""
-        text = self.parameters.get(name, default)
-        if text is None:
-            raise refused(f"parameter {name!r} is missing")
+    def _duration(self, name: str, default: str) -> timedelta:
+        text = self.by_name.get(name, default)
         match = _DURATION.fullmatch(text)
-        length = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
-        if not timedelta(0) < length <= LONGEST:
-            raise refused(
-                f"invalid {name}={text!r}: expected minutes, hours or days such as 24h, up to {LONGEST.days}d"
-            )
-        return length
+        duration = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
+        if not timedelta(0) < duration <= MAX_DURATION:
+            raise _invalid(name, text, f"minutes, hours or days such as 30m, 24h or 7d, at most {MAX_DURATION.days}d")
+        return duration
 
 
-def _no_time(text: str) -> ProblemError:
-    return refused(f"invalid as_of={text!r}: expected ISO 8601 with an offset from UTC, of the years 1970 to 9998")
+def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return the fields that select one of a ranked aggregate's leaderboards."""
+    if aggregate.ranking is None:
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"{aggregate.name!r} has no ranking")
+    return tuple(name for name in aggregate.ranking.template.fields if name in aggregate.fields)
+
+
+def _invalid(name: str, text: str, expected: str) -> ProblemError:
+    return bad_request(f"invalid {name}={text!r}: expected {expected}")

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers say them: problem details of RFC 9457."""
+"""HTTP errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,8 @@ PROBLEM_JSON: Final = "application/problem+json"
 
 
 class ProblemError(CountersError):
-    """A request that is not served as it is.
+    """A request that gets an error response; each of `errors` has a ``detail`` and the ``index`` of an event.
 
-    Parameters
-    ----------
-    status : HTTPStatus
-        The answer's status.
-    detail : str
-        What is wrong with this request, for a person.
-    errors : sequence of mapping, optional
-        What is wrong with its parts: each has ``detail``, and where there are many events the ``index`` of one.
-
-    Examples
-    --------
     >>> ProblemError(HTTPStatus.NOT_FOUND, "no aggregate 'x'").body["title"]
     'Not Found'
     """
@@ -36,27 +25,14 @@ class ProblemError(CountersError):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The members of the problem document."""
-        known = {
+        problem = {
             "type": "about:blank",
             "title": self.status.phrase,
             "status": int(self.status),
             "detail": str(self),
         }
-        return known | {"errors": self.errors} if self.errors else known
+        return problem | {"errors": self.errors} if self.errors else problem
 
 
-def refused(detail: str) -> ProblemError:
-    """Make the problem of a request that asks for something impossible.
-
-    Parameters
-    ----------
-    detail : str
-        What is wrong.
-
-    Returns
-    -------
-    ProblemError
-        To be raised.
-    """
+def bad_request(detail: str) -> ProblemError:
     return ProblemError(HTTPStatus.BAD_REQUEST, detail)

@@ -1,4 +1,4 @@
-"""Checks the events of an HTTP request and puts them into the queue: 202, or 400 with the reasons."""
+"""The ingest API: validates posted events and queues them; 202, or 400 with the reasons."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.event_requests import Check, messages_of, require_events
-from dynamodb_counters._http.json_schema import schema_check
+from dynamodb_counters._http.event_requests import queue_messages, validated_events
+from dynamodb_counters._http.json_schema import SchemaCheck, compile_schema
 from dynamodb_counters._http.problems import ProblemError
-from dynamodb_counters._http.responses import answer, body_text, problem
+from dynamodb_counters._http.request_body import body_text
+from dynamodb_counters._http.responses import json_response, problem_response
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -31,97 +32,59 @@ app = APIGatewayHttpResolver()
 
 
 @dataclass(frozen=True)
-class Receiver:
-    """What the function's environment says."""
+class Settings:
+    """The function's environment, parsed."""
 
     event: Event
-    schema: Check
+    schema_check: SchemaCheck
+    max_body_bytes: int
+    sqs: SQSClient
     queue_url: str
-    most_bytes: int
-    queue: SQSClient
 
 
 @cache
-def receiver() -> Receiver:
-    """Read the function's environment, once a process.
-
-    Returns
-    -------
-    Receiver
-        Ready for requests.
-    """
+def settings() -> Settings:
+    """Parse the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
     schema = json.loads(os.environ["SCHEMA"]) if "SCHEMA" in os.environ else None
-    return Receiver(
-        cast("Event", event),
-        schema_check(schema),
-        os.environ["QUEUE_URL"],
-        int(os.environ["MAX_BODY_BYTES"]),
-        boto3.client("sqs"),
+    return Settings(
+        event=cast("Event", event),
+        schema_check=compile_schema(schema),
+        max_body_bytes=int(os.environ["MAX_BODY_BYTES"]),
+        sqs=boto3.client("sqs"),
+        queue_url=os.environ["QUEUE_URL"],
     )
 
 
-# Whatever the path and method: the API has one route to this function.
+# Any path: the API's one route to this function is configurable.
 @app.route(".+", method=["POST"])
-def receive() -> Response[str]:
-    """Take the events of a request.
-
-    Returns
-    -------
-    Response
-        202 when all of them are in the queue.
-    """
-    known = receiver()
-    text = body_text(app.current_event.raw_event, known.most_bytes)
-    events = require_events(known.event, text, known.schema)
+def _post_events() -> Response[str]:
+    config = settings()
+    text = body_text(app.current_event.raw_event, config.max_body_bytes)
+    events = validated_events(config.event, text, config.schema_check)
     try:
-        for message in messages_of(events):
-            known.queue.send_message(QueueUrl=known.queue_url, MessageBody=message)
+        for message in queue_messages(events):
+            config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message)
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
-        # Some of them may be in the queue: sent again, those are duplicates, which are not counted.
-        detail = "the events could not be taken; send all of them again"
+        # Some messages may be in the queue already; their events become duplicates, which are not counted.
+        detail = "the events could not be queued; resend all of them"
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
     metrics.add_metric(name="EventsReceived", unit=MetricUnit.Count, value=len(events))
-    return answer({"events": len(events)}, status=HTTPStatus.ACCEPTED)
+    return json_response({"events": len(events)}, HTTPStatus.ACCEPTED)
 
 
-def refuse(error: ProblemError) -> Response[str]:
-    """Tell what is wrong with a request.
-
-    Parameters
-    ----------
-    error : ProblemError
-        What is wrong.
-
-    Returns
-    -------
-    Response
-        A problem document.
-    """
+def _reject(error: ProblemError) -> Response[str]:
     metrics.add_metric(name="RequestsRefused", unit=MetricUnit.Count, value=1)
-    return problem(error)
+    return problem_response(error)
 
 
-app.exception_handler(ProblemError)(refuse)
-app.not_found(lambda _: refuse(ProblemError(HTTPStatus.NOT_FOUND, "events are posted; there is nothing else here")))
+app.exception_handler(ProblemError)(_reject)
+app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; POST events")))
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer a request of the HTTP API.
-
-    Parameters
-    ----------
-    event : dict
-        Payload format 2.0.
-    context : object
-        Lambda's.
-
-    Returns
-    -------
-    dict
-        The answer.
-    """
+    """Serve a request of the HTTP API, payload format 2.0."""
     return app.resolve(event, context)

@@ -1,4 +1,4 @@
-"""A table with counts of every kind in it: groups, averages, a board, a histogram, buckets of windows."""
+"""A table with counts of every kind: groups, averages, a leaderboard, a histogram, window buckets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.resources import CountResources
 from tests.unit.http.functions import Function, Pipeline, RankedTable, message
 from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW
 
@@ -21,7 +21,7 @@ _BASE: Final = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESP
 
 
 def views() -> list[dict[str, Any]]:
-    """Make the views: of the last day and of before, by two clients."""
+    """Build views of the last day and earlier, by two clients."""
     return [
         {
             "url": url,
@@ -35,8 +35,8 @@ def views() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def counted() -> Reading:
-    """Have everything counted by the functions themselves; give what reads it."""
+def counted() -> CountResources:
+    """Count everything by the functions themselves; return the resources over the counts."""
     client = RankedTable(lambda: NOW, name=TABLE)
     accepting = {**_BASE, "DECLARATIONS": encode((VIEW,))}
     counting = {**_BASE, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
@@ -47,4 +47,4 @@ def counted() -> Reading:
     )
     assert pipeline.accept(message(*views()), message(*views()[:9])) == []
     pipeline.settle()
-    return Reading(Counters(TABLE, client=cast("Any", client), clock=lambda: NOW), DECLARATIONS, lambda: NOW)
+    return CountResources(Counters(TABLE, client=cast("Any", client), clock=lambda: NOW), DECLARATIONS, lambda: NOW)

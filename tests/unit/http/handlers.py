@@ -1,4 +1,4 @@
-"""The handlers of the HTTP APIs over a table and a queue that are only there in name."""
+"""The HTTP handlers over an empty table and a queue in memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Average, Count, Counters, Event, Histogram, Ranking, Sum, Window
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.json_schema import schema_check
-from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.json_schema import compile_schema
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api, ingest_http
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -38,7 +38,7 @@ NOW = 1_790_000_000.0
 
 
 class EmptyTable:
-    """A DynamoDB client that finds nothing."""
+    """A DynamoDB client of a table without items."""
 
     def get_item(self, **_: Any) -> dict[str, Any]:
         return {}
@@ -55,7 +55,7 @@ class EmptyTable:
 
 @dataclass
 class Queue:
-    """An SQS client that keeps what is sent."""
+    """An SQS client that keeps the messages sent to it."""
 
     messages: list[str] = field(default_factory=list)
 
@@ -67,11 +67,11 @@ class Queue:
 
 @dataclass
 class Context:
-    """Lambda's."""
+    """Lambda's context object."""
 
-    function_name: str = "edges"
+    function_name: str = "http"
     memory_limit_in_mb: int = 128
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:edges"
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:http"
     aws_request_id: str = "request"
 
     def get_remaining_time_in_millis(self) -> int:
@@ -86,7 +86,7 @@ def request(
     headers: Mapping[str, str] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Make what an HTTP API hands to a function."""
+    """Build an HTTP API's event, payload format 2.0."""
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",
@@ -99,53 +99,53 @@ def request(
     return event | ({} if body is None else {"body": body})
 
 
-def ask(event: dict[str, Any]) -> tuple[int, Any]:
-    """Ask the counter API; give the answer's status and document."""
-    return _read(api.handler(event, Context()))
+def call_api(event: dict[str, Any]) -> tuple[int, Any]:
+    """Return the counter API's status and document."""
+    return _parsed(api.handler(event, Context()))
 
 
-def post(event: dict[str, Any]) -> tuple[int, Any]:
-    """Post to the ingest API; give the answer's status and document."""
-    return _read(ingest_http.handler(event, Context()))
+def call_ingest(event: dict[str, Any]) -> tuple[int, Any]:
+    """Return the ingest API's status and document."""
+    return _parsed(ingest_http.handler(event, Context()))
 
 
-def _read(answer: dict[str, Any]) -> tuple[int, Any]:
-    status, body = int(answer["statusCode"]), answer["body"]
-    kind = answer["headers"]["Content-Type"]
+def _parsed(response: dict[str, Any]) -> tuple[int, Any]:
+    status, body = int(response["statusCode"]), response["body"]
+    content_type = response["headers"]["Content-Type"]
     if status >= 400:
-        assert kind == "application/problem+json"
+        assert content_type == "application/problem+json"
         problem = json.loads(body)
         assert problem["status"] == status
         assert len(problem["detail"]) > 3
         assert problem["title"]
         return status, problem
-    return status, json.loads(body) if body and kind == "application/json" else body
+    return status, json.loads(body) if body and content_type == "application/json" else body
 
 
 def environment(patch: pytest.MonkeyPatch) -> Queue:
-    """Set the handlers up."""
+    """Configure the handlers; return the ingest API's queue."""
     queue = Queue()
     for name, value in {
-        "POWERTOOLS_SERVICE_NAME": "edges",
+        "POWERTOOLS_SERVICE_NAME": "http",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
-        "AWS_LAMBDA_FUNCTION_NAME": "edges",
+        "AWS_LAMBDA_FUNCTION_NAME": "http",
         "DECLARATIONS": encode(DECLARATIONS),
         "CACHE_CONTROL": "private, max-age=5",
     }.items():
         patch.setenv(name, value)
     for module in (api, ingest_http):
-        # Read when the modules are imported, which another test may have done.
+        # Powertools reads the variable on import, which may have happened in another test.
         patch.setattr(module.metrics.provider, "namespace", "Counters")
     counters = Counters("table", client=cast("Any", EmptyTable()), clock=lambda: NOW)
-    known = Reading(counters, DECLARATIONS, lambda: NOW)
-    patch.setattr(api, "reading", lambda: known)
-    taking = ingest_http.Receiver(VIEW, schema_check(SCHEMA), "https://queue", 100_000, cast("Any", queue))
-    patch.setattr(ingest_http, "receiver", lambda: taking)
+    resources = CountResources(counters, DECLARATIONS, lambda: NOW)
+    patch.setattr(api, "resources", lambda: resources)
+    settings = ingest_http.Settings(VIEW, compile_schema(SCHEMA), 100_000, cast("Any", queue), "https://queue")
+    patch.setattr(ingest_http, "settings", lambda: settings)
     return queue
 
 
 @pytest.fixture(scope="module")
 def queue() -> Iterator[Queue]:
-    """Set the handlers up for a module."""
+    """Configure the handlers for a test module."""
     with pytest.MonkeyPatch.context() as patch:
         yield environment(patch)

@@ -1,4 +1,4 @@
-"""The counter API's answers are what the events come to, worked out here from the events alone."""
+"""The counter API's responses match counts computed here from the events alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from tests.unit.http.counted import URLS, counted, views
-from tests.unit.http.handlers import NOW, ask, environment, request
+from tests.unit.http.handlers import NOW, call_api, environment, request
 
 __all__ = ["counted"]
 
@@ -20,13 +20,13 @@ VIEWS = views()
 
 
 @pytest.fixture(autouse=True)
-def _reads(counted: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+def _resources(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch)
-    monkeypatch.setattr(api, "reading", lambda: counted)
+    monkeypatch.setattr(api, "resources", lambda: counted)
 
 
-def answered(path: str, **parameters: str) -> Any:
-    status, document = ask(request("GET", path, urlencode(parameters)))
+def get(path: str, **parameters: str) -> Any:
+    status, document = call_api(request("GET", path, urlencode(parameters)))
     assert status == 200, document
     return document
 
@@ -38,34 +38,36 @@ def measures(url: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("url", URLS)
 def test_a_group(url: str) -> None:
-    found = answered("/v1/aggregates/views", url=url)
-    assert found == {"aggregate": "views", "values": {"url": url}, "measures": measures(url)}
+    assert get("/v1/aggregates/views", url=url) == {
+        "aggregate": "views",
+        "values": {"url": url},
+        "measures": measures(url),
+    }
 
 
 def test_a_batch() -> None:
     groups: list[Any] = [{"aggregate": "views", "values": {"url": url}} for url in URLS]
     body = json.dumps({"groups": [*groups, {"aggregate": "site", "values": {}}]})
-    status, found = ask(request("POST", "/v1/batch", body=body, headers={"content-type": "application/json"}))
+    status, document = call_api(request("POST", "/v1/batch", body=body, headers={"content-type": "application/json"}))
     assert status == 200
-    told = [group["measures"] for group in found["groups"]]
-    assert told == [*map(measures, URLS), {"site_views": len(VIEWS)}]
+    assert [group["measures"] for group in document["groups"]] == [*map(measures, URLS), {"site_views": len(VIEWS)}]
 
 
 def test_groups_of_a_partition_key() -> None:
-    found = answered("/v1/aggregates/small/groups", url="/")["groups"]
-    told = {group["values"]["clientId"]: group["measures"]["n"] for group in found}
+    groups = get("/v1/aggregates/small/groups", url="/")["groups"]
+    by_client = {group["values"]["clientId"]: group["measures"]["n"] for group in groups}
     clients = [view["clientId"] for view in VIEWS if view["url"] == "/"]
-    assert told == {client: clients.count(client) for client in ("c0", "c1")}
+    assert by_client == {client: clients.count(client) for client in ("c0", "c1")}
 
 
-def test_a_board() -> None:
-    ranked = answered("/v1/aggregates/views/top", count="2")["ranked"]
+def test_a_leaderboard() -> None:
+    ranked = get("/v1/aggregates/views/top", count="2")["ranked"]
     first = sorted(URLS, key=lambda url: -URLS[url])[:2]
     assert ranked == [{"values": {"url": url}, "score": URLS[url]} for url in first]
 
 
 def test_a_histogram() -> None:
-    bins = answered("/v1/aggregates/spread/histograms/urls")["bins"]
+    bins = get("/v1/aggregates/spread/histograms/urls")["bins"]
     assert bins == [{"bin": 1, "count": 2}, {"bin": 10, "count": 1}, {"bin": 100, "count": 0}]
 
 
@@ -74,6 +76,6 @@ def test_a_window_and_its_series(last: str) -> None:
     hours = {"1h": 1, "24h": 24, "7d": 168}[last]
     since = datetime.fromtimestamp(NOW, UTC) - timedelta(hours=hours)
     recent = [view for view in VIEWS if view["url"] == "/" and datetime.fromisoformat(view["time"]) >= since]
-    assert answered("/v1/windows/rolling", url="/", last=last)["count"] == len(recent)
-    steps = answered("/v1/windows/rolling/series", url="/", last=last, step="1h")["series"]
+    assert get("/v1/windows/rolling", url="/", last=last)["count"] == len(recent)
+    steps = get("/v1/windows/rolling/series", url="/", last=last, step="1h")["series"]
     assert (len(steps), sum(step["count"] for step in steps)) == (hours, len(recent))

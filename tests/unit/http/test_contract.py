@@ -1,6 +1,6 @@
-"""The counter API does as its OpenAPI document says, tried by Schemathesis without a network.
+"""Schemathesis holds the counter API to its OpenAPI document, without a network.
 
-Twice: the example blog's, as committed, over an empty table; and one with a declaration of each kind, over counts.
+Twice: the example blog's committed document over an empty table; a declaration of each kind over counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from dynamodb_counters import Counters
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from examples.blog_declarations import ROLLING, SITE, VIEWS
 from tests.unit.http.counted import URLS, counted
@@ -45,39 +45,40 @@ Start = Callable[[str, list[tuple[str, str]]], object]
 
 
 def application(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
-    """Hand a request to the handler as an HTTP API would."""
+    """Pass a WSGI request to the handler as an HTTP API would."""
     headers = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_")}
-    if kind := environ.get("CONTENT_TYPE"):
-        headers["content-type"] = kind
+    if content_type := environ.get("CONTENT_TYPE"):
+        headers["content-type"] = content_type
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     try:
-        sent: dict[str, Any] = {"body": body.decode()}
+        encoded: dict[str, Any] = {"body": body.decode()}
     except UnicodeDecodeError:
-        sent = {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+        encoded = {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
     event = request(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], headers=headers)
     if body:
-        event |= sent
-    answer = api.handler(event, Context())
-    start(f"{answer['statusCode']} {HTTPStatus(answer['statusCode']).phrase}", list(answer["headers"].items()))
-    return [answer["body"].encode()]
+        event |= encoded
+    response = api.handler(event, Context())
+    status = HTTPStatus(response["statusCode"])
+    start(f"{status.value} {status.phrase}", list(response["headers"].items()))
+    return [response["body"].encode()]
 
 
 @pytest.fixture
 def _nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch)
     counters = Counters("table", client=cast("Any", EmptyTable()), clock=lambda: NOW)
-    known = Reading(counters, (VIEWS, SITE, ROLLING), lambda: NOW)
-    monkeypatch.setattr(api, "reading", lambda: known)
+    resources = CountResources(counters, (VIEWS, SITE, ROLLING), lambda: NOW)
+    monkeypatch.setattr(api, "resources", lambda: resources)
 
 
 @pytest.fixture
-def answers(counted: Reading, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Collect what is answered with 200 about an operation: some of it must be more than zeros."""
+def documents(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Collect the 200 documents of an operation; some must hold more than zeros."""
     environment(monkeypatch)
-    monkeypatch.setattr(api, "reading", lambda: counted)
+    monkeypatch.setattr(api, "resources", lambda: counted)
     found: list[Any] = []
     yield found
-    assert sum(map(holds_counts, found)) >= 3, f"{len(found)} answers, all but empty"
+    assert sum(map(holds_counts, found)) >= 3, f"{len(found)} documents, nearly all empty"
 
 
 blog = schemathesis.openapi.from_dict(json.loads(COMMITTED.read_text()))
@@ -94,29 +95,34 @@ def test_the_api_does_as_its_document_says(case: schemathesis.Case[Any]) -> None
 
 @every_kind.parametrize()
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
-def test_answers_about_counts_are_as_documented(case: schemathesis.Case[Any], answers: list[Any]) -> None:
+def test_answers_about_counts_are_as_documented(case: schemathesis.Case[Any], documents: list[Any]) -> None:
     if case.meta is not None and case.meta.generation.mode.is_positive:
-        ask_for_what_was_counted(case)
+        request_counted_groups(case)
     response = case.call_and_validate(checks=CHECKS)
     if response.status_code == HTTPStatus.OK:
-        answers.append(response.json())
+        documents.append(response.json())
 
 
-def ask_for_what_was_counted(case: schemathesis.Case[Any]) -> None:
-    """Put known groups in the place of made-up ones, and leave out options of even length: their defaults fit."""
-    made_up: dict[str, str] = dict(case.query)
-    known = {"url": list(URLS), "clientId": ["c0", "c1"]}
-    query = {name: known[name][len(text) % len(known[name])] for name, text in made_up.items() if name in known}
-    case.query = query | {name: text for name, text in made_up.items() if name not in known and len(str(text)) % 2}
+def request_counted_groups(case: schemathesis.Case[Any]) -> None:
+    """Replace generated groups by counted ones, and drop options of even length, whose defaults fit."""
+    generated: dict[str, str] = dict(case.query)
+    counted_values = {"url": list(URLS), "clientId": ["c0", "c1"]}
+    groups = {name: pick(counted_values[name], len(text)) for name, text in generated.items() if name in counted_values}
+    options = {name: text for name, text in generated.items() if name not in counted_values and len(str(text)) % 2}
+    case.query = groups | options
     body: Any = case.body
     if isinstance(body, dict):
         for group in body["groups"]:
-            place = len(group["values"])
-            group["values"] = {name: known[name][place % len(known[name])] for name in FIELDS[group["aggregate"]]}
+            size = len(group["values"])
+            group["values"] = {name: pick(counted_values[name], size) for name in FIELDS[group["aggregate"]]}
+
+
+def pick(values: list[str], index: int) -> str:
+    return values[index % len(values)]
 
 
 def holds_counts(document: Any) -> bool:
-    """Tell whether a document has a number other than zero, or paths as an OpenAPI document does."""
+    """Whether a document holds a number other than zero, or is an OpenAPI document."""
     if isinstance(document, dict):
         return "paths" in document or any(map(holds_counts, document.values()))
     return (

@@ -1,4 +1,4 @@
-"""Direct mode: what the template's integration makes of a request is what the consumer takes."""
+"""Direct mode: the consumer accepts the messages that the template's integration makes of requests."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def parameters() -> dict[str, Any]:
 
 
 def message(parameters: dict[str, Any], body: str, number: int) -> dict[str, Any]:
-    """Do what API Gateway documents: put parts of the request where the integration's parameters name them."""
-    sent = {"$request.body": body}[parameters["MessageBody"]]
-    return {"messageId": str(number), "body": sent, "eventSource": "aws:sqs"}
+    """Map a request as API Gateway documents it: parts of it go where the integration's parameters say."""
+    mapped = {"$request.body": body}[parameters["MessageBody"]]
+    return {"messageId": str(number), "body": mapped, "eventSource": "aws:sqs"}
 
 
 def test_the_consumer_takes_what_the_integration_sends(
@@ -46,7 +46,8 @@ def test_the_consumer_takes_what_the_integration_sends(
     create_table(moto_engine.client, TABLE)
     # moto refuses parameters in a PartiQL INSERT.
     counters = Counters(TABLE, client=moto_engine.client, bulk="put")
-    monkeypatch.setattr(ingest_queue, "target", lambda: (counters, VIEW))
+    settings = ingest_queue.Settings(counters, VIEW)
+    monkeypatch.setattr(ingest_queue, "settings", lambda: settings)
     views = [{"url": '/é "#', "time": f"2026-09-21T14:2{minute}:00Z", "clientId": "c"} for minute in range(3)]
     bodies = [
         json.dumps(views[0]),
@@ -57,8 +58,8 @@ def test_the_consumer_takes_what_the_integration_sends(
         "[]",
     ]
     records = [message(parameters, body, number) for number, body in enumerate(bodies)]
-    refused = ingest_queue.handler({"Records": records}, Context())["batchItemFailures"]
-    assert [one["itemIdentifier"] for one in refused] == ["3", "4"]
+    failures = ingest_queue.handler({"Records": records}, Context())["batchItemFailures"]
+    assert [one["itemIdentifier"] for one in failures] == ["3", "4"]
     items = moto_engine.client.scan(TableName=TABLE)["Items"]
     assert sorted(item["time"]["S"] for item in items) == [view["time"] for view in views]
     assert {item["url"]["S"] for item in items} == {'/é "#'}

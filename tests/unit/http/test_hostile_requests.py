@@ -1,7 +1,7 @@
-"""Requests that nobody would send, among some that make sense: no 5xx, no exception, every refusal names the problem.
+"""Hostile requests among sensible ones: no 5xx, no exception, and every rejection names the problem.
 
-By default 2,000 requests, half of them to either API. ``REQUESTS=20000 pytest -s tests/unit/http`` sends more and
-prints what was answered; ``--hypothesis-seed=0`` repeats a run.
+2,000 requests by default, half of them to each API. ``REQUESTS=20000 pytest -s tests/unit/http`` sends more and prints
+the statuses; ``--hypothesis-seed=0`` repeats a run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import RESERVED
-from dynamodb_counters._http.resources import Reading
+from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from tests.unit.http.counted import URLS, counted
-from tests.unit.http.handlers import DECLARATIONS, Queue, ask, post, queue, request
+from tests.unit.http.handlers import DECLARATIONS, Queue, call_api, call_ingest, queue, request
 
 __all__ = ["counted", "queue"]
 
-# Many requests an example: what Hypothesis does around each would take longer than the requests.
+# Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
 _SETTINGS = settings(
     max_examples=int(os.environ.get("REQUESTS", "2000")) // 2 // _REQUESTS,
@@ -61,9 +61,9 @@ QUERIES = (
 ) | st.text(st.characters(max_codepoint=127), max_size=60)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 DOCUMENTED = [
-    (path, [parameter["name"] for parameter in told["get"]["parameters"]])
-    for path, told in openapi(DECLARATIONS)["paths"].items()
-    if "get" in told
+    (path, [parameter["name"] for parameter in operations["get"]["parameters"]])
+    for path, operations in openapi(DECLARATIONS)["paths"].items()
+    if "get" in operations
 ]
 KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS
 JSON = st.recursive(
@@ -103,20 +103,20 @@ HEADERS = st.sampled_from(
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> dict[str, Any]:
+def api_requests(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.integers(0, 5))
     if kind == 0:
-        return draw(bodies(st.just("/v1/batch")))
+        return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        sent = [name for name in names if name not in RESERVED or draw(st.booleans())]
-        return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in sent}))
+        chosen = [name for name in names if name not in RESERVED or draw(st.booleans())]
+        return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))
 
 
 @st.composite
-def bodies(draw: st.DrawFn, paths: st.SearchStrategy[str]) -> dict[str, Any]:
+def posts(draw: st.DrawFn, paths: st.SearchStrategy[str]) -> dict[str, Any]:
     event = request("POST", draw(paths), draw(st.just("") | QUERIES), draw(BODIES | st.none()), draw(HEADERS))
     if "body" in event and draw(st.integers(0, 3)) == 0:
         data = draw(st.binary(max_size=40) | st.just(str(event["body"]).encode(errors="replace")))
@@ -125,40 +125,40 @@ def bodies(draw: st.DrawFn, paths: st.SearchStrategy[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def answered() -> Iterator[dict[str, Counter[int]]]:
-    """Count the answers of either API by status."""
+def statuses() -> Iterator[dict[str, Counter[int]]]:
+    """Responses of each API by status."""
     found: dict[str, Counter[int]] = {"counter API": Counter(), "ingest API": Counter()}
     yield found
-    for name, statuses in found.items():
-        print(f"\n{name}: {statuses.total():,} requests, by status {dict(sorted(statuses.items()))}")
+    for name, counts in found.items():
+        print(f"\n{name}: {counts.total():,} requests, by status {dict(sorted(counts.items()))}")
 
 
 @pytest.fixture
-def reading(queue: Queue, counted: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have something to be read."""
-    monkeypatch.setattr(api, "reading", lambda: counted)
+def counts(queue: Queue, counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve a table that holds counts."""
+    monkeypatch.setattr(api, "resources", lambda: counted)
 
 
 @_SETTINGS
-@given(st.lists(questions(), min_size=_REQUESTS, max_size=_REQUESTS))
+@given(st.lists(api_requests(), min_size=_REQUESTS, max_size=_REQUESTS))
 def test_the_counter_api_answers_or_says_why_not(
-    reading: None, answered: dict[str, Counter[int]], asked: list[dict[str, Any]]
+    counts: None, statuses: dict[str, Counter[int]], events: list[dict[str, Any]]
 ) -> None:
-    for event in asked:
-        status, _ = ask(event)
-        answered["counter API"][status] += 1
+    for event in events:
+        status, _ = call_api(event)
+        statuses["counter API"][status] += 1
         assert status < 500, event
 
 
 @_SETTINGS
-@given(st.lists(bodies(st.just("/events") | TEXTS.map(quote)), min_size=_REQUESTS, max_size=_REQUESTS))
+@given(st.lists(posts(st.just("/events") | TEXTS.map(quote)), min_size=_REQUESTS, max_size=_REQUESTS))
 def test_the_ingest_api_takes_or_says_why_not(
-    queue: Queue, answered: dict[str, Counter[int]], posted: list[dict[str, Any]]
+    queue: Queue, statuses: dict[str, Counter[int]], events: list[dict[str, Any]]
 ) -> None:
-    for event in posted:
+    for event in events:
         queue.messages.clear()
-        status, answer = post(event)
-        answered["ingest API"][status] += 1
+        status, document = call_ingest(event)
+        statuses["ingest API"][status] += 1
         assert status < 500, event
-        taken = [view for message in queue.messages for view in json.loads(message)]
-        assert len(taken) == (answer["events"] if status == 202 else 0)
+        queued = [view for message in queue.messages for view in json.loads(message)]
+        assert len(queued) == (document["events"] if status == 202 else 0)

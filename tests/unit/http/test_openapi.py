@@ -1,4 +1,4 @@
-"""The committed OpenAPI document is the one that the example blog serves."""
+"""The committed OpenAPI document is the one the example blog serves."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def test_the_committed_document_is_current() -> None:
     text = json.dumps(openapi([VIEWS, SITE, ROLLING]), indent=2) + "\n"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         COMMITTED.write_text(text)
-    assert COMMITTED.read_text() == text, "if that was meant: UPDATE_SNAPSHOTS=1 pytest tests/unit/http"
+    assert COMMITTED.read_text() == text, "if the change is intended: UPDATE_SNAPSHOTS=1 pytest tests/unit/http"

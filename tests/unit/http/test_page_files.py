@@ -1,4 +1,4 @@
-"""The files of the live page: served with a policy that they keep, and nothing else is."""
+"""The live page's files: served with a policy that they obey; no other file is served."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from dynamodb_counters._http import live_page as page
 from dynamodb_counters.handlers import api
-from tests.unit.http.handlers import Context, ask, environment, request
+from tests.unit.http.handlers import Context, call_api, environment, request
 from tests.unit.infra.support import PROJECT
 
 SOURCES = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"
@@ -28,12 +28,12 @@ def _page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(path: str) -> dict[str, Any]:
-    answer: dict[str, Any] = api.handler(request("GET", path), Context())
-    return answer
+    response: dict[str, Any] = api.handler(request("GET", path), Context())
+    return response
 
 
 def loaded(file: Path) -> Iterator[str]:
-    """Give what a file has the browser load."""
+    """Find the files that the browser loads because of this one."""
     text = file.read_text()
     yield from re.findall(r"""(?:src|href)="page/([^"]+)\"""", text)
     yield from re.findall(r"""^import .* from "\./([^"]+)";$""", text, re.MULTILINE)
@@ -41,11 +41,11 @@ def loaded(file: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", sorted({*page.FILES, "settings.json"}))
 def test_a_file_comes_with_a_policy_that_lets_nothing_else_in(name: str) -> None:
-    answer = serve(f"/page/{name}")
-    headers = answer["headers"]
-    kind = {"css": "text/css", "html": "text/html", "js": "text/javascript", "json": "application/json"}
-    assert answer["statusCode"] == 200
-    assert headers["Content-Type"].startswith(kind[name.rpartition(".")[2]])
+    response = serve(f"/page/{name}")
+    headers = response["headers"]
+    content_types = {"css": "text/css", "html": "text/html", "js": "text/javascript", "json": "application/json"}
+    assert response["statusCode"] == 200
+    assert headers["Content-Type"].startswith(content_types[name.rpartition(".")[2]])
     assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -77,16 +77,16 @@ def test_every_file_is_loaded_and_every_loaded_file_is_served() -> None:
 
 
 def test_every_name_that_a_script_asks_for_is_in_the_page() -> None:
-    asked = re.findall(r"""(?:element|setText)\("([a-z-]+)\"""", (SOURCES / "page.js").read_text())
-    assert len(set(asked)) > 10
-    assert set(asked) <= set(re.findall(r"""\sid="([a-z-]+)\"""", HTML))
+    used = re.findall(r"""(?:element|setText)\("([a-z-]+)\"""", (SOURCES / "page.js").read_text())
+    assert len(set(used)) > 10
+    assert set(used) <= set(re.findall(r"""\sid="([a-z-]+)\"""", HTML))
 
 
 @pytest.mark.parametrize("name", ["uplot.LICENSE", "../api.py", "..%2fpage.css", "/etc/passwd", "", "."])
 def test_no_other_file_is_served(name: str) -> None:
-    assert ask(request("GET", f"/page/{quote(name, safe='')}"))[0] == 404
+    assert call_api(request("GET", f"/page/{quote(name, safe='')}"))[0] == 404
 
 
 def test_without_a_page_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PAGE")
-    assert ask(request("GET", "/"))[0] == 404
+    assert call_api(request("GET", "/"))[0] == 404

@@ -1,4 +1,4 @@
-"""What the doors refuse, each with a problem that names it."""
+"""Rejected requests: each problem names its cause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.unit.http.handlers import ask, environment, post, request
+from tests.unit.http.handlers import call_api, call_ingest, environment, request
 
 JSON = {"content-type": "application/json"}
 
@@ -23,7 +23,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", ["/v1/windows/rolling", "/v1/windows/rolling/series"])
 def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, moment: str) -> None:
     query = {"url": "/", "as_of": moment, **({"step": "1h"} if path.endswith("series") else {})}
-    status, problem = ask(request("GET", path, urlencode(query)))
+    status, problem = call_api(request("GET", path, urlencode(query)))
     assert status == 400
     assert f"invalid as_of={moment!r}: expected" in problem["detail"]
 
@@ -31,16 +31,16 @@ def test_a_window_is_not_asked_about_a_time_beyond_the_calendar(path: str, momen
 @pytest.mark.parametrize("event", [1, "x", None, True, ["nested"]])
 def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
-    status, problem = post(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
+    status, problem = call_ingest(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
     assert status == 400
-    assert problem["errors"] == [{"index": 1, "detail": "an event is a JSON object"}]
+    assert problem["errors"] == [{"index": 1, "detail": "expected a JSON object"}]
 
 
 @pytest.mark.parametrize("body", ["[" * 20_000, '{"a":' * 20_000], ids=["lists", "objects"])
 def test_a_document_nested_beyond_measure_is_no_json(body: str) -> None:
     for status, problem in (
-        post(request("POST", "/events", body=body, headers=JSON)),
-        ask(request("POST", "/v1/batch", body=body, headers=JSON)),
+        call_ingest(request("POST", "/events", body=body, headers=JSON)),
+        call_api(request("POST", "/v1/batch", body=body, headers=JSON)),
     ):
         assert status == 400
         assert "JSON" in problem["detail"]

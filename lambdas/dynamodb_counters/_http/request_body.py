@@ -1,0 +1,44 @@
+"""The body of a request: decoded, limited in size, parsed as JSON."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.problems import ProblemError, bad_request
+
+# Browsers send beacons, and bodies without an explicit type, as plain text.
+_CONTENT_TYPES: Final = ("application/json", "text/plain")
+
+
+def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
+    """Decode the body of an HTTP API event (payload format 2.0)."""
+    content_type = _content_type(event)
+    if content_type not in _CONTENT_TYPES:
+        detail = f"invalid Content-Type {content_type!r}: expected {' or '.join(_CONTENT_TYPES)}"
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
+    body = event.get("body") or ""
+    try:
+        data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
+        text = data.decode()
+    except (Base64Error, UnicodeError):
+        raise bad_request("the body is not valid UTF-8") from None
+    if len(data) > max_bytes:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {len(data)} bytes; limit: {max_bytes}")
+    return text
+
+
+def parse_body(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from None
+
+
+def _content_type(event: Mapping[str, Any]) -> str:
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    return str(headers.get("content-type", "")).partition(";")[0].strip().lower()
