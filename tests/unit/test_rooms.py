@@ -41,7 +41,7 @@ _IMPURE_CALLS = {"now", "today", "utcnow", "open", "print", "input"}
 _ROOTS = {
     _RUNTIME: _PROJECT / "lambdas",
     _CONSTRUCTS: _PROJECT / "infra",
-    **{name: _PROJECT for name in ("demo", "benchmarks", "simulation", "tests")},
+    **dict.fromkeys(("demo", "benchmarks", "simulation", "tests"), _PROJECT),
 }
 
 

@@ -1,0 +1,74 @@
+"""Redriven entries are unwrapped before the fold: once, at the place of the record that brings them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dynamodb_counters._fold.records import QuarantinedDelta
+from dynamodb_counters._stream.quarantine_items import DELTA, RECORD, quarantine_item
+from dynamodb_counters._stream.redrive import unwrap
+from tests.unit.fold.streams import NOW, image, record
+
+_HELD = record(7, image("view", url="/"), created=NOW - 1000)
+
+
+def _redriven(sequence: int, attribute: str, content: str, state: str = "released") -> dict[str, Any]:
+    waiting = quarantine_item("shard", "1#NewImage", "reason", {attribute: {"S": content}}, NOW)
+    return record(sequence, {**waiting, "state": {"S": state}}, waiting)
+
+
+def _held(sequence: int) -> dict[str, Any]:
+    return _redriven(sequence, RECORD, json.dumps(_HELD))
+
+
+def test_a_held_record_is_counted_at_the_place_and_time_of_its_redrive() -> None:
+    plain = record(19, image("view", url="/a"))
+    before, redriven, after = unwrap([plain, _held(20), record(21, image("view", url="/b"))], ()).changes
+
+    assert [int(change.sequence) for change in (before, redriven, after)] == [19, 20, 21]
+    assert before.record is plain
+    assert redriven.record == _HELD
+    assert redriven.created == NOW
+
+
+def test_an_entry_that_failed_again_holds_the_redrive_itself() -> None:
+    again = _redriven(30, RECORD, json.dumps(_held(20)))
+
+    [change] = unwrap([again], ()).changes
+
+    assert int(change.sequence) == 30
+    assert change.record == _HELD
+
+
+def test_a_delta_is_read_exactly() -> None:
+    text = json.dumps(
+        {"name": "views", "group": ["/"], "numbers": {"n": "123456789012345678901234567890", "p": "0.10"}}
+    )
+
+    [change] = unwrap([_redriven(5, DELTA, text)], ()).changes
+
+    assert isinstance(change.delta, QuarantinedDelta)
+    assert (change.delta.name, change.delta.group) == ("views", ("/",))
+    assert [(name, str(number)) for name, number in change.delta.numbers] == list(numbers.items())
+
+
+def test_what_is_quarantined_again_is_left_there() -> None:
+    assert unwrap([_held(20)], {f"{20:040}#NewImage"}).changes == []
+    assert len(unwrap([_held(20)], {f"{20:040}#OldImage"}).changes) == 1
+
+
+def test_an_unreadable_entry_is_kept_whole_and_the_rest_goes_on() -> None:
+    unreadable = _redriven(4, RECORD, "{")
+
+    batch = unwrap([unreadable, _held(5)], ())
+
+    assert [int(change.sequence) for change in batch.changes] == [5]
+    [kept] = batch.unreadable
+    assert (kept.record, kept.image_name) == (unreadable, "NewImage")
+
+
+def test_another_change_of_an_entry_is_no_redrive() -> None:
+    [change] = unwrap([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")], ()).changes
+
+    assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
