@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
-    from dynamodb_counters._writes.accept import Outcome as Outcome
+    from dynamodb_counters._writes.insert import Outcome as Outcome
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
 
@@ -50,7 +50,7 @@ _HOMES = {
     "Histogram": "_declarations",
     "InvalidArgumentError": "errors",
     "Items": "_declarations",
-    "Outcome": "_writes.accept",
+    "Outcome": "_writes.insert",
     "Quarantined": "_stream.quarantine_items",
     "Ranked": "_reads.rankings",
     "Ranking": "_declarations",

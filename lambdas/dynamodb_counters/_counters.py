@@ -14,7 +14,7 @@ from dynamodb_counters._stream import redrive
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters._writes import accept, increments
-from dynamodb_counters._writes.accept import Outcome
+from dynamodb_counters._writes.insert import Outcome
 from dynamodb_counters._writes.record_once import record_once
 
 if TYPE_CHECKING:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Histogram, Measure, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Window
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, reader, text_reader, texts_reader
+from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, text_reader, texts_reader
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._timeline.tiers import TOTAL
-from dynamodb_counters.errors import MalformedImageError
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What to add: attribute name and number."""
@@ -34,35 +30,16 @@ Contribute: TypeAlias = Callable[[Image, float | None], tuple[Contribution, ...]
 """Takes an image and its record's creation time; raises an error if the image lacks what the declaration needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A declaration compiled for the fold."""
-
-    layout: ItemLayout
-    contribute: Contribute
-    keeps_expired: bool
-
-    @property
-    def name(self) -> str:
-        return self.layout.name
-
-
-def compile_declaration(declaration: Declaration) -> Program:
-    layout = ItemLayout(declaration)
-    contribute = _window(layout, declaration) if isinstance(declaration, Window) else _aggregate(layout, declaration)
-    return Program(layout, contribute, keeps_expired=declaration.on_expiry == "keep")
-
-
-def _aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
+def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     # An aggregate's item has its fields and measures under their whole names: "address.city", "tags[]", "price.sum".
     literal = isinstance(declaration.source, Aggregate)
-    holds = _predicate(declaration, literal=literal)
-    numbers_of = _all_measures(declaration, literal=literal)
+    holds = compile_where(declaration, literal=literal)
+    numbers_of = _compile_measures(declaration, literal=literal)
     constant = _constant(declaration)
     fields = declaration.fields
 
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
-        groups_of = _groups(fields)
+        groups_of = _compile_groups(fields)
 
         def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
             if holds is not None and not holds(image):
@@ -72,7 +49,7 @@ def _aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
 
         return contribute_each
 
-    group_of = _group(fields, literal=literal)
+    group_of = compile_group(fields, literal=literal)
     if constant is not None:
 
         def contribute_constant(image: Image, _: float | None) -> tuple[Contribution, ...]:
@@ -89,68 +66,12 @@ def _aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     return contribute
 
 
-def _window(layout: ItemLayout, declaration: Window) -> Contribute:
-    """Every image contributes to one bucket per tier: to its total and to one slot."""
-    holds = _predicate(declaration)
-    group_of = _group(declaration.fields)
-    number_of = _window_measure(declaration.measure)
-    find_time, time = reader(declaration.time), declaration.time
-    tiers = declaration.kept_tiers
-    is_late = _lateness(declaration)
-
-    def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
-        if holds is not None and not holds(image):
-            return ()
-        number = number_of(image)
-        if not number:
-            return ()
-        moment = find_time(image)
-        if moment is None:
-            raise MalformedImageError(f"attribute {time!r} is missing")
-        seconds = event_seconds(moment)
-        if is_late(seconds, created):
-            return LATE
-        group = group_of(image)
-        found = []
-        for tier in tiers:
-            bucket, slot = tier.place(seconds)
-            found.append((layout, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
-        return tuple(found)
-
-    return contribute
-
-
-def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
-    """Judge an event by its record's creation time alone, so that every delivery judges alike."""
-    time, finest = declaration.time, declaration.kept_tiers[0]
-    retention, tolerance = declaration.retention, declaration.future_tolerance
-    keep = None if retention is None else retention.total_seconds()
-    ahead = None if tolerance is None else tolerance.total_seconds()
-    if keep is None and ahead is None:
-        return lambda *_: False
-
-    def is_late(seconds: int, created: float | None) -> bool:
-        if created is None:
-            raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
-        if ahead is not None and seconds > created + ahead:
-            raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
-        # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
-        # a window that includes it would begin before what is retained.
-        if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
-            return False
-        if declaration.late == "quarantine":
-            raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
-        return True
-
-    return is_late
-
-
-def _predicate(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
+def compile_where(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
     where = declaration.where
     return compile_condition(where, literal=literal) if where is not None else None
 
 
-def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
+def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image], GroupKey]:
     readers = [text_reader(field, literal=literal) for field in fields]
     if not readers:
         return lambda _: ()
@@ -160,7 +81,7 @@ def _group(fields: tuple[str, ...], *, literal: bool = False) -> Callable[[Image
     return lambda image: tuple([read(image) for read in readers])
 
 
-def _groups(fields: tuple[str, ...]) -> Callable[[Image], list[GroupKey]]:
+def _compile_groups(fields: tuple[str, ...]) -> Callable[[Image], list[GroupKey]]:
     """One group per member of a list; several lists multiply."""
     readers: list[Callable[[Image], list[str]]] = [
         texts_reader(field) if field.endswith(LIST_MARK) else _one_text(text_reader(field)) for field in fields
@@ -178,12 +99,12 @@ def _constant(declaration: Aggregate) -> Numbers | None:
     return tuple((name, 1) for name in measures) if all(isinstance(m, Count) for m in measures.values()) else None
 
 
-def _all_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
-    compiled = [_measure(name, measure, literal=literal) for name, measure in declaration.measures.items()]
+def _compile_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Image], Numbers]:
+    compiled = [compile_measure(name, measure, literal=literal) for name, measure in declaration.measures.items()]
     return lambda image: tuple([pair for numbers_of in compiled for pair in numbers_of(image) if pair[1]])
 
 
-def _measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[[Image], Numbers]:
+def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[[Image], Numbers]:
     attributes = measure.attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
@@ -199,8 +120,3 @@ def _measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[
         return lambda image: ((name, read(image)),)
     most = cap
     return lambda image: ((name, min(read(image), most)),)
-
-
-def _window_measure(measure: Count | Sum) -> Callable[[Image], Number]:
-    numbers_of = _measure(TOTAL, measure)
-    return lambda image: numbers_of(image)[0][1]

@@ -6,14 +6,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, require_consistent
-from dynamodb_counters._fold.contributions import Program, compile_declaration
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._fold.contributions import Contribute, compile_aggregate
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, SK, TYPE
 
 _ZERO: Final = {"N": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A declaration compiled for the fold."""
+
+    layout: ItemLayout
+    contribute: Contribute
+    keeps_expired: bool
+
+    @property
+    def name(self) -> str:
+        return self.layout.name
 
 
 @dataclass(slots=True)
@@ -32,7 +47,7 @@ class Plan:
 
     def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         require_consistent(declarations)
-        self.programs = {declaration.name: compile_declaration(declaration) for declaration in declarations}
+        self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
         self._names = {*self.programs, *(declaration.source.name for declaration in declarations)}
         self._by_type: dict[str, tuple[Source]] = {}
         self._untyped: dict[str, tuple[Predicate, Source]] = {}
@@ -59,6 +74,16 @@ class Plan:
         """Sources of a group's old image written under a name its aggregate has no longer: those of the new image."""
         unknown = TYPE in old and old[TYPE].get("S") not in self._names
         return [source for source in self.sources(new) if unknown and source.show is not None]
+
+
+def _compiled(declaration: Declaration) -> Program:
+    layout = ItemLayout(declaration)
+    contribute = (
+        compile_window(layout, declaration)
+        if isinstance(declaration, Window)
+        else compile_aggregate(layout, declaration)
+    )
+    return Program(layout, contribute, keeps_expired=declaration.on_expiry == "keep")
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

@@ -14,8 +14,8 @@ from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.accept import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters._writes.event_items import event_item
+from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_COUNTED: Final = 99

@@ -20,7 +20,7 @@ from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._table import Bulk
-from dynamodb_counters._writes.accept import Outcome
+from dynamodb_counters._writes.insert import Outcome
 from dynamodb_counters.errors import CountersError
 
 logger = Logger()

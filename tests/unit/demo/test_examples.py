@@ -20,7 +20,7 @@ from demo.progress import Progress
 from demo.site import created, visited
 from dynamodb_counters import Aggregate, Counters, Distinct, Event, Group, evaluate
 from dynamodb_counters._reads.rankings import Ranked
-from dynamodb_counters._writes.accept import Outcome
+from dynamodb_counters._writes.insert import Outcome
 from examples.leaderboard_declarations import LEADERBOARD, PLAYERS
 from examples.pages_declarations import PAGES, TOTAL, VIEWS, VISITORS
 

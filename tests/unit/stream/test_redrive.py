@@ -42,9 +42,8 @@ def test_an_entry_that_failed_again_holds_the_redrive_itself() -> None:
 
 
 def test_a_delta_is_read_exactly() -> None:
-    text = json.dumps(
-        {"name": "views", "group": ["/"], "numbers": {"n": "123456789012345678901234567890", "p": "0.10"}}
-    )
+    numbers = {"n": "123456789012345678901234567890", "p": "0.10"}
+    text = json.dumps({"name": "views", "group": ["/"], "numbers": numbers})
 
     [change] = unwrap([_redriven(5, DELTA, text)], ()).changes
 

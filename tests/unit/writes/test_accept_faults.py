@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Event
-from dynamodb_counters._writes.accept import Outcome, accept, accept_many
+from dynamodb_counters._writes.accept import accept, accept_many
+from dynamodb_counters._writes.insert import Outcome
 from tests.unit.writes.clients import ScriptedClient, failure, scripted_table
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
