@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from dynamodb_counters._declarations import BUCKET_FIELD, SPREAD_FIELD, TIER_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._fold.contributions import GroupKey, compile_aggregate, compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.key_templates import is_hashed
@@ -57,8 +57,8 @@ class Program:
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
         self._window = declaration if isinstance(declaration, Window) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
-        self._spread = 1 if isinstance(declaration, Window) else declaration.spread
-        places = {name: place for place, name in enumerate((*self._names, SPREAD_FIELD))}
+        self._spread = 1 if isinstance(declaration, Window) else declaration.write_shards
+        places = {name: place for place, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
         self._pk_places = [places[field] for field in self._pk.fields]
         self._sk_places = [places[field] for field in self._sk.fields]
         self.contribute = (
@@ -148,7 +148,7 @@ class Program:
         ranking = self.declaration.ranking if isinstance(self.declaration, Aggregate) else None
         if ranking is None:
             return None
-        values = {**self.values(group), SPREAD_FIELD: _part(f"{key[PK]}\0{key[SK]}", ranking.spread)}
+        values = {**self.values(group), WRITE_SHARD_FIELD: _part(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
         return ranking.template.render(values), ranking.by
 
     def expires_at(self, group: GroupKey) -> int | None:

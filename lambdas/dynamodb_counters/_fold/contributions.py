@@ -123,7 +123,7 @@ def compile_window(program: Program, declaration: Window) -> Contribute:
         group = group_of(image)
         found = []
         for tier in tiers:
-            bucket, slot = tier.place(seconds)
+            bucket, slot = tier.locate(seconds)
             found.append((program, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
         return tuple(found)
 
@@ -146,7 +146,7 @@ def _judge(declaration: Window) -> Callable[[int, float | None], bool]:
             raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
         # The finest bucket decides for all tiers alike, though coarser ones are kept for longer. No read misses the
         # event: a window that held it would have to begin before what is retained.
-        if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
+        if keep is None or finest.end(finest.locate(seconds)[0]) + keep > created:
             return False
         if declaration.late == "quarantine":
             raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")
@@ -203,7 +203,7 @@ def _measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
         histogram = measure
-        return lambda image: tuple([(attributes[place], 1) for place in histogram.places(read(image))])
+        return lambda image: tuple([(attributes[place], 1) for place in histogram.bin_indexes(read(image))])
     cap = measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)

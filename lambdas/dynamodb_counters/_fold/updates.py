@@ -9,7 +9,7 @@ from typing import Any
 from dynamodb_counters._fold.compiler import Program
 from dynamodb_counters._fold.contributions import GroupKey
 from dynamodb_counters._items.decimals import Number, typed_number
-from dynamodb_counters._items.table_schema import BOARD, PK, SCORE, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE, SK, TTL, TYPE
 
 
 class Update:
@@ -36,7 +36,7 @@ class Update:
         ranked = program.board(group, self.key)
         if ranked is not None:
             board, by = ranked
-            self._set[BOARD] = {"S": board}
+            self._set[LEADERBOARD] = {"S": board}
             self._added[SCORE] = typed_number(measures.get(by, 0))
         for name, text in program.unparsed(group, self.key).items():
             self._set[name] = {"S": text}

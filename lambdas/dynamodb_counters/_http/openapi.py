@@ -85,7 +85,7 @@ def _of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
     group = _object({"aggregate": _TEXT, "values": values, "measures": _measures(aggregate)})
     groups = _object({"groups": {"type": "array", "items": group}})
     paths = {base: _get(f"One group of {name}", f"get_{name}", aggregate.fields, ["consistent"], group)}
-    if aggregate.spread == 1:
+    if aggregate.write_shards == 1:
         fields, told = aggregate.pk_template.fields, f"All groups of {name} that share a partition key"
         paths[f"{base}/groups"] = _get(told, f"groups_{name}", fields, ["consistent"], groups)
     if aggregate.ranking is not None:

@@ -52,7 +52,7 @@ class Reading:
     def groups(self, name: str, query: str) -> dict[str, Any]:
         """Answer all groups of an aggregate that share a partition key."""
         aggregate = self._aggregate(name)
-        if aggregate.spread > 1:
+        if aggregate.write_shards > 1:
             raise refused(f"{name!r} is spread over several partition keys; ask for one group")
         fields = aggregate.pk_template.fields
         asked = Question.parse(query, fields, ["consistent"])
