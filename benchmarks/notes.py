@@ -20,7 +20,7 @@ batches come again: half because the acknowledgement got lost, half because the 
 request; stream batches also in halves. The error is the sum of all deviations in percent of the events. Dollars are
 on-demand writes and reads in us-east-1; storage, Lambda and queues are left out. The highest rate of a hot counter
 is 1,000 units a second over what one event of the most viewed page takes on its counter; events beside their
-counter share its partition key, which `spread` divides.
+counter share its partition key, which `write_shards` divides.
 
 The windows are asked on the hour, when the known design reads most keys: once while jobs come, once after them, and
 once more about the first moment. *Looking back* only packed buckets are exact, as the known design counts the current

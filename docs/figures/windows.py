@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dynamodb_counters._declarations import Event, Window
-from dynamodb_counters._timeline.intervals import Interval, Span, plan
+from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
 from dynamodb_counters._timeline.tiers import DAYS, HOURS, Tier
 from dynamodb_counters._timeline.times import utc
 
@@ -62,7 +62,7 @@ def table() -> str:
             if length < unit:
                 continue
             window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", precision=unit, longest=length)
-            cost = window.arithmetic
+            cost = window.cost_estimate
             figures = (cost.updates, cost.write_units, cost.queries, cost.items_read, f"{cost.read_units:g}")
             cells = (precision, longest, " + ".join(cost.tiers), *map(str, figures))
             rows.append("| " + " | ".join(cells) + " |")
@@ -79,7 +79,7 @@ def picture() -> str:
     """
     window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", longest=timedelta(days=30))
     interval = Interval.ending_at(datetime(2026, 11, 20, 10, 30, tzinfo=UTC).timestamp(), timedelta(days=3))
-    spans = {span.interval.start: span for span in plan(window.kept_tiers, interval)}
+    spans = {span.interval.start: span for span in plan_queries(window.kept_tiers, interval)}
     head, days, tail = (spans[start] for start in sorted(spans))
     shapes = [
         _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),

@@ -19,7 +19,7 @@ from cdk_dynamodb_counters._given_table import require_usable
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
-from dynamodb_counters._items.table_schema import BOARD, PK, RANKING_INDEX, SCORE, SK, TTL
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
 _MAX_UNITS: Final = 2**31 - 1
@@ -164,7 +164,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
 def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name=RANKING_INDEX,
-        partition_key=dynamodb.Attribute(name=BOARD, type=dynamodb.AttributeType.STRING),
+        partition_key=dynamodb.Attribute(name=LEADERBOARD, type=dynamodb.AttributeType.STRING),
         sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
         # Keys only: a watermark or another measure that moves then costs nothing in the index.
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,

@@ -13,7 +13,7 @@ from cdk_dynamodb_counters._metrics import counters_metric
 from cdk_dynamodb_counters._registry import Registration, Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
-from dynamodb_counters._timeline.cost_estimate import Arithmetic
+from dynamodb_counters._timeline.cost_estimate import CostEstimate
 
 
 class WindowedCounter(Construct):
@@ -36,7 +36,7 @@ class WindowedCounter(Construct):
     ----------
     window : Window
         The window, as the runtime's reads take it.
-    arithmetic : Arithmetic
+    arithmetic : CostEstimate
         The tiers it keeps, and what they cost to write and to read.
 
     Raises
@@ -67,9 +67,9 @@ class WindowedCounter(Construct):
         return self._window
 
     @property
-    def arithmetic(self) -> Arithmetic:
+    def arithmetic(self) -> CostEstimate:
         """The tiers it keeps, and what they cost to write and to read."""
-        return self._window.arithmetic
+        return self._window.cost_estimate
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to read the window, as `DedupCounterTable.grant_read_counts` does.

@@ -32,7 +32,7 @@ VIEWS: Final = Aggregate(
     pk="URL#{url}",
     sk="STATISTICS",
     measures={"views": Count()},
-    ranking=Ranking(by="views", board="URLS"),
+    ranking=Ranking(by="views", leaderboard="URLS"),
 )
 SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})

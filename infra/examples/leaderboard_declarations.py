@@ -20,7 +20,7 @@ PLAYERS: Final = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"paths": Count()},
-    ranking=Ranking(by="paths", board="PLAYERS"),
+    ranking=Ranking(by="paths", leaderboard="PLAYERS"),
 )
 """All paths of each player, beside the paths themselves: what the top players are ranked by."""
 

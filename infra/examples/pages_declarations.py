@@ -17,7 +17,7 @@ VIEWS: Final = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measu
 
 PAGES: Final = Aggregate("pages", PAGE, pk="SITE", sk="PAGES", measures={"pages": Count()})
 
-TOTAL: Final = Aggregate("total", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()}, spread=4)
+TOTAL: Final = Aggregate("total", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()}, write_shards=4)
 """Views of all pages. Every batch of every shard changes it, so it is four items, which a read adds up."""
 
 VISITORS: Final = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")

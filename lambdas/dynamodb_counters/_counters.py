@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.group_reads import GroupReads
+from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
 from dynamodb_counters._stream import redrive
 from dynamodb_counters._stream.quarantine_items import Quarantined
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(GroupReads, WindowReads):
+class Counters(GroupReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

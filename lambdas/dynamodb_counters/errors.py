@@ -8,16 +8,16 @@ class CountersError(Exception):
 
 
 class InvalidArgumentError(CountersError, ValueError):
-    """An argument was refused.
+    """An argument was refused. It is a `ValueError` too.
 
     Parameters
     ----------
     argument : str
         Name of the refused argument, as the caller wrote it.
     value : object
-        The value that was given.
+        The refused value.
     expected : str
-        What would have been accepted, in words.
+        What would have been accepted: a noun phrase.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class InvalidArgumentError(CountersError, ValueError):
 
 
 class UnparsableKeyError(CountersError, ValueError):
-    """A key does not come from the template it was parsed with, or holds a hash in place of its values."""
+    """A key does not match the template it is parsed with, or holds a hash in place of its values."""
 
 
 class MalformedImageError(CountersError, ValueError):
@@ -43,16 +43,13 @@ class MalformedImageError(CountersError, ValueError):
 
 
 class ShardUnknownError(CountersError):
-    """A stream event names no shard, so that nothing can be counted exactly once."""
+    """A stream event names no shard, so nothing can be counted exactly once."""
 
 
 class CommitError(CountersError):
-    """Some items of a batch could not be written; the batch must be delivered again.
+    """Some items of a batch could not be written, so the batch must be delivered again; the others are committed.
 
-    Parameters
-    ----------
-    failures : list of Exception
-        One cause per item that was not written. All other items of the batch are committed.
+    `failures` holds one cause per item that was not written.
     """
 
     def __init__(self, failures: list[Exception]) -> None:

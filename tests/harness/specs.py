@@ -78,7 +78,7 @@ SPECS: Final = (
             pk="REGION#{region}",
             sk="DESK#{desk}",
             measures={"trades": Count(), "amount": Sum("amount")},
-            ranking=Ranking(by="trades", board="DESKS"),
+            ranking=Ranking(by="trades", leaderboard="DESKS"),
         ),
         lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
         lambda v: {"trades": ONE, "amount": amount(v), "_score": ONE},
@@ -117,7 +117,7 @@ SPECS: Final = (
         lambda _: {"trades": ONE},
     ),
     Spec(
-        Aggregate("busy", TRADE, pk="BUSY", sk="ALL", measures={"trades": Count()}, spread=4),
+        Aggregate("busy", TRADE, pk="BUSY", sk="ALL", measures={"trades": Count()}, write_shards=4),
         lambda _: ("BUSY", "ALL"),
         lambda _: {"trades": ONE},
     ),

@@ -1,4 +1,4 @@
-"""Boards on every engine: the first, the neighbours, ties, negative scores, several boards, spread boards."""
+"""Leaderboards on every engine: the first, the neighbors, ties, negative scores, several leaderboards, write shards."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterator
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Ranking, Sum
-from dynamodb_counters._items.table_schema import BOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from tests.engines import Engine
 
 GAME = Event("game", pk="GAME#{id}", sk="GAME")
 LONG = "ü#" * 1500
 
 
-def _scores(spread: int = 1) -> Aggregate:
+def _scores(write_shards: int = 1) -> Aggregate:
     return Aggregate(
         "scores",
         GAME,
         pk="PLAYER#{player}",
         sk="COUNTRY#{country}",
         measures={"games": Count(), "points": Sum("points")},
-        ranking=Ranking(by="points", board="BOARD#{country}", spread=spread),
+        ranking=Ranking(by="points", leaderboard="BOARD#{country}", write_shards=write_shards),
     )
 
 
-@pytest.fixture(params=[1, 3], ids=["one partition", "spread"])
+@pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
 def scores(request: pytest.FixtureRequest) -> Aggregate:
     return _scores(request.param)
 
@@ -36,13 +36,13 @@ def counters(engine: Engine) -> Iterator[Counters]:
     text, number = {"AttributeName": "", "AttributeType": "S"}, {"AttributeName": SCORE, "AttributeType": "N"}
     engine.client.create_table(
         TableName="ranked",
-        AttributeDefinitions=[*({**text, "AttributeName": name} for name in ("pk", "sk", BOARD)), number],  # type: ignore[list-item]
+        AttributeDefinitions=[*({**text, "AttributeName": name} for name in ("pk", "sk", LEADERBOARD)), number],  # type: ignore[list-item]
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         GlobalSecondaryIndexes=[
             {
                 "IndexName": RANKING_INDEX,
                 "KeySchema": [
-                    {"AttributeName": BOARD, "KeyType": "HASH"},
+                    {"AttributeName": LEADERBOARD, "KeyType": "HASH"},
                     {"AttributeName": SCORE, "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "KEYS_ONLY"},
@@ -64,7 +64,7 @@ def _top(counters: Counters, scores: Aggregate, count: int, country: str = "no")
     return [(ranked.values["player"], ranked.score) for ranked in found]
 
 
-def test_the_first_of_each_board(counters: Counters, scores: Aggregate) -> None:
+def test_the_first_of_each_leaderboard(counters: Counters, scores: Aggregate) -> None:
     for player, points in (("ann", 5), ("bob", -3), (LONG, 7), ("dan", 0)):
         _add(counters, scores, player, points)
     _add(counters, scores, "eve", 100, "se")
@@ -103,7 +103,7 @@ def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregat
     assert _top(counters, scores, 2) == [("ann", 4), ("bob", 3)]
 
 
-def test_only_a_ranked_aggregate_has_a_board(counters: Counters) -> None:
+def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters) -> None:
     plain = Aggregate("plain", GAME, pk="P", sk="P", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match="invalid aggregate='plain': expected an aggregate with a ranking"):
         counters.top(plain)

@@ -16,7 +16,7 @@ from tests.unit.fold.streams import NOW, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
-_SPREAD = Aggregate("site", _VIEW, pk="SITE", sk="STATISTICS", measures={"n": Count()}, spread=5)
+_SPREAD = Aggregate("site", _VIEW, pk="SITE", sk="STATISTICS", measures={"n": Count()}, write_shards=5)
 _VALUES = {"url": "a"}
 
 
@@ -101,7 +101,9 @@ def test_a_spread_group_is_fed_by_shard_and_read_as_one(store: Store) -> None:
 
 
 def test_a_reset_of_a_ranked_group_takes_it_down_the_board(store: Store) -> None:
-    ranked = Aggregate("r", _VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", board="B"))
+    ranked = Aggregate(
+        "r", _VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", leaderboard="B")
+    )
     store.deliver([_view(1)], ranked)
     assert store.item("R#a", "R")["_score"] == {"N": "1"}
 

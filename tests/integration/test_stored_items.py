@@ -34,7 +34,7 @@ _ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
 _VIEWS = Aggregate(
     "views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, ranking=Ranking("views", "ALL")
 )
-_BUSY = Aggregate("busy", _VIEW, pk="BUSY", sk="ALL", measures={"views": Count()}, spread=4)
+_BUSY = Aggregate("busy", _VIEW, pk="BUSY", sk="ALL", measures={"views": Count()}, write_shards=4)
 _SALES = Aggregate(
     "sales",
     _ORDER,

@@ -31,7 +31,7 @@ class Store:
 
     def __init__(self, engine: Engine, table: str, window: Window) -> None:
         self.window, self.now, self.units = window, float(_NOW), 0.0
-        self._place = 10**21
+        self._sequence = 10**21
         store = Table(table, engine.client, clock=lambda: self.now)
         self._aggregator = Aggregator(store, (window,), quarantine_retention_seconds=_DAY)
         self.counters = Counters(table, client=engine.client, clock=lambda: self.now)
@@ -40,9 +40,9 @@ class Store:
         """Count one job at each moment, in one batch of a shard that is as old as its first."""
         records = []
         for second in moments:
-            self._place += 7
+            self._sequence += 7
             image = {"_type": {"S": "job"}, "customer": {"S": customer}, "at": {"N": str(second)}}
-            change = {"SequenceNumber": str(self._place), "ApproximateCreationDateTime": second}
+            change = {"SequenceNumber": str(self._sequence), "ApproximateCreationDateTime": second}
             records.append({"dynamodb": {**change, "NewImage": {**image, "amount": {"N": str(_AMOUNT)}}}})
         name = f"shardId-{1_414_576_573_621 + shard:020d}-f55eea{shard % 100:02d}"
         self.units += self._aggregator.handle({"shardId": name, "Records": records}).write_units
@@ -117,7 +117,7 @@ def test_a_window_is_put_together_from_several_tiers(store: Store) -> None:
 def test_a_redelivered_batch_counts_once_in_every_tier(store: Store) -> None:
     store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
     before = store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True)
-    store._place -= 7 * 50
+    store._sequence -= 7 * 50
     store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
 
     assert store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True) == before
@@ -182,12 +182,12 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
         print(f"\n{last} to {precision}: {meter.items} items, {meter.units} read units, by the rule {meter.documented}")
         print(f"largest item {meter.largest} bytes")
     assert answer.count > 0
-    assert len(meter.units) == window.arithmetic.queries == 1
-    assert meter.items[0] <= window.arithmetic.items_read
+    assert len(meter.units) == window.cost_estimate.queries == 1
+    assert meter.items[0] <= window.cost_estimate.items_read
     assert meter.largest <= 1024, "a write would take two units"
     assert meter.units[0] <= 3
     assert meter.documented[0] <= 3
-    assert meter.units[0] <= window.arithmetic.read_units
+    assert meter.units[0] <= window.cost_estimate.read_units
 
 
 def test_a_touched_bucket_takes_one_write_unit(dynamodb_local_engine: Engine, local_table: str) -> None:

@@ -1,9 +1,15 @@
 """What is counted: events, aggregates and windows, declared once and shared by infrastructure and runtime.
 
-Nested declarations form a graph without cycles by construction: a source must exist before what looks at it.
+A declaration cannot be cyclic: its source must exist first.
 """
 
-from dynamodb_counters._declarations.aggregates import MAX_ATTRIBUTES, MAX_SPREAD, SPREAD_FIELD, Aggregate, Ranking
+from dynamodb_counters._declarations.aggregates import (
+    MAX_ATTRIBUTES,
+    MAX_WRITE_SHARDS,
+    WRITE_SHARD_FIELD,
+    Aggregate,
+    Ranking,
+)
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
 from dynamodb_counters._declarations.consistency import Declarable, Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Measure, Sum, Value
@@ -13,9 +19,9 @@ from dynamodb_counters._declarations.windows import BUCKET_FIELD, TIER_FIELD, Wi
 __all__ = [
     "BUCKET_FIELD",
     "MAX_ATTRIBUTES",
-    "MAX_SPREAD",
-    "SPREAD_FIELD",
+    "MAX_WRITE_SHARDS",
     "TIER_FIELD",
+    "WRITE_SHARD_FIELD",
     "Aggregate",
     "Average",
     "Count",

@@ -1,4 +1,4 @@
-"""Aggregates: numbers kept current over all items of a source, one item a group."""
+"""Aggregates: numbers kept current over all items of a source, one item per group."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dynamodb_counters._declarations.checks import (
     require_name,
     require_where,
 )
+from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
@@ -24,28 +25,32 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
 
-MAX_SPREAD: Final = 100
+MAX_WRITE_SHARDS: Final = 100
+"""Most items that a read adds up."""
+
 MAX_ATTRIBUTES: Final = 120
-"""Most attributes one aggregate may keep: all can change in one update, whose expression is 4 KB at most.
+"""Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
-SPREAD_FIELD: Final = "_spread"
-"""The field of a spread aggregate's partition key that the runtime fills in: which of its items."""
+WRITE_SHARD_FIELD: Final = "_shard"
+"""The partition key field that the runtime fills in with the number of a write shard."""
 
 
+@old_names(board="leaderboard", spread="write_shards")
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A board that ranks the groups of an aggregate by one of its measures, through the table's ranking index.
+    """A leaderboard that ranks the groups of an aggregate by one of its measures, through the table's ranking index.
 
     Parameters
     ----------
     by : str
-        A `Count` or `Sum` of the aggregate.
-    board : str
-        Key template of the board; its fields are fields of the group. Groups of one board are ranked together.
-    spread : int, optional
-        Over how many partitions a board is spread; a read merges them. For boards of over 1,000 changes a second.
-        Default 1.
+        Name of a `Count` or `Sum` of the aggregate.
+    leaderboard : str
+        Key template of the leaderboard; its fields are fields of the group. Groups with the same key are ranked
+        together.
+    write_shards : int, optional
+        Number of index partitions that share a leaderboard's writes, 1 to 100; a read merges them. Raise it beyond
+        1,000 changes per second. Default 1.
 
     Raises
     ------
@@ -54,50 +59,50 @@ class Ranking:
 
     Examples
     --------
-    >>> Ranking(by="paths", board="PLAYERS").spread
+    >>> Ranking(by="paths", leaderboard="PLAYERS").write_shards
     1
     """
 
     by: str
-    board: str
-    spread: int = 1
+    leaderboard: str
+    write_shards: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.by, str):
             raise InvalidArgumentError("by", self.by, "the name of a measure")
-        require_key("board", self.board)
-        require_count("spread", self.spread, MAX_SPREAD)
+        require_key("leaderboard", self.leaderboard)
+        require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
 
     @property
     def template(self) -> KeyTemplate:
-        """The board's template."""
-        return key_template(f"{self.board}#~{{{SPREAD_FIELD}}}", MAX_PK_BYTES, "board")
+        """The template of the ranking index's partition key."""
+        return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
+@old_names(spread="write_shards")
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Numbers kept current over all items of a source, one item a group.
+    """Numbers kept current over all items of a source, one item per group.
 
     Parameters
     ----------
     name : str
-        Unique in a table.
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event, Items or Aggregate
-        What it looks at. Over another aggregate: that one's groups, their fields and measures being its attributes.
+        The items it counts. Another aggregate's items have its fields and measures as attributes.
     pk, sk : str
-        Key templates of its items. Their fields are attributes of the source: the group. ``{outer.inner}`` reaches into
-        a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour, day
-        or month of a time.
+        Key templates of its items. Their fields, attributes of the source, make up the group. ``{outer.inner}`` reaches
+        into a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour,
+        day or month of a time.
     measures : mapping of str to Count, Sum, Average or Histogram
-        What to keep, by name.
+        What to keep, by name; at most 120 attributes in total.
     where : Condition, optional
-        Items it looks at. Default: all of the source.
+        Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
         Whether an item deleted by TTL stays counted. Default ``"keep"``.
-    spread : int, optional
-        Over how many items, each fed by some of the stream's shards, a group is spread; a read adds them up. For a
-        group that changes in every batch of a table with many shards. Changing it later loses what was counted.
-        Default 1.
+    write_shards : int, optional
+        Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
+        every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
 
@@ -120,7 +125,7 @@ class Aggregate:
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
-    spread: int = 1
+    write_shards: int = 1
     ranking: Ranking | None = None
 
     def __post_init__(self) -> None:
@@ -131,24 +136,24 @@ class Aggregate:
         require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
         require_key("pk", self.pk)
         require_key("sk", self.sk)
-        require_count("spread", self.spread, MAX_SPREAD)
+        require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_measures(self.measures, MEASURES)
         for attribute in self.attributes:
             if attribute in self.fields:
-                raise InvalidArgumentError("measures", attribute, "attributes that are no fields of the key")
+                raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self.attributes) > MAX_ATTRIBUTES:
-            raise InvalidArgumentError("measures", list(self.measures), f"up to {MAX_ATTRIBUTES} attributes in all")
+            raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
-                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, board=…)")
+                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, leaderboard=…)")
             self._require_rankable(self.ranking)
 
     @property
     def pk_template(self) -> KeyTemplate:
         """The partition key's template."""
-        text = self.pk if self.spread == 1 else f"{self.pk}#~{{{SPREAD_FIELD}}}"
+        text = self.pk if self.write_shards == 1 else f"{self.pk}#~{{{WRITE_SHARD_FIELD}}}"
         return key_template(text, MAX_PK_BYTES, "pk")
 
     @property
@@ -158,18 +163,18 @@ class Aggregate:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The attributes that make a group, in the order of the key."""
+        """The attributes that make up a group, in the order of the key."""
         names = dict.fromkeys((*self.pk_template.fields, *self.sk_template.fields))
         return tuple(name for name in names if not is_reserved(name))
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that hold its measures."""
+        """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
 
     def _require_known(self, source: Aggregate) -> None:
-        if source.spread > 1:
-            raise InvalidArgumentError("source", source.name, "an aggregate that is not spread: its items are parts")
+        if source.write_shards > 1:
+            raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
         for argument in ("pk", "sk"):
             self._require_among(argument, key_fields(argument, getattr(self, argument)), source.fields, "fields")
         measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
@@ -178,8 +183,8 @@ class Aggregate:
         self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")
         for name, operand in self.where.comparisons if self.where is not None else ():
             if isinstance(operand, str) != (name in source.fields):
-                kind = "text, as the field" if name in source.fields else "a number, as the measure"
-                raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r} is")
+                kind = "a string to compare with the field" if name in source.fields else "a number to compare with"
+                raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r}")
 
     def _require_among(self, argument: str, names: Iterable[str], known: tuple[str, ...], kind: str) -> None:
         for name in names:
@@ -191,9 +196,11 @@ class Aggregate:
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.by), Count | Sum):
             raise InvalidArgumentError("ranking", ranking.by, "a Count or Sum of the aggregate")
-        if not set(ranking.template.fields) <= {*self.fields, SPREAD_FIELD}:
+        if not set(ranking.template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
             raise InvalidArgumentError(
-                "ranking", ranking.board, f"fields of the group: {', '.join(self.fields) or 'none'}"
+                "ranking", ranking.leaderboard, f"fields of the group: {', '.join(self.fields) or 'none'}"
             )
-        if self.spread > 1:
-            raise InvalidArgumentError("spread", self.spread, "1 for a ranked aggregate; spread its board instead")
+        if self.write_shards > 1:
+            raise InvalidArgumentError(
+                "write_shards", self.write_shards, "1 for a ranked aggregate; set write_shards of its Ranking instead"
+            )

@@ -1,4 +1,4 @@
-"""Checks that several declarations share: each refuses with the argument's name, its value and what is allowed."""
+"""Checks that declarations share; each raises an InvalidArgumentError."""
 
 from __future__ import annotations
 
@@ -17,23 +17,11 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 def is_name(name: object) -> bool:
-    """Tell whether something can name a declaration or a measure.
-
-    Parameters
-    ----------
-    name : object
-        The candidate.
-
-    Returns
-    -------
-    bool
-        True for a letter and up to 63 letters, digits, ``-`` or ``_``.
-    """
+    """Whether something can name a declaration or a measure."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def require_name(name: object) -> None:
-    """Refuse what cannot name a declaration."""
     if not is_name(name) or name == QUARANTINE:
         raise InvalidArgumentError(
             "name", name, f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
@@ -41,7 +29,7 @@ def require_name(name: object) -> None:
 
 
 def require_key(argument: str, text: object) -> None:
-    """Refuse a key template that cannot be used or has reserved fields."""
+    """Refuse a key template that is invalid or has reserved fields."""
     if not isinstance(text, str):
         raise InvalidArgumentError(argument, text, "a template such as 'URL#{url}'")
     for name in key_fields(argument, text):
@@ -50,38 +38,35 @@ def require_key(argument: str, text: object) -> None:
 
 
 def require_plain_key(argument: str, text: object) -> None:
-    """Refuse a key template that cannot be used for an event, whose attributes stand in its key as they are."""
+    """Refuse a key template whose fields are not the plain attributes an event's key needs."""
     require_key(argument, text)
     if any(mark in name for name in key_fields(argument, str(text)) for mark in (".", LIST_MARK, TIER_MARK)):
-        allowed = "fields that are attributes, not parts of maps, members of lists or buckets of times"
+        allowed = "fields that are plain attributes, not parts of maps, list members or times rounded down"
         raise InvalidArgumentError(argument, text, allowed)
 
 
 def require_attribute(argument: str, name: object) -> None:
-    """Refuse what names no attribute, or one of the bookkeeping."""
     if not isinstance(name, str) or not name or is_reserved(name):
         raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
 def require_where(where: object) -> None:
-    """Refuse what is no condition."""
     if where is None:
         return
     if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
     for name in where.attributes:
         if name.startswith(RESERVED_PREFIX):
-            raise InvalidArgumentError("where", name, f"attributes of the item; those with {RESERVED_PREFIX!r} are not")
+            raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 
 def require_choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse what is not among some texts."""
     if value not in allowed:
         raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(repr, allowed)))
 
 
 def require_duration(argument: str, value: object, *, zero: bool = False) -> None:
-    """Refuse what is neither a duration nor None."""
+    """Refuse all but None and durations from 1 second, or from 0 if `zero`."""
     if value is None:
         return
     if not isinstance(value, timedelta) or value < timedelta(0) or (not zero and value < timedelta(seconds=1)):
@@ -89,23 +74,20 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
 
 
 def require_count(argument: str, value: object, most: int) -> None:
-    """Refuse what is no whole number from 1 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise InvalidArgumentError(argument, value, f"an int from 1 to {most}")
 
 
 def require_measures(measures: object, allowed: tuple[type, ...]) -> None:
-    """Refuse what is no mapping of usable names to measures."""
     if not isinstance(measures, Mapping) or not measures:
-        raise InvalidArgumentError("measures", measures, "at least one, such as {'views': Count()}")
+        raise InvalidArgumentError("measures", measures, "at least one measure, such as {'views': Count()}")
     for name, measure in measures.items():
         if not is_name(name) or is_reserved(name):
             raise InvalidArgumentError("measures", name, "names of letters, digits, '-' and '_' that are not reserved")
         if not isinstance(measure, allowed):
             kinds = ", ".join(kind.__name__ for kind in allowed)
-            raise InvalidArgumentError("measures", measure, f"measures: {kinds}")
+            raise InvalidArgumentError("measures", measure, f"one of {kinds}")
 
 
 def key_fields(argument: str, text: str) -> tuple[str, ...]:
-    """Give the fields of a key template; the arguments are those of `require_key`."""
     return key_template(text, MAX_SK_BYTES if argument == "sk" else MAX_PK_BYTES, argument).fields

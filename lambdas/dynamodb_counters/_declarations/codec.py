@@ -10,23 +10,16 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from dynamodb_counters._declarations import (
-    Aggregate,
-    Average,
-    Count,
-    Declaration,
-    Event,
-    Histogram,
-    Items,
-    Ranking,
-    Sum,
-    Window,
-)
+from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
+from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_ENVIRONMENT_BYTES: Final = 4096
-"""Lambda's limit for all of a function's environment variables together.
+"""Lambda's limit for all environment variables of a function together.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 _PLAIN_CHARACTERS: Final = 2500
@@ -38,21 +31,8 @@ _TYPES: Final[dict[str, type]] = {
 
 
 def encode(declarations: tuple[Declaration | Event, ...]) -> str:
-    """Write declarations as text.
+    """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond; the same on every machine.
 
-    Parameters
-    ----------
-    declarations : tuple of Aggregate and Window
-        What to write.
-
-    Returns
-    -------
-    str
-        ASCII: JSON while that is short, so that it can be read where it stands and is the same wherever it is made;
-        compressed JSON beyond.
-
-    Examples
-    --------
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
     >>> decode(encode((views,))) == (views,)
@@ -63,28 +43,12 @@ def encode(declarations: tuple[Declaration | Event, ...]) -> str:
 
 
 def decode(text: str) -> tuple[Declaration, ...]:
-    """Read declarations from text.
-
-    Parameters
-    ----------
-    text : str
-        What `encode` gave.
-
-    Returns
-    -------
-    tuple of Aggregate and Window
-        Equal to the encoded ones.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The text is not of `encode`.
-    """
+    """Equal declarations to those that `encode` wrote; InvalidArgumentError for other text."""
     try:
         plain = json.loads(text if text.startswith("[") else zlib.decompress(base64.b85decode(text)))
         return tuple(_typed(part) for part in plain)
     except (LookupError, TypeError, ValueError, zlib.error) as error:
-        raise InvalidArgumentError("text", text, f"what encode() gave ({error})") from error
+        raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
 
 
 def _plain(value: Any) -> Any:

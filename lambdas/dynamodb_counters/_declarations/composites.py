@@ -1,4 +1,4 @@
-"""Declarations made of several aggregates: distinct members, and hierarchies of groups."""
+"""Declarations made of several aggregates: distinct members and hierarchies."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from dynamodb_counters.errors import InvalidArgumentError
 class Distinct:
     """How many different members a group has: visitors of a page, active players.
 
-    A count is kept for each member; the members that have one are counted. So a member counts once however often it
-    comes, and no longer when all of its items are gone. With a group such as ``VISITORS#{at:day}`` it is exact for each
-    day; members of several days are those days' members put together, not the sum of their numbers.
+    It keeps a count per member and counts the members with a count above 0. So a member counts once however many items
+    it has, and no longer when all of them are gone. A group such as ``VISITORS#{at:day}`` has the exact number per day;
+    the number for several days is not the sum of theirs, as a member may be in each.
 
     Parameters
     ----------
     name : str
-        Unique in a table.
+        A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event, Items or Aggregate
-        What it looks at.
+        The items it counts.
     pk, sk : str
-        Key templates of its items; their fields make a group.
+        Key templates of its items; their fields make up the group.
     member : str
-        Attribute that tells members apart.
+        Attribute that identifies a member.
     where : Condition, optional
-        Items it looks at. Default: all of the source.
+        Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
         Whether an item deleted by TTL stays counted. Default ``"keep"``.
 
@@ -77,7 +77,7 @@ class Distinct:
 
     @property
     def total(self) -> Aggregate:
-        """The aggregate that counts the members, in the measure ``distinct``."""
+        """The aggregate that counts members, in the measure ``distinct``."""
         return Aggregate(
             self.name,
             self.members,
@@ -95,24 +95,24 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """The same measures at several levels: for a region, each of its desks, each of their types.
+    """The same measures at several levels: for a region, each of its desks, each type of a desk.
 
-    All levels of a top group share a partition key, so that one Query reads them.
+    All levels of a top group share a partition key, so one Query reads them.
 
     Parameters
     ----------
     name : str
-        Unique in a table; the levels are ``name-0``, ``name-1``, ….
+        Unique in a table; the levels are named ``name-0``, ``name-1``, ….
     source : Event, Items or Aggregate
-        What it looks at.
+        The items it counts.
     pk : str
         Key template of the top group.
     levels : tuple of str
         Sort key templates from the top level down.
-    measures : mapping of str to Measure
-        What to keep at every level.
+    measures : mapping of str to Count, Sum, Average or Histogram
+        What to keep at every level, by name.
     where : Condition, optional
-        Items it looks at. Default: all of the source.
+        Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
         Whether an item deleted by TTL stays counted. Default ``"keep"``.
 

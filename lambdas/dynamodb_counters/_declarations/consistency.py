@@ -1,4 +1,4 @@
-"""Declarations that share a table: taken apart, and checked against each other."""
+"""Declarations that share a table: flattened and checked against each other."""
 
 from __future__ import annotations
 
@@ -16,90 +16,63 @@ from dynamodb_counters.errors import InvalidArgumentError
 _QUARANTINE: Final = key_template(f"{QUARANTINE_PREFIX}{{partition}}", MAX_PK_BYTES, "pk")
 
 Declaration: TypeAlias = Aggregate | Window
-"""What the fold knows."""
+"""What the fold counts."""
 
 Declarable: TypeAlias = Declaration | Distinct | Hierarchy
 """What can be declared to a table."""
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """Take declarations apart into aggregates and windows.
-
-    Parameters
-    ----------
-    declared : iterable of Aggregate, Window, Distinct or Hierarchy
-        What was declared.
-
-    Returns
-    -------
-    tuple of Aggregate and Window
-        In the order declared.
-
-    Examples
-    --------
-    >>> flatten([])
-    ()
-    """
+    """The aggregates and windows that declarations consist of, in order."""
     return tuple(
         part for each in declared for part in (each.parts if isinstance(each, Distinct | Hierarchy) else (each,))
     )
 
 
 def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool = True) -> None:
-    """Check declarations that are to share a table.
+    """Refuse declarations that contradict each other or could write the same item of their table.
 
-    Parameters
-    ----------
-    declarations : tuple of Aggregate and Window
-        All aggregates and windows of one table.
-    complete : bool, optional
-        Whether every aggregate that another looks at must be among them. Default True.
-
-    Raises
-    ------
-    InvalidArgumentError
-        Two share a name without being the same, an aggregate's source is not declared, or two could write the same
-        item or rank on the same board.
-
-    Examples
-    --------
-    >>> require_consistent(())
+    Unless they are `complete`, the sources of aggregates over aggregates may be declared elsewhere.
     """
     named: dict[str, Declaration | Event | Items] = {}
     for declaration in declarations:
         for part in (declaration.source, declaration):
             if named.setdefault(part.name, part) != part:
-                raise InvalidArgumentError("name", part.name, "one declaration a name; rename one of the two")
+                raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
     names = [declaration.name for declaration in declarations]
     for declaration in declarations:
         if names.count(declaration.name) > 1:
-            raise InvalidArgumentError("name", declaration.name, "each declaration once")
+            raise InvalidArgumentError("name", declaration.name, "each declaration only once")
         if complete and isinstance(declaration.source, Aggregate) and declaration.source.name not in names:
             raise InvalidArgumentError(
-                "source", declaration.source.name, f"a declared aggregate; declare it beside {declaration.name!r}"
+                "source",
+                declaration.source.name,
+                f"a declared aggregate; declare it together with {declaration.name!r}",
             )
     written = [part for part in named.values() if not isinstance(part, Items)]
-    for place, one in enumerate(written):
+    for index, one in enumerate(written):
         if one.pk_template.overlaps(_QUARANTINE):
-            raise InvalidArgumentError("pk", one.pk, f"a key outside of the quarantine's {_QUARANTINE.text!r}")
-        for two in written[place + 1 :]:
+            raise InvalidArgumentError("pk", one.pk, f"a key that cannot match the quarantine's {_QUARANTINE.text!r}")
+        for two in written[index + 1 :]:
             _require_apart(one, two)
-    _require_boards_apart([part for part in declarations if isinstance(part, Aggregate)])
+    _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
     if not (one.pk_template.overlaps(two.pk_template) and one.sk_template.overlaps(two.sk_template)):
         return
     if isinstance(two, Window):
-        raise InvalidArgumentError("name", two.name, f"a name whose bucket keys no item of {one.name!r} can have")
+        raise InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")
     raise InvalidArgumentError(
-        "sk", two.sk, f"a key that no item of {one.name!r} can have; change pk or sk of {two.name!r}"
+        "sk", two.sk, f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
     )
 
 
-def _require_boards_apart(aggregates: list[Aggregate]) -> None:
+def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:
     ranked = [(aggregate, aggregate.ranking) for aggregate in aggregates if aggregate.ranking is not None]
-    for place, (one, first) in enumerate(ranked):
-        for _, second in ranked[place + 1 :]:
+    for index, (one, first) in enumerate(ranked):
+        for _, second in ranked[index + 1 :]:
             if first.template.overlaps(second.template):
-                raise InvalidArgumentError("board", second.board, f"a board on which no group of {one.name!r} can be")
+                raise InvalidArgumentError(
+                    "leaderboard", second.leaderboard, f"a leaderboard that cannot hold groups of {one.name!r}"
+                )

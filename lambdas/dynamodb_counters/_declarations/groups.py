@@ -1,4 +1,4 @@
-"""A group as it reads: its values and its measures."""
+"""Groups: their keys, and what their items say when read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, TypeAlias
 
-from dynamodb_counters._declarations import SPREAD_FIELD, Aggregate
+from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD, Aggregate
 from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.key_templates import is_hashed
@@ -24,10 +24,10 @@ class Group:
     Parameters
     ----------
     values : mapping of str to str
-        What makes the group.
+        The group: field to text.
     measures : mapping of str to int, Decimal, mapping or None
-        All measures of the aggregate. 0 for what was never counted, None for the average of nothing; a histogram is a
-        mapping of bins to numbers.
+        All measures of the aggregate by name: 0 if nothing was counted, None for an average of nothing; a histogram
+        maps bins to counts.
 
     Examples
     --------
@@ -40,22 +40,7 @@ class Group:
 
 
 def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]]) -> Group:
-    """Make a group of the items that hold it.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        Which aggregate.
-    values : mapping of str to str or number
-        What makes the group.
-    items : iterable of mapping
-        Typed items: one, or several of a spread aggregate; empty ones count 0.
-
-    Returns
-    -------
-    Group
-        With every measure of the aggregate.
-    """
+    """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
     held = list(items)
     with localcontext(EXACT):
         numbers: dict[str, Number] = {
@@ -69,20 +54,7 @@ def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable
 
 
 def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:
-    """Tell what makes the group that an item holds.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        The aggregate the item belongs to.
-    item : mapping
-        Typed item, or at least its key.
-
-    Returns
-    -------
-    dict of str to str or None
-        Field to text; None when the key is hashed and the item lacks the values.
-    """
+    """The group of a typed item: field to text; None if the key is hashed and the item lacks the values."""
     values: dict[str, str] = {}
     for name, template in ((PK, aggregate.pk_template), (SK, aggregate.sk_template)):
         key = item[name]["S"]
@@ -93,40 +65,16 @@ def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] |
 
 
 def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
-    """Give the keys of a group's items.
-
-    Parameters
-    ----------
-    aggregate : Aggregate
-        Which aggregate.
-    values : mapping of str to str or number
-        Its group.
-
-    Returns
-    -------
-    list of dict
-        Typed keys: one, or several for a spread aggregate.
-    """
+    """The keys of a group's items: one per write shard."""
     return [
         {
-            PK: {"S": aggregate.pk_template.render({**values, SPREAD_FIELD: part})},
+            PK: {"S": aggregate.pk_template.render({**values, WRITE_SHARD_FIELD: shard})},
             SK: {"S": aggregate.sk_template.render(values)},
         }
-        for part in range(aggregate.spread)
+        for shard in range(aggregate.write_shards)
     ]
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Give an item's key as plain text.
-
-    Parameters
-    ----------
-    item : mapping
-        Typed item or key.
-
-    Returns
-    -------
-    tuple of str
-        Partition and sort key.
-    """
+    """The key of a typed item as plain text."""
     return item[PK]["S"], item[SK]["S"]

@@ -1,4 +1,4 @@
-"""Measures: what a group keeps, which attributes it takes, and how they read."""
+"""Measures: what a group keeps, the attributes that hold it, and how to read them."""
 
 from __future__ import annotations
 
@@ -13,36 +13,48 @@ from dynamodb_counters._items.decimals import Number, format_number, require_sto
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BINS: Final = 100
+"""Most bins of a histogram."""
 
 Value: TypeAlias = Number | Mapping[Number, Number] | None
-"""How a measure reads: a number; for a histogram a number a bin; None for the average of nothing."""
+"""A measure as read: a number, a count per bin for a histogram, None for an average of nothing."""
 
 _DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many items there are: each adds 1."""
+    """The number of items.
+
+    Examples
+    --------
+    >>> Count().attributes("views")
+    ('views',)
+    """
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """Name the attributes that hold it."""
+        """The attributes that hold the measure."""
         return (name,)
 
     def read(self, name: str, numbers: Mapping[str, Number]) -> Number:
-        """Read it from the numbers of an item."""
+        """The measure, from the number attributes of an item."""
         return numbers.get(name, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of a number attribute, exactly.
+    """The exact sum of a number attribute.
 
     Parameters
     ----------
     attribute : str
-        A number in every item the aggregate looks at; an item without it goes to quarantine.
+        A number attribute of every counted item; an item without it goes to quarantine.
     cap : int, Decimal or None, optional
-        Most that one item adds. Default: no cap.
+        Most that one item adds. Default: no limit.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is not allowed.
 
     Examples
     --------
@@ -59,22 +71,32 @@ class Sum:
             require_storable("cap", self.cap)
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """Name the attributes that hold it."""
+        """The attributes that hold the measure."""
         return (name,)
 
     def read(self, name: str, numbers: Mapping[str, Number]) -> Number:
-        """Read it from the numbers of an item."""
+        """The measure, from the number attributes of an item."""
         return numbers.get(name, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """The average of a number attribute: its sum and count are kept, exactly, and divided when read.
+    """The average of a number attribute: sum and count are kept exactly and divided when read.
 
     Parameters
     ----------
     attribute : str
-        A number in every item the aggregate looks at; an item without it goes to quarantine.
+        A number attribute of every counted item; an item without it goes to quarantine.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The attribute name is not allowed.
+
+    Examples
+    --------
+    >>> Average("price").attributes("mean")
+    ('mean.sum', 'mean.count')
     """
 
     attribute: str
@@ -83,11 +105,11 @@ class Average:
         require_attribute("attribute", self.attribute)
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """Name the attributes that hold it: sum and count."""
+        """The attributes that hold sum and count."""
         return (f"{name}.sum", f"{name}.count")
 
     def read(self, name: str, numbers: Mapping[str, Number]) -> Number | None:
-        """Read it from the numbers of an item; None where nothing was counted."""
+        """The average, from the number attributes of an item; None if nothing was counted."""
         total, count = (numbers.get(attribute, 0) for attribute in self.attributes(name))
         if not count:
             return None
@@ -97,23 +119,23 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many items have which value of a number attribute.
+    """How many items have which values of a number attribute.
 
     Parameters
     ----------
     attribute : str
-        A number in every item the aggregate looks at; an item without it goes to quarantine.
+        A number attribute of every counted item; an item without it goes to quarantine.
     exactly : sequence of int or Decimal, optional
-        A bin for each of these values.
+        A bin per number, for items with exactly that value.
     at_least : sequence of int or Decimal, optional
-        A bin for each of these, which holds all values from it on.
+        A bin per number, for items with that value or more.
     bounds : sequence of int or Decimal, optional
-        A bin for each of these, which holds the values from it to before the next; the last one is open.
+        A bin per number, for items from that value to below the next number; the last bin has no upper bound.
 
     Raises
     ------
     InvalidArgumentError
-        Not just one of the three kinds, or bins that are not 1 to 100 rising numbers.
+        Not exactly one kind of bins was given, or the bins are not 1 to 100 ascending numbers.
 
     Examples
     --------
@@ -135,51 +157,39 @@ class Histogram:
             object.__setattr__(self, argument, tuple(bins))
         given = [bins for bins in (self.exactly, self.at_least, self.bounds) if bins]
         if len(given) != 1:
-            raise InvalidArgumentError("exactly", self.exactly, "bins for just one of exactly, at_least and bounds")
+            raise InvalidArgumentError("exactly", self.exactly, "bins for only one of exactly, at_least and bounds")
         for number in self.bins:
             require_storable(self.kind, number)
         if len(self.bins) > MAX_BINS or any(low >= high for low, high in zip(self.bins, self.bins[1:], strict=False)):
-            raise InvalidArgumentError(
-                self.kind, self.bins, f"1 to {MAX_BINS} numbers, each greater than the one before"
-            )
+            raise InvalidArgumentError(self.kind, self.bins, f"1 to {MAX_BINS} ascending numbers")
 
     @property
     def kind(self) -> Literal["exactly", "at_least", "bounds"]:
-        """Which kind of bins it has."""
+        """The kind of the bins."""
         return "exactly" if self.exactly else "at_least" if self.at_least else "bounds"
 
     @property
     def bins(self) -> tuple[Number, ...]:
-        """The numbers that name the bins."""
+        """The numbers that the bins are named by."""
         return tuple(self.exactly or self.at_least or self.bounds)
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """Name the attributes that hold it, one a bin."""
+        """The attributes that hold the histogram, one per bin."""
         return tuple(f"{name}.{format_number(number)}" for number in self.bins)
 
     def read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number, Number]:
-        """Read it from the numbers of an item: how many in each bin."""
+        """The count per bin, from the number attributes of an item."""
         return {
             number: numbers.get(attribute, 0)
             for number, attribute in zip(self.bins, self.attributes(name), strict=True)
         }
 
-    def places(self, value: Number) -> range:
-        """Tell which bins a value is in.
-
-        Parameters
-        ----------
-        value : int or Decimal
-            A value of the attribute.
-
-        Returns
-        -------
-        range
-            Places in `bins`.
+    def bin_indexes(self, value: Number) -> range:
+        """The indexes in `bins` that a value counts in.
 
         Examples
         --------
-        >>> list(Histogram("n", at_least=[1, 5, 10]).places(7))
+        >>> list(Histogram("n", at_least=[1, 5, 10]).bin_indexes(7))
         [0, 1]
         """
         after = bisect_right(self.bins, value)

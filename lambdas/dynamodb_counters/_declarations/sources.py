@@ -1,4 +1,4 @@
-"""What declarations look at: events this package writes, and items others write."""
+"""What declarations count: events this package writes, and items that other code writes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happens and is to be counted once.
+    """Something that happens and is counted once.
 
     Parameters
     ----------
     name : str
-        Letters, digits, ``-`` and ``_``; unique in a table.
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     pk, sk : str
-        Key templates. Together their fields are the event key: what makes an event unique.
+        Key templates. Their fields together are the event key: what makes an event unique.
     retention : timedelta or None, optional
-        How long an accepted event is remembered, so that its repetition is recognised. Default: for good.
+        How long an accepted event is remembered so that its repetition is recognized. Default None: for good.
     version : str or None, optional
-        Attribute, a number or a string, by which a source corrects itself: an event whose version is greater replaces
-        the one before. Default: the first one stands.
+        A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
+        before. Default None: the first one stands.
 
     Raises
     ------
@@ -66,14 +66,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Items that other code writes into the table; whatever they are, those that satisfy a condition.
+    """Items that other code writes into the table: those that satisfy a condition.
 
     Parameters
     ----------
     name : str
-        Letters, digits, ``-`` and ``_``; unique in a table.
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     where : Condition
-        What tells them from the table's other items, such as ``Attr("user_submitted_path").exists()``.
+        What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Windows: how many in the last minutes, hours, days or years, from time buckets."""
+"""Windows: counts over trailing minutes, hours, days or years, from time buckets."""
 
 from __future__ import annotations
 
@@ -15,65 +15,67 @@ from dynamodb_counters._declarations.checks import (
     require_name,
     require_where,
 )
+from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.measures import Count, Sum
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
-from dynamodb_counters._timeline.cost_estimate import Arithmetic, arithmetic, choose
+from dynamodb_counters._timeline.cost_estimate import CostEstimate, choose_tiers, estimate_cost
 from dynamodb_counters._timeline.tiers import BY_NAME, TIERS, TOTAL, Tier
 from dynamodb_counters.errors import InvalidArgumentError
 
 Late: TypeAlias = Literal["drop", "quarantine"]
 
 TIER_FIELD: Final = "_tier"
-"""The field of a window's sort key that the runtime fills in: the tier of the bucket."""
+"""The sort key field that the runtime fills in with the letter of a bucket's tier."""
 
 BUCKET_FIELD: Final = "_bucket"
-"""The field of a window's sort key that the runtime fills in: the start of the bucket."""
+"""The sort key field that the runtime fills in with the start of a bucket."""
 
 _DAY: Final = timedelta(days=1)
 _PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
 
 
+@old_names(arithmetic="cost_estimate")
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How many in the last so long: counts cut into time buckets, which hold a total and a slot for each finer unit.
+    """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
-    Precision and longest window decide which buckets there are, as `arithmetic` tells: 24 hours to the minute take one
-    item an hour, with a slot a minute.
+    Precision and longest window determine the buckets: 24 hours to the minute take one item per hour with a slot per
+    minute. See `cost_estimate`.
 
     Parameters
     ----------
     name : str
-        Unique in a table.
+        A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-        The items it looks at.
+        The items it counts.
     pk : str
-        Key template of its items' partition. Its fields are attributes of the source: the group.
+        Key template of its items' partition. Its fields, attributes of the source, make up the group.
     time : str
         Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     retention : timedelta or None, optional
-        How long a bucket is kept after its end. Default: for good.
+        How long a bucket is kept after its end. Default None: for good.
     measure : Count or Sum, optional
         What to keep. Default ``Count()``.
     where : Condition, optional
-        Items it looks at. Default: all of the source.
+        Which items of the source to count. Default: all.
     late : {"drop", "quarantine"}, optional
-        What becomes of an event whose bucket's retention is over. Default ``"drop"``; either way it is metered.
+        What happens to an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
     future_tolerance : timedelta or None, optional
-        An event further ahead of its arrival goes to quarantine. Default 15 minutes; None accepts any.
+        An event further ahead of its arrival goes to quarantine; None accepts any. Default 15 minutes.
     on_expiry : {"keep", "subtract"}, optional
         Whether an item deleted by TTL stays counted. Default ``"keep"``.
     precision : timedelta, optional
-        To a second, minute, hour or day: begin and end of a window are that exact. Default 1 minute.
+        1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
-        The longest window that is asked for regularly. A longer one that is retained is answered as well; it reads
-        more items. Default 24 hours, or the retention where that is shorter.
+        The longest window that is read regularly. Longer ones within the retention work too but read more items.
+        Default 24 hours, or the retention if that is shorter.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
-        The buckets to keep, finest first. Default: those that cost least. Give it to keep the tiers of a window that
-        has counted already when its `longest` changes: a new tier knows nothing of what was before.
+        The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
+        already counted when `longest` changes: a new tier lacks everything counted before.
 
     Raises
     ------
@@ -108,7 +110,7 @@ class Window:
         require_where(self.where)
         require_key("pk", self.pk)
         if any(name.endswith(LIST_MARK) for name in self.fields):
-            raise InvalidArgumentError("pk", self.pk, "fields that are no lists; an Aggregate counts under each member")
+            raise InvalidArgumentError("pk", self.pk, "fields that are not lists; an Aggregate counts each member")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
@@ -128,7 +130,7 @@ class Window:
 
     @property
     def longest_window(self) -> timedelta:
-        """The longest window its tiers are for."""
+        """The longest window its tiers are chosen for."""
         if self.longest is not None:
             return self.longest
         return max(self.precision, min(_DAY, self.retention or _DAY))
@@ -143,12 +145,12 @@ class Window:
         """The tiers it keeps, finest first."""
         if self.tiers is not None:
             return tuple(BY_NAME[name] for name in self.tiers)
-        return choose(self.unit, self.longest_window.total_seconds())
+        return choose_tiers(self.unit, self.longest_window.total_seconds())
 
     @property
-    def arithmetic(self) -> Arithmetic:
-        """What it costs to write and to read, where one stream shard feeds a group at a time."""
-        return arithmetic(self.kept_tiers, self.longest_window.total_seconds())
+    def cost_estimate(self) -> CostEstimate:
+        """What it costs to write and to read if one stream shard at a time feeds a group."""
+        return estimate_cost(self.kept_tiers, self.longest_window.total_seconds())
 
     @property
     def pk_template(self) -> KeyTemplate:
@@ -157,12 +159,12 @@ class Window:
 
     @property
     def sk_template(self) -> KeyTemplate:
-        """The sort key's template; its fields are the tier and the start of the bucket."""
+        """The sort key's template: tier and start of the bucket."""
         return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The attributes that make a group, in the order of the key."""
+        """The attributes that make up a group, in the order of the key."""
         return self.pk_template.fields
 
     def _require_tiers(self) -> None:
@@ -174,4 +176,4 @@ class Window:
         if list(self.tiers) != [name for name in BY_NAME if name in self.tiers]:
             raise InvalidArgumentError("tiers", self.tiers, allowed)
         if self.kept_tiers[0].slot_seconds > self.unit:
-            raise InvalidArgumentError("tiers", self.tiers, f"a first tier whose slots are {self.precision} or finer")
+            raise InvalidArgumentError("tiers", self.tiers, f"a first tier with slots of {self.precision} or finer")

@@ -114,7 +114,7 @@ def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Ca
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
         histogram = measure
-        return lambda image: tuple([(attributes[index], 1) for index in histogram.places(read(image))])
+        return lambda image: tuple([(attributes[index], 1) for index in histogram.bin_indexes(read(image))])
     cap = measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)

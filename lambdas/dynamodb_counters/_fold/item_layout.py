@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, TypeAlias
 
-from dynamodb_counters._declarations import BUCKET_FIELD, SPREAD_FIELD, TIER_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK, STREAM_RETENTION_HOURS, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
@@ -39,8 +39,8 @@ class ItemLayout:
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
         self._window = declaration if isinstance(declaration, Window) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
-        self._write_shards = 1 if isinstance(declaration, Window) else declaration.spread
-        indexes = {name: index for index, name in enumerate((*self._names, SPREAD_FIELD))}
+        self._write_shards = 1 if isinstance(declaration, Window) else declaration.write_shards
+        indexes = {name: index for index, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
         self._pk_indexes = [indexes[field] for field in self._pk.fields]
         self._sk_indexes = [indexes[field] for field in self._sk.fields]
 
@@ -75,7 +75,7 @@ class ItemLayout:
         ranking = self.declaration.ranking if isinstance(self.declaration, Aggregate) else None
         if ranking is None:
             return None
-        values = {**self.values(group), SPREAD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.spread)}
+        values = {**self.values(group), WRITE_SHARD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
         return ranking.template.render(values), ranking.by
 
     def expires_at(self, group: GroupKey) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.decimals import Number, typed_number
-from dynamodb_counters._items.table_schema import BOARD, PK, SCORE, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE, SK, TTL, TYPE
 
 
 class Update:
@@ -22,7 +22,7 @@ class Update:
         ranked = layout.leaderboard(group, self.key)
         if ranked is not None:
             leaderboard, by = ranked
-            self._set[BOARD] = {"S": leaderboard}
+            self._set[LEADERBOARD] = {"S": leaderboard}
             self._added[SCORE] = typed_number(measures.get(by, 0))
         for name, text in layout.stored_values(group, self.key).items():
             self._set[name] = {"S": text}

@@ -44,7 +44,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
         group = group_of(image)
         found = []
         for tier in tiers:
-            bucket, slot = tier.place(seconds)
+            bucket, slot = tier.locate(seconds)
             found.append((layout, (*group, tier.letter, bucket), ((TOTAL, number), (slot, number))))
         return tuple(found)
 
@@ -67,7 +67,7 @@ def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
             raise MalformedImageError(f"{time!r} lies {seconds - created:.0f} s in the future")
         # The finest bucket decides for all tiers, though coarser ones are kept longer. No read misses the event:
         # a window that includes it would begin before what is retained.
-        if keep is None or finest.end(finest.place(seconds)[0]) + keep > created:
+        if keep is None or finest.end(finest.locate(seconds)[0]) + keep > created:
             return False
         if declaration.late == "quarantine":
             raise MalformedImageError(f"{time!r} lies {created - seconds:.0f} s in the past: too late")

@@ -84,7 +84,7 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     fields, values = aggregate.fields, _values(aggregate.fields)
     group = _object({"aggregate": _TEXT, "values": values, "measures": _measures(aggregate)})
     paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
-    if aggregate.spread == 1:
+    if aggregate.write_shards == 1:
         summary = f"All groups of {name} in one partition"
         groups = _object({"groups": _array(group)})
         paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate.pk_template.fields, GROUP_OPTIONS, groups)

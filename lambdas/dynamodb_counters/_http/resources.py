@@ -52,7 +52,7 @@ class CountResources:
     def groups(self, name: str, query_string: str) -> dict[str, Any]:
         """List the groups of an aggregate in one partition."""
         aggregate = self._declared(name, Aggregate)
-        if aggregate.spread > 1:
+        if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
         fields = aggregate.pk_template.fields
         parameters = QueryParameters.parse(query_string, fields, GROUP_OPTIONS)

@@ -1,4 +1,8 @@
-"""Reading an attribute of an item image: by name, through maps, through lists."""
+"""Reading an attribute of an item image: by name, through maps, through lists.
+
+A path is an attribute name, or names joined by dots that lead through maps. It is one `literal` name, dots and all,
+where an aggregate's items are read. Readers raise `MalformedImageError` for an image without a usable attribute.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +16,18 @@ from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import MalformedImageError
 
 Image: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""An item as it stands in a stream record: attribute name to ``{type: value}``."""
+"""An item as a stream record holds it: attribute name to ``{type: value}``."""
 
 TypedValue: TypeAlias = Mapping[str, Any]
 
 LIST_MARK: Final = "[]"
 TIER_MARK: Final = ":"
-"""Between a time and the tier it stands for in a key: ``{at:day}``."""
+"""Separates a time from the tier it is rounded down to in a key: ``{at:day}``."""
 
 
 def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue | None]:
-    """Make a function that finds an attribute.
+    """A function that finds an attribute's typed value, or None.
 
-    Parameters
-    ----------
-    path : str
-        Attribute name, or names joined by dots that lead through maps.
-    literal : bool, optional
-        Whether the path is one name, dots and all, as aggregates have them. Default False.
-
-    Returns
-    -------
-    callable
-        Takes an image, gives the typed value or None.
-
-    Examples
-    --------
     >>> reader("address.city")({"address": {"M": {"city": {"S": "Oslo"}}}})
     {'S': 'Oslo'}
     """
@@ -55,34 +45,20 @@ def reader(path: str, *, literal: bool = False) -> Callable[[Image], TypedValue 
 
 
 def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Number]:
-    """Make a function that reads a number.
-
-    Parameters
-    ----------
-    path : str
-        As for `reader`.
-    literal : bool, optional
-        As for `reader`.
-
-    Returns
-    -------
-    callable
-        Takes an image, gives the number; raises `MalformedImageError` where there is none.
-    """
     find = reader(path, literal=literal)
 
     def read_any(image: Image) -> Number:
         text = _present(find(image), path).get("N")
         if text is None:
-            raise MalformedImageError(f"attribute {path!r} is no number")
-        # An engine that keeps what DynamoDB refuses must not bring the fold's arithmetic down.
+            raise MalformedImageError(f"attribute {path!r} is not a number")
+        # Emulators store numbers that DynamoDB refuses; the fold's arithmetic could not take them.
         return require_storable(path, parse_number(text))
 
     if not literal and "." in path:
         return read_any
 
     def read(image: Image) -> Number:
-        # Nearly always a short whole number: this runs for every sum and record.
+        # Hot path, runs for every sum and record: nearly always a short whole number.
         try:
             text = image[path]["N"]
             return int(text) if len(text) <= MAX_NUMBER_DIGITS else read_any(image)
@@ -93,22 +69,8 @@ def number_reader(path: str, *, literal: bool = False) -> Callable[[Image], Numb
 
 
 def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
-    """Make a function that reads what stands for an attribute in a key.
+    """A function that reads the text a string or number has in a key.
 
-    Parameters
-    ----------
-    path : str
-        As for `reader`.
-    literal : bool, optional
-        As for `reader`.
-
-    Returns
-    -------
-    callable
-        Takes an image, gives the text of a string or number; raises `MalformedImageError` for anything else.
-
-    Examples
-    --------
     >>> text_reader("at:day")({"at": {"S": "2026-11-20T23:30:00-01:00"}})
     '2026-11-21'
     """
@@ -123,7 +85,7 @@ def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
         return read_any
 
     def read(image: Image) -> str:
-        # Nearly always a string: this runs for every field of every aggregate and record.
+        # Hot path, runs for every field, aggregate and record: nearly always a string.
         try:
             text: str = image[path]["S"]
         except KeyError:
@@ -134,20 +96,8 @@ def text_reader(path: str, *, literal: bool = False) -> Callable[[Image], str]:
 
 
 def texts_reader(path: str) -> Callable[[Image], list[str]]:
-    """Make a function that reads the members of a list or set.
+    """A function that reads the text of each different member of a list or set; the path ends in ``[]``.
 
-    Parameters
-    ----------
-    path : str
-        As for `reader`, followed by ``[]``.
-
-    Returns
-    -------
-    callable
-        Takes an image, gives the text of each different member; raises `MalformedImageError` for anything else.
-
-    Examples
-    --------
     >>> texts_reader("tags[]")({"tags": {"L": [{"S": "a"}, {"S": "b"}, {"S": "a"}]}})
     ['a', 'b']
     """
@@ -173,7 +123,7 @@ def _bucket_reader(path: str) -> Callable[[Image], str]:
     find, tier = reader(time), BY_NAME[name]
 
     def read(image: Image) -> str:
-        return tier.text(tier.place(event_seconds(_present(find(image), time)))[0])
+        return tier.text(tier.locate(event_seconds(_present(find(image), time)))[0])
 
     return read
 

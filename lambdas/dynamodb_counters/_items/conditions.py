@@ -1,6 +1,6 @@
-"""Filters of a declaration: conditions on an item's attributes, written as for boto3's ``Attr``.
+"""Conditions on an item's attributes, written like boto3's ``Attr``.
 
-Comparison follows DynamoDB: values of different types are never equal and never ordered, a missing attribute satisfies
+Comparisons follow DynamoDB: values of different types are never equal and have no order; a missing attribute satisfies
 only ``not_exists`` and ``ne``.
 """
 
@@ -31,7 +31,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A test of an item. Made by `Attr`; combined with ``&``, ``|`` and ``~``.
+    """A test of an item, built by `Attr` and combined with ``&``, ``|`` and ``~``.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class Condition:
     attribute : str or None
         The attribute tested; None for ``and``, ``or`` and ``not``.
     operands : tuple
-        Values to compare with, or the conditions combined.
+        Values to compare with, or the combined conditions.
 
     Examples
     --------
     >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
-    >>> compile_condition(paid)({"status": {"S": "paid"}})
-    True
+    >>> paid.attributes
+    ('status', 'test')
     """
 
     operator: str
@@ -62,13 +62,15 @@ class Condition:
 
     @property
     def comparisons(self) -> tuple[tuple[str, Operand], ...]:
-        """The attributes it compares, and with what."""
+        """Pairs of attribute and operand for every comparison."""
         if self.attribute is not None:
             return tuple((self.attribute, operand) for operand in self.operands)
         return tuple(pair for part in self.operands for pair in part.comparisons)
 
     def __bool__(self) -> bool:
-        raise InvalidArgumentError("condition", self, "combined with &, | and ~; 'and', 'or' and 'not' lose a part")
+        raise InvalidArgumentError(
+            "condition", self, "conditions combined with &, | and ~, not with 'and', 'or', 'not'"
+        )
 
     def __and__(self, other: Condition) -> Condition:
         return Condition("and", None, (self, other)) if isinstance(other, Condition) else NotImplemented
@@ -82,17 +84,18 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """Names an attribute to build a `Condition` on.
+    """An attribute of an item, to build a `Condition` from.
 
     Parameters
     ----------
     name : str
-        Attribute of the item; dots lead into maps.
+        Attribute name; dots lead into maps: ``"address.city"``.
 
     Examples
     --------
     >>> Attr("bytes").gt(0)
     Condition(operator='gt', attribute='bytes', operands=(0,))
+    >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
     """
 
     name: str
@@ -102,81 +105,63 @@ class Attr:
             raise InvalidArgumentError("name", self.name, "an attribute name")
 
     def eq(self, value: Operand) -> Condition:
-        """Equal to `value`."""
+        """The attribute equals `value`."""
         return self._compare("eq", value)
 
     def ne(self, value: Operand) -> Condition:
-        """Not equal to `value`; also true of a missing attribute."""
+        """The attribute does not equal `value`, or is missing."""
         return self._compare("ne", value)
 
     def lt(self, value: Operand) -> Condition:
-        """Less than `value`."""
+        """The attribute is less than `value`."""
         return self._compare("lt", value)
 
     def le(self, value: Operand) -> Condition:
-        """Less than or equal to `value`."""
+        """The attribute is less than or equal to `value`."""
         return self._compare("le", value)
 
     def gt(self, value: Operand) -> Condition:
-        """Greater than `value`."""
+        """The attribute is greater than `value`."""
         return self._compare("gt", value)
 
     def ge(self, value: Operand) -> Condition:
-        """Greater than or equal to `value`."""
+        """The attribute is greater than or equal to `value`."""
         return self._compare("ge", value)
 
     def between(self, low: Operand, high: Operand) -> Condition:
-        """From `low` to `high`, both included."""
+        """The attribute is between `low` and `high`, both included."""
         return self.ge(low) & self.le(high)
 
     def is_in(self, values: list[Operand]) -> Condition:
-        """Equal to one of `values`."""
+        """The attribute equals one of `values`."""
         if not isinstance(values, list | tuple) or not values:
             raise InvalidArgumentError("values", values, "a list of at least one value")
         return Condition("or", None, tuple(self.eq(value) for value in values))
 
     def begins_with(self, prefix: str) -> Condition:
-        """Begin with `prefix`; true of strings only."""
+        """The attribute is a string that begins with `prefix`."""
         if not isinstance(prefix, str):
             raise InvalidArgumentError("prefix", prefix, "a str")
         return self._compare("begins_with", prefix)
 
     def exists(self) -> Condition:
-        """Present, whatever its value."""
+        """The attribute exists, with any value."""
         return Condition("exists", self.name)
 
     def not_exists(self) -> Condition:
-        """Absent."""
+        """The attribute does not exist."""
         return ~self.exists()
 
     def _compare(self, name: str, value: Operand) -> Condition:
         if isinstance(value, bool) and name not in ("eq", "ne"):
-            raise InvalidArgumentError("value", value, "a str, int or Decimal: booleans have no order")
+            raise InvalidArgumentError("value", value, "a str, int or Decimal, because booleans have no order")
         if not isinstance(value, str | bool):
             require_storable("value", value)
         return Condition(name, self.name, (value,))
 
 
 def compile_condition(condition: Condition, *, literal: bool = False) -> Predicate:
-    """Turn a condition into a function of an item image.
-
-    Parameters
-    ----------
-    condition : Condition
-        What to test.
-    literal : bool, optional
-        Whether dots are part of attribute names, as in aggregates, and lead nowhere. Default False.
-
-    Returns
-    -------
-    callable
-        Takes an image, gives True when the condition holds.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The operator is unknown.
-    """
+    """A function that tests an item image; `literal` as for `reader`."""
     name, attribute = condition.operator, condition.attribute
     if name in ("and", "or"):
         parts = [compile_condition(part, literal=literal) for part in condition.operands]
@@ -206,7 +191,7 @@ _MISSING: Final[TypedValue] = {}
 def _comparison(find: Callable[[Image], TypedValue | None], name: str, operand: Operand) -> Predicate:
     compare, unequal = _COMPARISONS[name], name == "ne"
     kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
-    # Strings are ordered by their UTF-8 bytes, which is the order of code points, Python's own.
+    # DynamoDB orders strings by UTF-8 bytes, Python by code points: the same order.
     read: Callable[[Any], Any] = _number if kind == "N" else lambda value: value
 
     def holds(image: Image) -> bool:

@@ -1,4 +1,4 @@
-"""Exact numbers: DynamoDB's decimals of up to 38 digits, as `int` where whole and `Decimal` elsewhere."""
+"""Exact numbers: DynamoDB's decimals of up to 38 digits, as `int` or `Decimal`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 Number: TypeAlias = int | Decimal
 
-# DynamoDB's range is 1E-130 to 9.9…E+125: 300 digits add any two of its numbers without rounding.
 EXACT = Context(prec=300, Emax=999, Emin=-999, traps=[Inexact, InvalidOperation, Overflow])
-"""Arithmetic context in which adding DynamoDB numbers never rounds."""
+"""Adds DynamoDB numbers without rounding: their range, 1E-130 to 9.9…E+125, takes fewer than 300 digits."""
 
 _BEYOND = 10**MAX_NUMBER_DIGITS
 _LARGEST_EXPONENT = 125
@@ -21,25 +20,8 @@ _SMALLEST_EXPONENT = -130
 
 
 def parse_number(text: str) -> Number:
-    """Read the text of a DynamoDB number.
+    """The number of ``{"N": text}``; ValueError for text that is not a finite number.
 
-    Parameters
-    ----------
-    text : str
-        As in ``{"N": text}``.
-
-    Returns
-    -------
-    int or Decimal
-        `int` where the text is a plain integer.
-
-    Raises
-    ------
-    ValueError
-        The text is no finite number.
-
-    Examples
-    --------
     >>> parse_number("12"), parse_number("0.10")
     (12, Decimal('0.10'))
     """
@@ -50,27 +32,15 @@ def parse_number(text: str) -> Number:
     try:
         value = Decimal(text)
     except DecimalException as error:
-        raise ValueError(f"{text!r} is no number") from error
+        raise ValueError(f"{text!r} is not a number") from error
     if not value.is_finite():
-        raise ValueError(f"{text!r} is no finite number")
+        raise ValueError(f"{text!r} is not a finite number")
     return value
 
 
 def format_number(value: Number) -> str:
-    """Write a number in the one form that stands for it: no exponent, no trailing zeros.
+    """The canonical text of a finite number, the same for equal numbers: no exponent, no trailing zeros.
 
-    Parameters
-    ----------
-    value : int or Decimal
-        A finite number.
-
-    Returns
-    -------
-    str
-        The same text for equal numbers, so that it can stand in a key.
-
-    Examples
-    --------
     >>> format_number(Decimal("1.50")), format_number(Decimal("1E+2")), format_number(-0)
     ('1.5', '100', '0')
     """
@@ -83,30 +53,7 @@ def format_number(value: Number) -> str:
 
 
 def require_storable(argument: str, value: object) -> Number:
-    """Check that DynamoDB can hold a number without changing it.
-
-    Parameters
-    ----------
-    argument : str
-        Name used in the error.
-    value : object
-        The candidate.
-
-    Returns
-    -------
-    int or Decimal
-        The value itself.
-
-    Raises
-    ------
-    InvalidArgumentError
-        Not an `int` or finite `Decimal`, more than 38 significant digits, or out of DynamoDB's range.
-
-    Examples
-    --------
-    >>> require_storable("by", 3)
-    3
-    """
+    """Return a number that DynamoDB stores unchanged; refuse anything else under the name `argument`."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise InvalidArgumentError(argument, value, "an int or Decimal (floats are not exact)")
     decimal = Decimal(value)
@@ -120,81 +67,27 @@ def require_storable(argument: str, value: object) -> Number:
 
 
 def fits(value: Number) -> bool:
-    """Tell whether DynamoDB can hold a number without rounding it.
+    """Whether DynamoDB stores a finite number without rounding: up to 38 significant digits.
 
-    Parameters
-    ----------
-    value : int or Decimal
-        A finite number.
-
-    Returns
-    -------
-    bool
-        False beyond 38 significant digits.
-
-    Examples
-    --------
     >>> fits(10**37), fits(10**40 + 1)
     (True, False)
     """
     if isinstance(value, int) and -_BEYOND < value < _BEYOND:
-        return True  # The counts: no digits to look at.
+        return True  # Counts take this shortcut.
     return len(_significant_digits(Decimal(value))) <= MAX_NUMBER_DIGITS
 
 
 def whole(number: Number) -> Number:
-    """Give a number as `int` where it is whole.
-
-    Parameters
-    ----------
-    number : int or Decimal
-        Any finite number.
-
-    Returns
-    -------
-    int or Decimal
-        The same number.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> whole(Decimal("3.0"))
-    3
-    """
+    """The same number, as `int` if it is whole."""
     return int(number) if number == int(number) else number
 
 
 def typed_number(value: Number) -> dict[str, str]:
-    """Type a number.
-
-    Parameters
-    ----------
-    value : int or Decimal
-        A number of at most 38 digits.
-
-    Returns
-    -------
-    dict
-        ``{"N": text}``.
-    """
     return {"N": format_number(value)}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:
-    """Read a number attribute of an item.
-
-    Parameters
-    ----------
-    item : mapping
-        Typed item.
-    name : str
-        Attribute name.
-
-    Returns
-    -------
-    int or Decimal
-        0 where the attribute is missing; `int` where it is whole.
-    """
+    """A number attribute of a typed item; 0 if it is missing."""
     return whole(parse_number(item[name]["N"])) if name in item else 0
 
 

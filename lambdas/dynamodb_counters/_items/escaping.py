@@ -1,7 +1,4 @@
-"""What stands for a value in a key: text that cannot be taken for the key's own, and back.
-
-``#``, ``%`` and control characters become ``%XX``, so a ``#`` in a key is always the layout's.
-"""
+"""How values stand in keys: ``#``, ``%`` and control characters become ``%XX``, so every ``#`` is a delimiter."""
 
 from __future__ import annotations
 
@@ -14,55 +11,25 @@ from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters.errors import InvalidArgumentError
 
 EMPTY: Final = "%"
-"""Stands for an empty value: DynamoDB refuses empty keys, and no escape is a bare ``%``."""
+"""Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare ``%``."""
 
 _UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
 
 
 def key_text(name: str, value: object) -> str:
-    """Give the text that stands for a value in a key.
-
-    Parameters
-    ----------
-    name : str
-        Field name, for the error.
-    value : str, int or Decimal
-        The value. Equal numbers have equal texts; the number 1 and the string "1" share one.
-
-    Returns
-    -------
-    str
-        Unescaped text.
-
-    Raises
-    ------
-    InvalidArgumentError
-        Another type, or a string that is not valid Unicode.
-    """
+    """The unescaped text of a value; the number 1 and the string "1" share one. `name` is the field, for errors."""
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise InvalidArgumentError(name, value, "valid Unicode (it holds a lone surrogate)")
+            raise InvalidArgumentError(name, value, "valid Unicode without lone surrogates")
         return value
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and Decimal(value).is_finite():
         return format_number(value)
-    raise InvalidArgumentError(name, value, "a str, int or finite Decimal, to be part of a key")
+    raise InvalidArgumentError(name, value, "a str, int or finite Decimal as part of a key")
 
 
 def escape(text: str) -> str:
-    """Make text safe to stand between delimiters.
+    """Text without ``#`` and control characters, never empty.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Text without ``#`` and control characters; never empty.
-
-    Examples
-    --------
     >>> escape("50%#1"), escape("")
     ('50%25%231', '%')
     """
@@ -70,16 +37,4 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`.
-
-    Parameters
-    ----------
-    text : str
-        Escaped text.
-
-    Returns
-    -------
-    str
-        The original.
-    """
     return "" if text == EMPTY else unquote(text, errors="strict")

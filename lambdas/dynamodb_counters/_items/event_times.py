@@ -1,4 +1,4 @@
-"""Event time: epoch seconds, epoch milliseconds or ISO 8601, to whole seconds since 1970 UTC."""
+"""Event times: from epoch seconds, epoch milliseconds or ISO 8601 to whole seconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -11,32 +11,15 @@ from dynamodb_counters._items.decimals import Number, parse_number
 from dynamodb_counters._timeline.times import DAY, FIRST_SECOND, LAST_SECOND
 from dynamodb_counters.errors import MalformedImageError
 
-# As seconds 10^11 is the year 5138, as milliseconds it is 1973: no plausible event is on the wrong side of it.
+# 10^11 is the year 5138 in seconds and 1973 in milliseconds: no plausible event is on the wrong side.
 _FIRST_MILLISECONDS: Final = 10**11
 _FIRST_MICROSECONDS: Final = 10**14
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def event_seconds(value: Mapping[str, Any]) -> int:
-    """Read an event's time from a typed attribute.
+    """The time of a typed attribute in whole seconds, rounded down; numbers from 10^11 on are milliseconds.
 
-    Parameters
-    ----------
-    value : mapping
-        ``{"S": iso}`` with an offset, or ``{"N": epoch}`` in seconds or, from 10^11 on, milliseconds.
-
-    Returns
-    -------
-    int
-        Whole seconds since 1970-01-01T00:00Z, rounded down.
-
-    Raises
-    ------
-    MalformedImageError
-        Another type, no time, a time without an offset, or a number beyond milliseconds.
-
-    Examples
-    --------
     >>> event_seconds({"S": "2022-03-28T15:17:23+02:00"}) == event_seconds({"N": "1648473443"})
     True
     """
@@ -50,12 +33,12 @@ def _iso_seconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise MalformedImageError(f"{text!r:.80} is no ISO 8601 time") from None
+        raise MalformedImageError(f"{text!r:.80} is not an ISO 8601 time") from None
     if moment.tzinfo is None:
         raise MalformedImageError(
-            f"{text!r:.80} has no offset from UTC, so it names no one moment; write ...Z or +02:00"
+            f"{text!r:.80} has no offset from UTC, so its moment is ambiguous; write ...Z or +02:00"
         )
-    # Not timestamp(): a float rounds the last microsecond of a far second up into the next.
+    # Not timestamp(): far from 1970, a float rounds the last microsecond of a second up to the next.
     since = moment - _EPOCH
     return since.days * DAY + since.seconds
 
@@ -63,7 +46,7 @@ def _iso_seconds(text: str) -> int:
 def _number_seconds(value: Mapping[str, Any]) -> int:
     text = value.get("N")
     if text is None:
-        raise MalformedImageError(f"a time is a string or a number, not {dict(value)!r:.80}")
+        raise MalformedImageError(f"{dict(value)!r:.80} is not a time: expected a string or a number")
     try:
         return _epoch_seconds(parse_number(text))
     except ValueError as error:

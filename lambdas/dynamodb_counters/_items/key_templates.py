@@ -1,9 +1,8 @@
 """Key templates: from values to a key that nobody can forge, and back.
 
-A template such as ``"T#{time}#CID#{clientId}"`` is literal text and fields. A value is escaped before it is put in
-(``#``, ``%`` and control characters become ``%XX``), so a ``#`` in a rendered key is always the template's own, and two
-different sets of values never give the same key. A key longer than DynamoDB allows keeps its beginning and ends in
-``%~`` and a SHA-256 of the whole, which no shorter key can contain.
+A template such as ``"T#{time}#CID#{clientId}"`` is literal text and fields. Values are escaped, so every ``#`` in a
+rendered key is the template's own, and different values never render the same key. A key longer than DynamoDB allows
+keeps its beginning and ends in ``%~`` and a SHA-256 of the whole, which no shorter key can contain.
 """
 
 from __future__ import annotations
@@ -31,24 +30,10 @@ _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class KeyTemplate:
-    """A key layout.
+    """A key layout: literal text with ``{field}`` placeholders, which renders up to `max_bytes` of UTF-8.
 
-    Parameters
-    ----------
-    text : str
-        Literal text with ``{field}`` places. Text between two fields starts with ``#``.
-    max_bytes : int
-        Longest key it may render, in UTF-8 bytes; longer ones end in a hash.
-    argument : str, optional
-        Name used in errors about the text. Default ``"template"``.
+    Errors about the text name it by `argument`.
 
-    Raises
-    ------
-    InvalidArgumentError
-        The text could not be parsed back, or names no usable field.
-
-    Examples
-    --------
     >>> template = KeyTemplate("T#{time}#CID#{clientId}", 1024)
     >>> template.render({"time": "10:30", "clientId": "a#b"})
     'T#10:30#CID#a%23b'
@@ -75,93 +60,38 @@ class KeyTemplate:
         object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Make the key of some values.
-
-        Parameters
-        ----------
-        values : mapping of str to str, int or Decimal
-            A value for each field; others are ignored.
-
-        Returns
-        -------
-        str
-            The key, at most `max_bytes` long in UTF-8.
-
-        Raises
-        ------
-        InvalidArgumentError
-            A value is missing, of another type, or not valid Unicode.
-        """
+        """The key of some values: a str, int or Decimal per field; other values are ignored."""
         try:
             return self.render_texts([key_text(name, values[name]) for name in self.fields])
         except KeyError as error:
-            raise InvalidArgumentError(str(error.args[0]), None, f"a value, which {self.text!r} needs") from None
+            raise InvalidArgumentError(str(error.args[0]), None, f"a value for {self.text!r}") from None
 
     def render_texts(self, texts: list[str]) -> str:
-        """Make the key of field texts given in the order of `fields`.
-
-        Parameters
-        ----------
-        texts : list of str
-            Unescaped, one for each field.
-
-        Returns
-        -------
-        str
-            The key, at most `max_bytes` long in UTF-8.
-        """
+        """The key of unescaped texts, one per field in the order of `fields`."""
         if not texts:
             return self._literals[0]
         return _shorten(self._format % tuple([escape(text) for text in texts]), self.max_bytes)
 
     def parse(self, key: str) -> dict[str, str]:
-        """Get the values back from a key.
-
-        Parameters
-        ----------
-        key : str
-            A key this template rendered.
-
-        Returns
-        -------
-        dict of str to str
-            The text of each field.
-
-        Raises
-        ------
-        UnparsableKeyError
-            The key is not of this template, or holds a hash.
-        """
+        """The text of each field of a rendered key; UnparsableKeyError if it is hashed or of another template."""
         if HASH_MARKER in key:
             raise UnparsableKeyError(f"{key!r} holds a hash of its values")
         match = self._pattern.fullmatch(key)
         if match is None:
-            raise UnparsableKeyError(f"{key!r} is not of the form {self.text!r}")
+            raise UnparsableKeyError(f"{key!r} does not match {self.text!r}")
         try:
             return {name: unescape(text) for name, text in zip(self.fields, match.groups(), strict=True)}
         except UnicodeDecodeError:
-            raise UnparsableKeyError(f"{key!r} holds escapes that are no text") from None
+            raise UnparsableKeyError(f"{key!r} holds escapes that are not valid UTF-8") from None
 
     @property
     def prefix(self) -> str:
-        """The literal text all its keys start with."""
+        """The literal text that all its keys start with."""
         return self._literals[0]
 
     def overlaps(self, other: KeyTemplate) -> bool:
-        """Tell whether some values could give both templates the same key.
+        """Whether some values could render the same key from both templates.
 
-        Parameters
-        ----------
-        other : KeyTemplate
-            The template to compare with.
-
-        Returns
-        -------
-        bool
-            True when a common key exists.
-
-        Examples
-        --------
         >>> KeyTemplate("A#{x}", 1024).overlaps(KeyTemplate("A#TOTAL", 1024))
         True
         """
@@ -169,7 +99,7 @@ class KeyTemplate:
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
 
     def _segments(self) -> list[tuple[str, bool]]:
-        # Values hold no "#", so keys can only be equal segment by segment; \0 marks the place of a value.
+        # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
         return [
             (segment.removesuffix("\0"), segment.endswith("\0")) for segment in "\0".join(self._literals).split("#")
         ]
@@ -177,38 +107,12 @@ class KeyTemplate:
 
 @lru_cache(maxsize=1024)
 def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
-    """Give the `KeyTemplate` of a text, made once a process.
-
-    Parameters
-    ----------
-    text : str
-        Literal text with ``{field}`` places.
-    max_bytes : int
-        Longest key it may render, in UTF-8 bytes.
-    argument : str
-        Name used in errors about the text.
-
-    Returns
-    -------
-    KeyTemplate
-        The same one for the same arguments.
-    """
+    """The `KeyTemplate` of a text, built once per process."""
     return KeyTemplate(text, max_bytes, argument)
 
 
 def is_hashed(key: str) -> bool:
-    """Tell whether a rendered key ends in a hash instead of all its values.
-
-    Parameters
-    ----------
-    key : str
-        A rendered key.
-
-    Returns
-    -------
-    bool
-        True when `KeyTemplate.parse` cannot give its values back.
-    """
+    """Whether a rendered key ends in a hash, so that `KeyTemplate.parse` cannot return its values."""
     return HASH_MARKER in key
 
 
@@ -229,11 +133,11 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise InvalidArgumentError(argument, text, allowed)
         name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
         if name in fields:
-            raise InvalidArgumentError(argument, text, f"each field once ({name!r} stands twice)")
+            raise InvalidArgumentError(argument, text, f"each field once ({name!r} is repeated)")
         fields.append(name)
         literals.append("")
     if _UNFIT.search("".join(literals)):
-        raise InvalidArgumentError(argument, text, "valid Unicode, literal text without '%' and control characters")
+        raise InvalidArgumentError(argument, text, "valid Unicode without '%' and control characters in literal text")
     if any(not literal.startswith(DELIMITER) for literal in literals[1:-1]) or (
         literals[1:] and literals[-1] and not literals[-1].startswith(DELIMITER)
     ):
@@ -253,7 +157,7 @@ def _segments_overlap(one: tuple[str, bool], two: tuple[str, bool]) -> bool:
     (first, first_open), (second, second_open) = one, two
     if first_open and second_open:
         return first.startswith(second) or second.startswith(first)
-    # A value is never empty in a key: "A#" is no key of "A#{x}".
+    # A value is never empty in a key: "A#{x}" does not render "A#".
     if first_open:
         return second != first and second.startswith(first)
     return first != second and first.startswith(second) if second_open else first == second

@@ -8,62 +8,63 @@ from __future__ import annotations
 from typing import Final
 
 PK: Final = "pk"
+"""Partition key of the table, a string."""
+
 SK: Final = "sk"
+"""Sort key of the table, a string."""
+
 TTL: Final = "ttl"
+"""When DynamoDB may delete an item, in seconds since 1970."""
 
 RESERVED_PREFIX: Final = "_"
-"""Attribute names that start so belong to the bookkeeping; events, groups and measures cannot use them."""
+"""Starts the bookkeeping's attribute names, which events, groups and measures cannot use."""
 
 TYPE: Final = "_type"
-"""Holds the name of the declaration an item was written by; the fold dispatches on it."""
+"""The name of the declaration that wrote an item; the fold dispatches on it."""
 
 ONCE_SUFFIX: Final = "#once"
-"""Ends the type of an event that a transaction has counted: its insertion counts nothing more."""
+"""Ends the type of an event that a transaction has counted: its stream record counts nothing more."""
 
-BOARD: Final = "_board"
-"""Partition key of the ranking index: the board a group is ranked on."""
+LEADERBOARD: Final = "_board"
+"""Partition key of the ranking index: the leaderboard a group is on."""
 
 SCORE: Final = "_score"
 """Sort key of the ranking index: the measure a group is ranked by."""
 
 RANKING_INDEX: Final = "ranking"
+"""Name of the global secondary index that leaderboards are read from."""
 
 WATERMARK_PREFIX: Final = "_w:"
-"""Starts the attribute that holds how far one stream shard has been applied to an item."""
+"""Starts the attribute that holds the last record of one stream shard applied to an item."""
 
 COUNTED_IN: Final = "_in"
-"""Names the declarations in which a transaction has counted an event."""
+"""The names of the declarations in which a transaction has counted an event."""
 
 QUARANTINE: Final = "quarantine"
-"""The type of quarantine items, and a name no declaration may take."""
+"""The type of quarantine items, which no declaration may have as its name."""
 
 QUARANTINE_PREFIX: Final = "QUARANTINE#"
 """Starts the partition keys of quarantine items."""
 
 MAX_PK_BYTES: Final = 2048
+"""Longest partition key, in UTF-8 bytes."""
+
 MAX_SK_BYTES: Final = 1024
+"""Longest sort key, in UTF-8 bytes."""
+
 MAX_NUMBER_DIGITS: Final = 38
+"""Most significant digits of a number."""
+
 SEQUENCE_DIGITS: Final = 40
-"""Width sequence numbers are padded to: string order is then number order (they have 21 to 40 digits)."""
+"""Width that sequence numbers (21 to 40 digits) are padded to, which makes string order number order."""
 
 STREAM_RETENTION_HOURS: Final = 24
+"""How long a stream keeps a record."""
 
 
 def is_reserved(attribute: str) -> bool:
-    """Tell whether an attribute name belongs to the table itself.
+    """Whether an attribute name belongs to the table itself.
 
-    Parameters
-    ----------
-    attribute : str
-        Attribute name.
-
-    Returns
-    -------
-    bool
-        True for the key, the TTL and the bookkeeping attributes.
-
-    Examples
-    --------
     >>> is_reserved("ttl"), is_reserved("_w:42"), is_reserved("url")
     (True, True, False)
     """

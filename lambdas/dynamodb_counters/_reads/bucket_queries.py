@@ -1,4 +1,4 @@
-"""Reading windows: a Query over neighbouring keys for each span of each window, all at once."""
+"""The Queries of window reads: one over neighboring keys per span, all at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.window_counts import WindowCount, add_up
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.intervals import Interval, Span, plan, price
+from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters.errors import InvalidArgumentError
@@ -22,106 +22,56 @@ Buckets: TypeAlias = list[tuple[int, Mapping[str, Number]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """One Query to make."""
-
+class _Query:
     window: Window
     pk: str
     span: Span
 
 
-def count(table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool) -> list[WindowCount]:
-    """Count several windows in one round trip.
-
-    Parameters
-    ----------
-    table : Table
-        Where from.
-    asked : sequence of (Window, mapping, Interval)
-        Window, group and what to cover.
-    consistent : bool
-        Whether to see all writes that are done.
-
-    Returns
-    -------
-    list of WindowCount
-        In the order asked.
-    """
-    planned = [_reads(window, values, plan(window.kept_tiers, interval)) for window, values, interval in asked]
-    found = iter(_query_all(table, [read for reads in planned for read in reads], consistent=consistent))
+def count_intervals(
+    table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
+) -> list[WindowCount]:
+    """Count windows over an interval each, in one round trip."""
+    planned = [
+        _queries(window, values, plan_queries(window.kept_tiers, interval)) for window, values, interval in asked
+    ]
+    found = iter(_query_all(table, [query for queries in planned for query in queries], consistent=consistent))
     with localcontext(EXACT):
         return [
-            _count(interval, (add_up(read.span, next(found)) for read in reads))
-            for (_, _, interval), reads in zip(asked, planned, strict=True)
+            _count(interval, (add_up(query.span, next(found)) for query in queries))
+            for (_, _, interval), queries in zip(asked, planned, strict=True)
         ]
 
 
-def series(
+def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
-    """Count neighbouring intervals, reading no bucket twice where one tier tells them apart.
-
-    Parameters
-    ----------
-    table : Table
-        Where from.
-    window : Window
-        Which window.
-    values : mapping of str to str or number
-        Its group.
-    intervals : sequence of Interval
-        Without gap, in order.
-    consistent : bool
-        Whether to see all writes that are done.
-
-    Returns
-    -------
-    list of WindowCount
-        In the order asked; 0 where nothing was counted.
-    """
+    """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
     if not intervals:
         return []
-    over = Interval(intervals[0].start, intervals[-1].end)
+    whole = Interval(intervals[0].start, intervals[-1].end)
     aligned = [
         tier
         for tier in window.kept_tiers
         if all(edge % tier.slot_seconds == 0 for each in intervals for edge in (each.start, each.end))
     ]
-    spans = [Span(tier, over) for tier in aligned]
-    apart = [span for interval in intervals for span in plan(window.kept_tiers, interval)]
-    best = min(spans, key=lambda span: price([span]))
-    if price(apart) < price([best]):
-        return count(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    [buckets] = _query_all(table, _reads(window, values, [best]), consistent=consistent)
+    best = min((Span(tier, whole) for tier in aligned), key=lambda span: read_cost([span]))
+    separate = [span for interval in intervals for span in plan_queries(window.kept_tiers, interval)]
+    if read_cost(separate) < read_cost([best]):
+        return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
+    [buckets] = _query_all(table, _queries(window, values, [best]), consistent=consistent)
     with localcontext(EXACT):
         return _cut(best, intervals, buckets)
 
 
 def require_retained(window: Window, argument: str, start: float, now: float) -> None:
-    """Refuse an interval of which a part may be deleted already, or not be counted because it came late.
-
-    Parameters
-    ----------
-    window : Window
-        Which window.
-    argument : str
-        Name used in the error.
-    start : float
-        When the interval begins, in seconds since 1970.
-    now : float
-        What time it is.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The interval begins before what the window retains.
-    """
+    """Refuse an interval of which part may be deleted already, or uncounted because it came late."""
     if window.retention is None:
         return
-    # An expired bucket may still be there, or be there again through a late redelivery. It lies before this.
+    # An expired bucket may not be deleted yet, or a late redelivery may have written it again; it lies before this.
     oldest = now - window.retention.total_seconds()
     if start < oldest:
-        allowed = f"an interval that begins at {utc(oldest).isoformat()} or later, as {window.name!r} retains no more"
+        allowed = f"an interval that starts at {utc(oldest).isoformat()} or later; {window.name!r} retains no more"
         raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
 
 
@@ -129,41 +79,41 @@ def _count(interval: Interval, numbers: Iterable[Number]) -> WindowCount:
     return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end))
 
 
-def _reads(window: Window, values: Values, spans: Iterable[Span]) -> list[_Read]:
+def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Query]:
     pk = window.pk_template.render(values)
-    return [_Read(window, pk, span) for span in spans]
+    return [_Query(window, pk, span) for span in spans]
 
 
 def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[WindowCount]:
     """Add up each interval from the buckets of one Query, looking at each bucket about once."""
     by_bucket = dict(buckets)
-    places = sorted(by_bucket)
-    counts, place = [], 0
+    ordered = sorted(by_bucket)
+    counts, index = [], 0
     for interval in intervals:
         part = Span(span.tier, interval)
         first, last = part.buckets
-        while place < len(places) and places[place] < first:
-            place += 1
-        stop = place
-        while stop < len(places) and places[stop] <= last:
+        while index < len(ordered) and ordered[index] < first:
+            index += 1
+        stop = index
+        while stop < len(ordered) and ordered[stop] <= last:
             stop += 1
-        counts.append(_count(interval, [add_up(part, ((bucket, by_bucket[bucket]) for bucket in places[place:stop]))]))
+        counts.append(_count(interval, [add_up(part, ((bucket, by_bucket[bucket]) for bucket in ordered[index:stop]))]))
     return counts
 
 
-def _query_all(table: Table, reads: Sequence[_Read], *, consistent: bool) -> list[Buckets]:
-    if len(reads) == 1:
-        return [_query(table, reads[0], consistent=consistent)]
-    return list(table.pool.map(lambda read: _query(table, read, consistent=consistent), reads))
+def _query_all(table: Table, queries: Sequence[_Query], *, consistent: bool) -> list[Buckets]:
+    if len(queries) == 1:
+        return [_query(table, queries[0], consistent=consistent)]
+    return list(table.pool.map(lambda query: _query(table, query, consistent=consistent), queries))
 
 
-def _query(table: Table, read: _Read, *, consistent: bool) -> Buckets:
-    tier, template = read.span.tier, read.window.sk_template
-    first, last = (template.render_texts([tier.letter, tier.text(bucket)]) for bucket in read.span.buckets)
+def _query(table: Table, query: _Query, *, consistent: bool) -> Buckets:
+    tier, template = query.span.tier, query.window.sk_template
+    first, last = (template.render_texts([tier.letter, tier.text(bucket)]) for bucket in query.span.buckets)
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,
         KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
-        ExpressionAttributeValues={":pk": {"S": read.pk}, ":first": {"S": first}, ":last": {"S": last}},
+        ExpressionAttributeValues={":pk": {"S": query.pk}, ":first": {"S": first}, ":last": {"S": last}},
         ConsistentRead=consistent,
     )
     names = (TOTAL, *tier.slots)

@@ -1,17 +1,20 @@
-"""What `Counters` answers about groups: their counts, histograms, places on a board."""
+"""The groups that `Counters` reads: by key, many at once, or all that share a partition key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
-from dynamodb_counters._declarations.groups import Group
+from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity, values_of
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._reads import groups_by_key as groups
-from dynamodb_counters._reads import rankings
-from dynamodb_counters._reads.rankings import Ranked
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
+
+_FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
+_LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class GroupReads:
@@ -25,58 +28,116 @@ class GroupReads:
         Parameters
         ----------
         aggregate : Aggregate
-            Which aggregate.
+            The aggregate.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         Group
-            With measures of 0 where nothing was counted.
+            With measures of 0 if nothing was counted.
+
+        Examples
+        --------
+        >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
+        42
         """
-        return groups.get(self._table, aggregate, values, consistent=consistent)
+        if aggregate.write_shards > 1:
+            return self.get_many([(aggregate, values)], consistent=consistent)[0]
+        [key] = group_keys(aggregate, values)
+        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
+        return group_of(aggregate, values, [answer.get("Item", {})])
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
     ) -> list[Group]:
-        """Read many groups, 100 a call and many calls at once.
+        """Read many groups, 100 per call and many calls at once.
 
         Parameters
         ----------
         wanted : iterable of (Aggregate, mapping)
-            Aggregate and group, any number.
+            Any number of aggregates and groups.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         list of Group
-            In the order asked.
+            In the requested order.
+
+        Raises
+        ------
+        TimeoutError
+            DynamoDB left some unread after several tries.
+
+        Examples
+        --------
+        >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
-        return groups.get_many(self._table, wanted, consistent=consistent)
+        asked = [(aggregate, values, group_keys(aggregate, values)) for aggregate, values in wanted]
+        found = get_items(self._table, [key for _, _, keys in asked for key in keys], consistent=consistent)
+        return [
+            group_of(aggregate, values, [found.get(identity(key), {}) for key in keys])
+            for aggregate, values, keys in asked
+        ]
 
     def group(
         self, aggregates: Sequence[Aggregate], values: Mapping[str, object], *, consistent: bool = False
     ) -> dict[str, list[Group]]:
-        """Read all groups of some aggregates that share a partition key, by one Query.
+        """Read all groups of some aggregates that share a partition key by one Query.
 
         Parameters
         ----------
         aggregates : sequence of Aggregate
-            Aggregates with one ``pk`` template, none spread; the ``parts`` of a `Hierarchy`, for one.
+            Aggregates with one ``pk`` template and ``write_shards=1``, such as the ``parts`` of a `Hierarchy`.
         values : mapping of str to str or number
-            The fields of that template.
+            A value per field of that template.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         dict of str to list of Group
             Groups by the aggregate's name.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The aggregates do not share a partition key.
+
+        Examples
+        --------
+        >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
+        [Group(values={'region': 'emea'}, measures={'trades': 7})]
         """
-        return groups.group(self._table, aggregates, values, consistent=consistent)
+        shared = len({aggregate.pk for aggregate in aggregates}) == 1
+        if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
+            names = [aggregate.name for aggregate in aggregates]
+            raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
+        first, last = _sort_key_range(aggregates)
+        by_name = {aggregate.name: aggregate for aggregate in aggregates}
+        found: dict[str, list[Group]] = {name: [] for name in by_name}
+        pages = self._table.client.get_paginator("query").paginate(
+            TableName=self._table.name,
+            # From the first aggregate's items to the last one's, which leaves out most events beside them.
+            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+            ExpressionAttributeValues={
+                ":pk": {"S": aggregates[0].pk_template.render(values)},
+                ":first": {"S": first},
+                ":last": {"S": last},
+            },
+            ConsistentRead=consistent,
+        )
+        for page in pages:
+            for item in page["Items"]:
+                aggregate = by_name.get(item.get(TYPE, {}).get("S", ""))
+                if aggregate is not None:
+                    found[aggregate.name].append(
+                        group_of(aggregate, {**values, **(values_of(aggregate, item) or {})}, [item])
+                    )
+        return found
 
     def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
         """Read how many different members a group has.
@@ -84,16 +145,21 @@ class GroupReads:
         Parameters
         ----------
         declared : Distinct
-            Which declaration.
+            The declaration.
         values : mapping of str to str or number
-            The group.
+            The group: a value per field.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         int
-            Different members.
+            The number of different members.
+
+        Examples
+        --------
+        >>> counters.distinct(VISITORS, {"url": "/"})  # doctest: +SKIP
+        17
         """
         return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
 
@@ -105,63 +171,38 @@ class GroupReads:
         Parameters
         ----------
         aggregate : Aggregate
-            Which aggregate.
+            The aggregate.
         values : mapping of str to str or number
-            The group.
+            The group: a value per field.
         measure : str
             Name of the `Histogram`.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         mapping of number to number
-            How many in each bin.
+            Count per bin.
 
         Raises
         ------
         InvalidArgumentError
-            The measure is no histogram.
+            The measure is not a histogram.
+
+        Examples
+        --------
+        >>> counters.histogram(LEADERBOARD, {}, "players_by_paths")  # doctest: +SKIP
+        {1: 20, 2: 12, 3: 5}
         """
         if not isinstance(aggregate.measures.get(measure), Histogram):
             raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
         bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
         return bins
 
-    def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
-        """Read the first groups of a board.
 
-        Parameters
-        ----------
-        aggregate : Aggregate
-            A ranked aggregate.
-        values : mapping of str to str or number, optional
-            The fields of the board. Default: it has none.
-        count : int, optional
-            How many at most. Default 10.
-
-        Returns
-        -------
-        list of Ranked
-            Highest score first.
-        """
-        return rankings.top(self._table, aggregate, values or {}, count)
-
-    def around(self, aggregate: Aggregate, values: Mapping[str, object], *, count: int = 5) -> list[Ranked]:
-        """Read a group with its neighbours on the board.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            A ranked aggregate.
-        values : mapping of str to str or number
-            The group.
-        count : int, optional
-            How many above it and how many below it at most. Default 5.
-
-        Returns
-        -------
-        list of Ranked
-            Highest score first, the group among them; empty if it was never counted.
-        """
-        return rankings.around(self._table, aggregate, values, count)
+def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
+    templates = [aggregate.sk_template for aggregate in aggregates]
+    first = min(template.prefix for template in templates)
+    # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
+    last = max(template.prefix + (_LAST_CHARACTER if template.fields else "") for template in templates)
+    return first or _FIRST_CHARACTER, last

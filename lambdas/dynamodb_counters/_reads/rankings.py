@@ -1,4 +1,4 @@
-"""Reading boards: the first groups, and those around one."""
+"""The leaderboards that `Counters` reads: the first groups, and those around one."""
 
 from __future__ import annotations
 
@@ -8,95 +8,110 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from dynamodb_counters._declarations import SPREAD_FIELD, Aggregate, Ranking
+from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
 from dynamodb_counters._declarations.groups import group_keys, identity, values_of
 from dynamodb_counters._items.decimals import Number, parse_number, whole
-from dynamodb_counters._items.table_schema import BOARD, PK, RANKING_INDEX, SCORE, SK
-from dynamodb_counters._reads.groups_by_key import get_items
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
+from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A group on a board.
+    """A group on a leaderboard.
 
     Parameters
     ----------
     values : mapping of str to str
-        What makes the group.
+        The group: field to text.
     score : int or Decimal
         The measure it is ranked by.
+
+    Examples
+    --------
+    >>> Ranked({"player": "ann"}, 12).score
+    12
     """
 
     values: Mapping[str, str]
     score: Number
 
 
-def top(table: Table, aggregate: Aggregate, values: Mapping[str, object], count: int) -> list[Ranked]:
-    """Read the first groups of a board.
+class RankingReads:
+    """Reads leaderboards of one table. Part of `Counters`."""
 
-    Parameters
-    ----------
-    table : Table
-        Where from.
-    aggregate : Aggregate
-        A ranked aggregate.
-    values : mapping of str to str or number
-        The fields of the board.
-    count : int
-        How many at most.
+    _table: Table
 
-    Returns
-    -------
-    list of Ranked
-        Highest score first; equal scores in no stated order.
+    def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
+        """Read the first groups of a leaderboard.
 
-    Raises
-    ------
-    InvalidArgumentError
-        The aggregate is not ranked, or `count` is not positive.
-    """
-    _require_positive("count", count)
-    return _ranked(table, aggregate, _scores(table, _ranking(aggregate), values, count, descending=True))
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        values : mapping of str to str or number, optional
+            A value per field of the leaderboard's key. Default: it has no fields.
+        count : int, optional
+            Most groups to return. Default 10.
 
+        Returns
+        -------
+        list of Ranked
+            Highest score first; equal scores in no stated order.
 
-def around(table: Table, aggregate: Aggregate, values: Mapping[str, object], count: int) -> list[Ranked]:
-    """Read a group with its neighbours on the board.
+        Raises
+        ------
+        InvalidArgumentError
+            The aggregate is not ranked, or `count` is not positive.
 
-    Parameters
-    ----------
-    table : Table
-        Where from.
-    aggregate : Aggregate
-        A ranked aggregate.
-    values : mapping of str to str or number
-        The group.
-    count : int
-        How many above it and how many below it at most.
+        Examples
+        --------
+        >>> counters.top(PLAYERS, count=1)  # doctest: +SKIP
+        [Ranked(values={'player': 'ann'}, score=12)]
+        """
+        _require_positive("count", count)
+        found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
+        return _ranked(self._table, aggregate, found)
 
-    Returns
-    -------
-    list of Ranked
-        Highest score first, the group among them; empty if it was never counted.
+    def around(self, aggregate: Aggregate, values: Mapping[str, object], *, count: int = 5) -> list[Ranked]:
+        """Read a group with its neighbors on the leaderboard.
 
-    Raises
-    ------
-    InvalidArgumentError
-        The aggregate is not ranked, or `count` is not positive.
-    """
-    _require_positive("count", count)
-    ranking = _ranking(aggregate)
-    [key] = group_keys(aggregate, values)
-    item = table.client.get_item(TableName=table.name, Key=key).get("Item")
-    if item is None or SCORE not in item:
-        return []
-    own, score = identity(key), item[SCORE]["N"]
-    above = _scores(table, ranking, values, count, descending=False, beyond=(">", score))
-    # Groups of the same score are read whole pages at a time, so the group itself is set apart and put in between.
-    below = _scores(table, ranking, values, count + 1, descending=True, beyond=("<=", score))
-    others = [found for found in below if identity(found) != own][:count]
-    return _ranked(table, aggregate, [*reversed(above), item, *others])
+        Parameters
+        ----------
+        aggregate : Aggregate
+            A ranked aggregate.
+        values : mapping of str to str or number
+            The group: a value per field.
+        count : int, optional
+            Most groups to return above it, and below it. Default 5.
+
+        Returns
+        -------
+        list of Ranked
+            Highest score first, the group among them; empty if it was never counted.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The aggregate is not ranked, or `count` is not positive.
+
+        Examples
+        --------
+        >>> counters.around(PLAYERS, {"player": "ann"}, count=2)  # doctest: +SKIP
+        """
+        _require_positive("count", count)
+        table, ranking = self._table, _ranking(aggregate)
+        [key] = group_keys(aggregate, values)
+        item = table.client.get_item(TableName=table.name, Key=key).get("Item")
+        if item is None or SCORE not in item:
+            return []
+        own, score = identity(key), item[SCORE]["N"]
+        above = _scores(table, ranking, values, count, descending=False, beyond=(">", score))
+        # The order among equal scores is arbitrary, so the group itself is taken out and put first.
+        below = _scores(table, ranking, values, count + 1, descending=True, beyond=("<=", score))
+        others = [found for found in below if identity(found) != own][:count]
+        return _ranked(table, aggregate, [*reversed(above), item, *others])
 
 
 def _scores(
@@ -108,32 +123,32 @@ def _scores(
     descending: bool,
     beyond: tuple[str, str] | None = None,
 ) -> list[Mapping[str, Any]]:
-    boards = [ranking.template.render({**values, SPREAD_FIELD: part}) for part in range(ranking.spread)]
-    condition, comparison = "#board = :board", {}
+    keys = [ranking.template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
+    condition, comparison = "#leaderboard = :leaderboard", {}
     if beyond is not None:
         operator, score = beyond
         condition, comparison = f"{condition} AND #score {operator} :score", {":score": {"N": score}}
 
-    def read(board: str) -> list[Mapping[str, Any]]:
+    def read(key: str) -> list[Mapping[str, Any]]:
         pages = table.client.get_paginator("query").paginate(
             TableName=table.name,
             IndexName=RANKING_INDEX,
             KeyConditionExpression=condition,
-            ExpressionAttributeNames={"#board": BOARD, **({"#score": SCORE} if beyond is not None else {})},
-            ExpressionAttributeValues={":board": {"S": board}, **comparison},
+            ExpressionAttributeNames={"#leaderboard": LEADERBOARD, **({"#score": SCORE} if beyond is not None else {})},
+            ExpressionAttributeValues={":leaderboard": {"S": key}, **comparison},
             ScanIndexForward=not descending,
             PaginationConfig={"MaxItems": count, "PageSize": count},
         )
         return [item for page in pages for item in page["Items"]]
 
-    merged = heapq.merge(*table.pool.map(read, boards), key=_score, reverse=descending)
+    merged = heapq.merge(*table.pool.map(read, keys), key=_score, reverse=descending)
     return list(islice(merged, count))
 
 
 def _ranked(table: Table, aggregate: Aggregate, items: Iterable[Mapping[str, Any]]) -> list[Ranked]:
     found = list(items)
     values = [values_of(aggregate, item) for item in found]
-    # The index holds keys only; a hashed key's values are in the item.
+    # The index holds only keys; a hashed key's values are in the item.
     unknown = [{PK: item[PK], SK: item[SK]} for item, known in zip(found, values, strict=True) if known is None]
     read = get_items(table, unknown, consistent=False)
     return [

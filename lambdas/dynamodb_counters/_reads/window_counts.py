@@ -1,4 +1,4 @@
-"""What a window's buckets add up to. Pure."""
+"""What a window's buckets add up to."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from dynamodb_counters._timeline.tiers import TOTAL
 
 @dataclass(frozen=True, slots=True)
 class WindowCount:
-    """How many in a window, and exactly which window.
+    """A count and exactly the interval it covers.
 
     Parameters
     ----------
     count : int or Decimal
-        The window's measure.
+        The window's measure over the interval.
     start, end : datetime
-        The interval covered, UTC; start included, end excluded.
+        The interval in UTC, start included, end excluded.
+
+    Examples
+    --------
+    >>> hour = WindowCount(5, datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 11))
+    >>> hour.end - hour.start
+    datetime.timedelta(seconds=3600)
     """
 
     count: Number
@@ -30,12 +36,18 @@ class WindowCount:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A window beside the one before it.
+    """A window and the one before it.
 
     Parameters
     ----------
     current, previous : WindowCount
-        Two windows of equal length; the second ends where the first begins.
+        Two windows of equal length; `previous` ends where `current` starts.
+
+    Examples
+    --------
+    >>> noon = datetime(2026, 11, 20, 12)
+    >>> Comparison(WindowCount(6, noon, noon), WindowCount(4, noon, noon)).ratio
+    0.5
     """
 
     current: WindowCount
@@ -43,30 +55,18 @@ class Comparison:
 
     @property
     def change(self) -> Number:
-        """How many more than before; negative for fewer."""
+        """The current count minus the previous one."""
         return self.current.count - self.previous.count
 
     @property
     def ratio(self) -> float | None:
-        """The change as a part of what was before: 0.5 is half as many again; None where there was nothing."""
+        """The change relative to the previous count: 0.5 is half as many again; None if the previous count is 0."""
         return float(self.change / self.previous.count) if self.previous.count else None
 
 
 def add_up(span: Span, buckets: Iterable[tuple[int, Mapping[str, Number]]]) -> Number:
-    """Add up what a span's buckets hold of it.
+    """The sum of what buckets hold of a span; each is a number of its tier and its item's total and slots.
 
-    Parameters
-    ----------
-    buckets : iterable of (int, mapping)
-        Buckets of the tier and the numbers of their items (total and slots; absent ones are 0).
-
-    Returns
-    -------
-    int or Decimal
-        The sum.
-
-    Examples
-    --------
     >>> from dynamodb_counters._timeline.intervals import Interval
     >>> from dynamodb_counters._timeline.tiers import HOURS
     >>> add_up(Span(HOURS, Interval(3600, 7260)), [(1, {"total": 5}), (2, {"total": 3, "m00": 1, "m01": 2})])

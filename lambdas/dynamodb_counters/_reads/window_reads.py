@@ -1,4 +1,4 @@
-"""What `Counters` answers about windows: the last so long, periods of a calendar, plots, comparisons, limits."""
+"""The windows that `Counters` reads: trailing, by calendar, as series, compared, against a limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._items.decimals import Number, require_storable
-from dynamodb_counters._reads import bucket_queries as windows
+from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
 from dynamodb_counters._reads.window_counts import Comparison, WindowCount
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, steps, time_zone
@@ -19,7 +19,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 class WindowReads:
     """Reads windows of one table. Part of `Counters`.
 
-    Every answer states the interval it covers, which differs from the asked one by less than a unit of the window's
+    Every result states the interval it covers, which differs from the requested one by less than a unit of the window's
     precision at either end. All Queries of a call run at once.
     """
 
@@ -34,25 +34,35 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> WindowCount:
-        """Count the last so long.
+        """Count events in the trailing `last`.
 
         Parameters
         ----------
         window : Window
-            Which window.
+            The window.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         last : timedelta
-            How long; whole units of the window's precision.
+            Length of the window, in whole units of its precision.
         as_of : datetime, optional
-            Until when, with a time zone. Default: now.
+            End of the window, with a time zone. Default: now.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         WindowCount
             The count and the interval it covers.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.window(JOBS, {"customer": "c1"}, last=timedelta(hours=24)).count  # doctest: +SKIP
+        7
         """
         return self.window_many([(window, values)], last=last, as_of=as_of, consistent=consistent)[0]
 
@@ -64,31 +74,40 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> list[WindowCount]:
-        """Count the last so long for several groups or windows, by Queries that run at once.
+        """Count events in the trailing `last` for several groups or windows at once.
 
         Parameters
         ----------
         wanted : iterable of (Window, mapping)
-            Window and group, any number.
+            Any number of windows and groups.
         last : timedelta
-            How long; whole units of every window's precision.
+            Length of the windows, in whole units of each one's precision.
         as_of : datetime, optional
-            Until when, with a time zone. Default: now.
+            End of the window, with a time zone. Default: now.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         list of WindowCount
-            In the order asked.
+            In the requested order.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.window_many([(JOBS, c1), (JOBS, c2)], last=timedelta(hours=24))  # doctest: +SKIP
         """
         now, until = self._now_and_until(as_of)
         asked = []
         for window, values in wanted:
             interval = Interval.ending_at(until, last, window.unit)
-            windows.require_retained(window, "last", interval.start, now)
+            require_retained(window, "last", interval.start, now)
             asked.append((window, values, interval))
-        return windows.count(self._table, asked, consistent=consistent)
+        return count_intervals(self._table, asked, consistent=consistent)
 
     def compare(
         self,
@@ -99,32 +118,42 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> Comparison:
-        """Compare the last so long with as long before it.
+        """Compare the trailing `last` with the same length before it.
 
         Parameters
         ----------
         window : Window
-            Which window; it has to retain twice as long.
+            The window; its retention must be at least twice `last`.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         last : timedelta
-            How long; whole units of the window's precision.
+            Length of the window, in whole units of its precision.
         as_of : datetime, optional
-            Until when, with a time zone. Default: now.
+            End of the window, with a time zone. Default: now.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         Comparison
-            Both counts and the change.
+            Both counts and their change.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.compare(JOBS, {"customer": "c1"}, last=timedelta(days=7)).ratio  # doctest: +SKIP
+        0.5
         """
         now, until = self._now_and_until(as_of)
         current = Interval.ending_at(until, last, window.unit)
         previous = Interval(2 * current.start - current.end, current.start)
-        windows.require_retained(window, "last", previous.start, now)
+        require_retained(window, "last", previous.start, now)
         asked = [(window, values, previous), (window, values, current)]
-        before, after = windows.count(self._table, asked, consistent=consistent)
+        before, after = count_intervals(self._table, asked, consistent=consistent)
         return Comparison(after, before)
 
     def over_limit(
@@ -137,30 +166,40 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> bool:
-        """Tell whether a group has more than it may in the last so long.
+        """Return whether a group's count in the trailing `last` is over a limit.
 
-        The stream counts an event a moment after it was accepted, and a group may get ahead of its limit by what comes
-        in that moment. For a limit that must hold, count with `record_once` and read with ``consistent=True``.
+        The stream counts an event a moment after it was accepted, so a group may exceed its limit by what arrives in
+        that moment. For a strict limit, count with `record_once` and read with ``consistent=True``.
 
         Parameters
         ----------
         window : Window
-            Which window.
+            The window.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         limit : int or Decimal
-            Most that is allowed.
+            The highest count allowed.
         last : timedelta
-            How long; whole units of the window's precision.
+            Length of the window, in whole units of its precision.
         as_of : datetime, optional
-            Until when, with a time zone. Default: now.
+            End of the window, with a time zone. Default: now.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         bool
-            True beyond the limit; the limit itself is allowed.
+            True if the count is greater than the limit.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.over_limit(JOBS, {"customer": "c1"}, 100, last=timedelta(hours=24))  # doctest: +SKIP
+        False
         """
         require_storable("limit", limit)
         return self.window(window, values, last=last, as_of=as_of, consistent=consistent).count > limit
@@ -175,33 +214,43 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> WindowCount:
-        """Count this local hour, today, this week, this month or this year, so far.
+        """Count the current local hour, day, week, month or year so far.
 
         Parameters
         ----------
         window : Window
-            Which window.
+            The window.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         period : {"hour", "day", "week", "month", "year"}
             Weeks begin on Monday.
         tz : str or tzinfo, optional
-            Whose calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+            Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
         as_of : datetime, optional
-            Which period, and how far of it, with a time zone. Default: now.
+            A moment in the period, up to which to count, with a time zone. Default: now.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         WindowCount
-            The count and the interval it covers: to the unit of precision that holds `as_of`, which is included whole.
+            The count and the interval it covers, which ends with the unit of precision that holds `as_of`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.calendar(JOBS, {"customer": "c1"}, "day", tz="Europe/Berlin").count  # doctest: +SKIP
+        3
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         now, until = self._now_and_until(as_of)
         start = period_start(period, until, time_zone(tz))
-        windows.require_retained(window, "period", start, now)
+        require_retained(window, "period", start, now)
         unit = timedelta(seconds=window.unit)
         interval = Interval(start // window.unit * window.unit, Interval.ending_at(until, unit, window.unit).end)
         return self._count(window, values, interval, consistent=consistent)
@@ -215,23 +264,33 @@ class WindowReads:
         *,
         consistent: bool = False,
     ) -> WindowCount:
-        """Count from one moment to another.
+        """Count events between two moments.
 
         Parameters
         ----------
         window : Window
-            Which window.
+            The window.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         start, end : datetime
             With a time zone, such as ``datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin"))``.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         WindowCount
-            The count and the interval it covers: all units of precision that the asked one touches.
+            The count and the interval it covers: all units of precision that the requested one touches.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.between(JOBS, {"customer": "c1"}, monday, tuesday).count  # doctest: +SKIP
+        5
         """
         first, last = self._checked(window, start, end)
         interval = Interval.around(first, last, window.unit)
@@ -248,37 +307,46 @@ class WindowReads:
         tz: str | tzinfo = "UTC",
         consistent: bool = False,
     ) -> list[WindowCount]:
-        """Count step by step, for a plot.
+        """Count step by step, for example for a plot.
 
         Parameters
         ----------
         window : Window
-            Which window.
+            The window.
         values : mapping of str to str or number
-            Its group.
+            The group: a value per field.
         start, end : datetime
             With a time zone.
         step : timedelta or {"hour", "day", "week", "month", "year"}
-            So long from `start` on, in whole units of the window's precision; or periods of a local calendar, of which
-            the first and last are cut off at `start` and `end`.
+            Steps of a length from `start` on, in whole units of the window's precision; or periods of a local calendar,
+            the first and last of which are cut off at `start` and `end`.
         tz : str or tzinfo, optional
-            Whose calendar. Default ``"UTC"``.
+            Time zone of the calendar. Default ``"UTC"``.
         consistent : bool, optional
-            Whether to see all writes that are done, at twice the read units. Default False.
+            Whether to read strongly consistently, at twice the read units. Default False.
 
         Returns
         -------
         list of WindowCount
-            Without gap or overlap, in order; 0 where nothing was counted.
+            In order, without gaps or overlaps; 0 where nothing was counted.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is not allowed, or the window no longer retains all of the interval.
+
+        Examples
+        --------
+        >>> counters.series(JOBS, {"customer": "c1"}, monday, sunday, step="day")  # doctest: +SKIP
         """
         first, last = self._checked(window, start, end)
         intervals = steps(first, last, step, time_zone(tz), window.unit)
-        return windows.series(self._table, window, values, intervals, consistent=consistent)
+        return count_series(self._table, window, values, intervals, consistent=consistent)
 
     def _count(
         self, window: Window, values: Mapping[str, object], interval: Interval, *, consistent: bool
     ) -> WindowCount:
-        return windows.count(self._table, [(window, values, interval)], consistent=consistent)[0]
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
         now = self._table.clock()
@@ -288,5 +356,5 @@ class WindowReads:
         first, last = seconds_of("start", start), seconds_of("end", end)
         if first >= last:
             raise InvalidArgumentError("end", end, "a moment after start")
-        windows.require_retained(window, "start", first, self._table.clock())
+        require_retained(window, "start", first, self._table.clock())
         return first, last

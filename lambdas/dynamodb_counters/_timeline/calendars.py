@@ -1,7 +1,7 @@
-"""Local time: where hours, days, weeks, months and years of a time zone begin, whatever its clocks do.
+"""Where the hours, days, weeks, months and years of a time zone begin, across clock changes.
 
-A local day begins the first time its clocks reach midnight; if they skip midnight, the moment they do. So a day has 23
-or 25 hours where clocks change, and the periods of a zone follow each other without gap or overlap.
+A local day begins the first time its clocks reach midnight, or the moment they skip it. So a day has 23 or 25 hours
+where clocks change, and the periods of a zone follow each other without gap or overlap. Weeks begin on Monday.
 """
 
 from __future__ import annotations
@@ -20,30 +20,13 @@ from dynamodb_counters.errors import InvalidArgumentError
 Period: TypeAlias = Literal["hour", "day", "week", "month", "year"]
 
 PERIODS: Final[tuple[str, ...]] = get_args(Period)
-MOST_STEPS: Final = 10_000
+MAX_STEPS: Final = 10_000
 
 _DAYS: Final = {"hour": 0, "day": 1, "week": 7, "month": 28, "year": 365}
-"""At least so many days long."""
+"""The shortest length of each period, in days."""
 
 
 def time_zone(tz: str | tzinfo) -> tzinfo:
-    """Find a time zone.
-
-    Parameters
-    ----------
-    tz : str or tzinfo
-        IANA name such as ``"Europe/Berlin"``, or the zone itself.
-
-    Returns
-    -------
-    tzinfo
-        The zone.
-
-    Raises
-    ------
-    InvalidArgumentError
-        There is no such zone, or this system knows none.
-    """
     if isinstance(tz, tzinfo):
         return tz
     if tz == "UTC":
@@ -51,29 +34,13 @@ def time_zone(tz: str | tzinfo) -> tzinfo:
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        hint = "an IANA time zone; where the system has no time zone data, `pip install tzdata` brings it"
+        hint = "an IANA time zone; `pip install tzdata` where the system has no time zone data"
         raise InvalidArgumentError("tz", tz, hint) from None
 
 
 def period_start(period: str, moment: float, zone: tzinfo) -> int:
-    """Tell when the local hour, day, week, month or year that holds a moment began.
+    """The second at which the local period that holds a moment began.
 
-    Parameters
-    ----------
-    period : {"hour", "day", "week", "month", "year"}
-        Weeks begin on Monday.
-    moment : float
-        Seconds since 1970.
-    zone : tzinfo
-        Whose calendar.
-
-    Returns
-    -------
-    int
-        Seconds since 1970.
-
-    Examples
-    --------
     >>> utc(period_start("day", 1_648_400_000, time_zone("Europe/Berlin"))).isoformat()
     '2022-03-26T23:00:00+00:00'
     """
@@ -82,27 +49,12 @@ def period_start(period: str, moment: float, zone: tzinfo) -> int:
         return math.floor(moment) - local.minute * 60 - local.second
     first = _first_day(period, _local(moment, zone).date())
     following = _midnight(_next(period, first), zone)
-    # Where clocks go back over midnight, the date goes back for a while, too: the period does not.
+    # Where clocks go back over midnight, the date goes back for a while too; the period does not.
     return following if following <= moment else _midnight(first, zone)
 
 
 def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int]:
-    """Give where local periods begin.
-
-    Parameters
-    ----------
-    period : {"hour", "day", "week", "month", "year"}
-        Weeks begin on Monday.
-    start, end : float
-        Seconds since 1970.
-    zone : tzinfo
-        Whose calendar.
-
-    Yields
-    ------
-    int
-        Seconds since 1970, rising: the first begins at or before `start`, the last before `end`.
-    """
+    """The seconds at which local periods begin: the first at or before `start`, the last before `end`."""
     begin = period_start(period, start, zone)
     day = _local(begin, zone).date()
     while begin < end:
@@ -116,35 +68,15 @@ def periods(period: str, start: float, end: float, zone: tzinfo) -> Iterator[int
 
 
 def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precision: int) -> list[Interval]:
-    """Cut a span of time into steps.
+    """Adjoining intervals on whole units of precision (seconds): of one length, or the periods of a calendar.
 
-    Parameters
-    ----------
-    start, end : float
-        Seconds since 1970.
-    step : timedelta or {"hour", "day", "week", "month", "year"}
-        So long from `start` on; or the periods of a calendar, of which the first and last are cut off at `start` and
-        `end`.
-    zone : tzinfo
-        Whose calendar.
-    precision : int
-        Seconds; every step begins and ends on a whole unit.
-
-    Returns
-    -------
-    list of Interval
-        Without gap or overlap, in order.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The step is shorter than the precision, or there are too many.
+    A calendar's first and last period are cut off at `start` and `end`.
     """
     whole = Interval.around(start, end, precision)
     if isinstance(step, timedelta):
         unit = timedelta(seconds=precision)
         if step < unit or step % unit:
-            raise InvalidArgumentError("step", step, f"one or more times the precision, {unit}")
+            raise InvalidArgumentError("step", step, f"a multiple of the precision, {unit}")
         length = step // timedelta(seconds=1)
         _require_few(step, (whole.end - whole.start) / length)
         begins = list(range(whole.start, whole.end, length))
@@ -158,8 +90,8 @@ def steps(start: float, end: float, step: timedelta | str, zone: tzinfo, precisi
 
 
 def _require_few(step: timedelta | str, number: float) -> None:
-    if number > MOST_STEPS:
-        raise InvalidArgumentError("step", step, f"one that gives at most {MOST_STEPS} steps")
+    if number > MAX_STEPS:
+        raise InvalidArgumentError("step", step, f"a step that makes at most {MAX_STEPS} intervals")
 
 
 def _local(moment: float, zone: tzinfo) -> datetime:
@@ -175,18 +107,17 @@ def _first_day(period: str, day: date) -> date:
 
 
 def _next(period: str, first: date) -> date:
-    # Four days on from the shortest month's end is well within the next one, as is a day on from a year's.
+    # 28 + 4 days after its first day lies in the next month, whatever its length; so do 365 + 2 in the next year.
     days = _DAYS[period] + {"month": 4, "year": 2}.get(period, 0)
     return _first_day(period, first + timedelta(days=days))
 
 
 def _midnight(day: date, zone: tzinfo) -> int:
-    """Tell when a date begins."""
     wall = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall clock's reading
     start = math.floor(wall.replace(tzinfo=zone).timestamp())
     if _local(start, zone).replace(tzinfo=None) == wall:
         return start
-    # The clocks skip midnight. Read with the offset before and the one after, it lies on both sides of the change.
+    # The clocks skip midnight: the offsets before and after the change give moments on both sides of it.
     before = math.floor(wall.replace(tzinfo=zone, fold=1).timestamp())
     while before < start:
         middle = (before + start) // 2

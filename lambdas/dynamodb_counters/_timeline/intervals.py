@@ -1,7 +1,7 @@
-"""Windows: which buckets an interval is put together from, and the sum of them.
+"""Intervals, and the Queries whose buckets add up to one.
 
-The coarsest tier covers what its slots can tell; what is left at both ends is left to the next finer one. Whole buckets
-count by their total, the first and last by their slots. So every moment of the interval is counted by one item only.
+The coarsest tier covers what its slots can tell; the next finer one covers what remains at both ends. Whole buckets
+count by their total, the first and last by their slots, so one item counts each moment of the interval.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from dynamodb_counters._timeline.cost_estimate import QUERY_PRICE, read_units
+from dynamodb_counters._timeline.cost_estimate import QUERY_OVERHEAD, read_units
 from dynamodb_counters._timeline.tiers import Tier
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, MINUTE
 from dynamodb_counters.errors import InvalidArgumentError
@@ -21,20 +21,8 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A span of time, start included, end excluded.
+    """A span of time in seconds since 1970, start included, end excluded, within the years 1 to 9999.
 
-    Parameters
-    ----------
-    start, end : int
-        Seconds since 1970-01-01T00:00Z.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It reaches beyond the years 1 to 9999.
-
-    Examples
-    --------
     >>> interval = Interval.ending_at(90_061, timedelta(hours=24))
     >>> interval.start, interval.end
     (3720, 90120)
@@ -49,95 +37,41 @@ class Interval:
 
     @classmethod
     def ending_at(cls, as_of: float, last: timedelta, precision: int = MINUTE) -> Interval:
-        """Give the interval that answers "the last so long, as of then".
+        """The interval of length `last` that ends with the unit of precision (seconds) holding `as_of`.
 
-        The unit of precision that holds `as_of` is included whole, so that a count as of now holds all that has
-        happened. Start and end each lie at most one unit after the asked ones.
-
-        Parameters
-        ----------
-        as_of : float
-            Seconds since 1970.
-        last : timedelta
-            Whole units of precision.
-        precision : int, optional
-            Seconds. Default: a minute.
-
-        Returns
-        -------
-        Interval
-            Exactly `last` long.
-
-        Raises
-        ------
-        InvalidArgumentError
-            `last` is not a positive number of whole units.
+        That unit is included whole, so a count as of now holds everything that has happened. Start and end each lie at
+        most one unit after the requested ones.
         """
         unit = timedelta(seconds=precision)
         if not isinstance(last, timedelta) or last < unit or last % unit:
-            raise InvalidArgumentError("last", last, f"a timedelta of one or more times the precision, {unit}")
+            raise InvalidArgumentError("last", last, f"a timedelta that is a multiple of the precision, {unit}")
         end = (math.floor(as_of) // precision + 1) * precision
         return cls(end - last // _SECOND, end)
 
     @classmethod
     def around(cls, start: float, end: float, precision: int) -> Interval:
-        """Give the shortest interval of whole units of precision that holds another.
-
-        Parameters
-        ----------
-        start, end : float
-            Seconds since 1970.
-        precision : int
-            Seconds.
-
-        Returns
-        -------
-        Interval
-            Start and end each lie less than one unit outside the asked ones.
-        """
+        """The shortest interval of whole units of precision (seconds) that holds another."""
         return cls(math.floor(start) // precision * precision, math.ceil(math.ceil(end) / precision) * precision)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one Query covers: a part of an interval, in buckets of one tier.
-
-    Parameters
-    ----------
-    tier : Tier
-        Whose buckets.
-    interval : Interval
-        Begins and ends on slots of the tier.
-    """
+    """What one Query covers: an interval that begins and ends on slots of a tier."""
 
     tier: Tier
     interval: Interval
 
     @property
     def buckets(self) -> tuple[int, int]:
-        """The first and last bucket it touches."""
-        return self.tier.place(self.interval.start)[0], self.tier.place(self.interval.end - 1)[0]
+        """The first and the last bucket it touches."""
+        return self.tier.locate(self.interval.start)[0], self.tier.locate(self.interval.end - 1)[0]
 
 
-def plan(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
-    """Choose the buckets an interval is put together from.
+def plan_queries(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
+    """The cheapest Queries that cover an interval once; `tiers` are finest first, the finest has slots at both ends.
 
-    Parameters
-    ----------
-    tiers : tuple of Tier
-        Those of a window, finest first.
-    interval : Interval
-        Begins and ends on slots of the finest tier.
-
-    Returns
-    -------
-    list of Span
-        Together they are the interval, none overlaps another.
-
-    Examples
-    --------
     >>> from dynamodb_counters._timeline.tiers import DAYS, HOURS
-    >>> for span in plan((HOURS, DAYS), Interval(60, 30 * 86_400 + 60)):
+    >>> for span in plan_queries((HOURS, DAYS), Interval(60, 30 * 86_400 + 60)):
     ...     print(span.tier.name, span.interval)
     day Interval(start=3600, end=2592000)
     hour Interval(start=60, end=3600)
@@ -145,30 +79,19 @@ def plan(tiers: tuple[Tier, ...], interval: Interval) -> list[Span]:
     """
     if interval.start >= interval.end:
         return []
-    alone = [Span(tiers[0], interval)]
+    finest_only = [Span(tiers[0], interval)]
     if len(tiers) == 1:
-        return alone
+        return finest_only
     *finer, coarsest = tiers
     unit = coarsest.slot_seconds
     start, end = -(-interval.start // unit) * unit, interval.end // unit * unit
     if start >= end:
-        return plan(tuple(finer), interval)
+        return plan_queries(tuple(finer), interval)
     ends = (Interval(interval.start, start), Interval(end, interval.end))
-    apart = [Span(coarsest, Interval(start, end)), *(span for part in ends for span in plan(tuple(finer), part))]
-    return min(alone, apart, key=price)
+    at_the_ends = [span for part in ends for span in plan_queries(tuple(finer), part)]
+    return min(finest_only, [Span(coarsest, Interval(start, end)), *at_the_ends], key=read_cost)
 
 
-def price(spans: Sequence[Span]) -> float:
-    """Weigh the Queries of a read: their read units, and half a unit for each.
-
-    Parameters
-    ----------
-    spans : sequence of Span
-        What the Queries cover.
-
-    Returns
-    -------
-    float
-        Less is better.
-    """
-    return sum(QUERY_PRICE + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)
+def read_cost(spans: Sequence[Span]) -> float:
+    """What Queries cost in read units, their overhead included."""
+    return sum(QUERY_OVERHEAD + read_units(span.tier, span.buckets[1] - span.buckets[0] + 1) for span in spans)

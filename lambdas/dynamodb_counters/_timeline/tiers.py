@@ -1,6 +1,6 @@
 """Tiers: the units time is cut into. A bucket of a tier holds a total and one slot for each finer unit in it.
 
-Everything is UTC: a local day begins on a slot of some tier, wherever it is, but buckets are everybody's.
+Buckets are UTC, for readers in all time zones; a local day begins on a slot boundary of some tier.
 """
 
 from __future__ import annotations
@@ -25,22 +25,10 @@ _EPOCH_YEAR: Final = 1970
 class Tier:
     """One unit of time that buckets are made of.
 
-    Parameters
-    ----------
-    name : str
-        The unit.
-    letter : str
-        What stands for it in keys.
-    seconds : int
-        Length of a bucket; of the longest one where they differ.
-    slot_seconds : int
-        Length of a slot.
-    slots : tuple of str
-        Attributes that hold the slots, in order.
+    `letter` names the unit in keys, `seconds` is the length of the longest bucket, `slots` are the slots' attributes in
+    order. A bucket is a number: 0 is the one that holds the start of 1970.
 
-    Examples
-    --------
-    >>> HOURS.place(90_061), HOURS.text(25)
+    >>> HOURS.locate(90_061), HOURS.text(25)
     ((25, 'm01'), '1970-01-02T01')
     """
 
@@ -50,55 +38,30 @@ class Tier:
     slot_seconds: int
     slots: tuple[str, ...]
 
-    def place(self, seconds: int) -> tuple[int, str]:
-        """Tell where a moment is counted.
-
-        Parameters
-        ----------
-        seconds : int
-            Seconds since 1970.
-
-        Returns
-        -------
-        tuple of int and str
-            Bucket, counted from the one that holds the start of 1970, and slot.
-        """
+    def locate(self, seconds: int) -> tuple[int, str]:
+        """The bucket and slot that count a moment."""
         bucket, rest = divmod(seconds, self.seconds)
         return bucket, self.slots[rest // self.slot_seconds]
 
     def start(self, bucket: int) -> int:
-        """Give the first second of a bucket."""
         return bucket * self.seconds
 
     def end(self, bucket: int) -> int:
-        """Give the first second after a bucket."""
+        """The first second after a bucket."""
         return self.start(bucket) + self.seconds
 
     def touched(self, seconds: float, loose_ends: int = 2) -> int:
-        """Count the buckets that an interval touches at most.
-
-        Parameters
-        ----------
-        seconds : float
-            Length of the interval.
-        loose_ends : int, optional
-            How many of its ends may lie within a bucket: 1 or 2. Default 2.
-
-        Returns
-        -------
-        int
-            Buckets.
-        """
+        """The most buckets an interval of `seconds` can touch when 1 or 2 of its ends lie within a bucket."""
         return math.ceil(seconds / self.seconds) + loose_ends - 1
 
     def text(self, bucket: int) -> str:
-        """Write the start of a bucket as it stands in a key; string order is time order."""
+        """The start of a bucket as keys spell it: string order is time order."""
         return utc(self.start(bucket)).isoformat()[: _TEXT_LENGTHS[self.letter]]
 
     def parse(self, text: str) -> int:
-        """Give the bucket that `text` stands for."""
+        """The bucket whose `text` this is."""
         moment = datetime.fromisoformat(f"{text}{_FIRST_MOMENT[len(text) :]}+00:00")
-        return self.place(round(moment.timestamp()))[0]
+        return self.locate(round(moment.timestamp()))[0]
 
 
 class _Months(Tier):
@@ -106,7 +69,7 @@ class _Months(Tier):
 
     __slots__ = ()
 
-    def place(self, seconds: int) -> tuple[int, str]:
+    def locate(self, seconds: int) -> tuple[int, str]:
         day = date.fromordinal(seconds // DAY + _EPOCH_DAY)
         return (day.year - _EPOCH_YEAR) * 12 + day.month - 1, self.slots[day.day - 1]
 
@@ -119,24 +82,24 @@ class _Months(Tier):
         return self.start(bucket) + calendar.monthrange(_EPOCH_YEAR + years, month + 1)[1] * DAY
 
     def touched(self, seconds: float, loose_ends: int = 2) -> int:
-        del loose_ends  # It is never cut where a coarser tier begins: there is none.
+        del loose_ends  # No coarser tier cuts an interval of months short.
         days = math.ceil(seconds / DAY)
-        # The most are touched from the last day of a month on; four years hold every order of month lengths.
-        return max(self.place(self.end(month) + (days - 1) * DAY - 1)[0] - month + 1 for month in range(48))
+        # The worst interval starts on the last day of a month; 48 months hold every sequence of month lengths.
+        return max(self.locate(self.end(month) + (days - 1) * DAY - 1)[0] - month + 1 for month in range(48))
 
 
 def _names(prefix: str, first: int, stop: int) -> tuple[str, ...]:
     return tuple(f"{prefix}{number:02d}" for number in range(first, stop))
 
 
-# "M" of month would be the minute's, and a key once written keeps its letter.
+# "M" is taken by minutes, so months are "N".
 MINUTES: Final = Tier("minute", "M", MINUTE, 1, _names("s", 0, 60))
 HOURS: Final = Tier("hour", "H", HOUR, MINUTE, _names("m", 0, 60))
 DAYS: Final = Tier("day", "D", DAY, HOUR, _names("h", 0, 24))
 MONTHS: Final[Tier] = _Months("month", "N", 31 * DAY, DAY, _names("d", 1, 32))
 
 TIERS: Final = (MINUTES, HOURS, DAYS, MONTHS)
-"""All of them, finest first."""
+"""Finest first."""
 
 BY_NAME: Final = {tier.name: tier for tier in TIERS}
 BY_LETTER: Final = {tier.letter: tier for tier in TIERS}

@@ -1,4 +1,4 @@
-"""Moments: seconds since 1970 UTC, and the units they are counted in."""
+"""Moments as seconds since 1970-01-01T00:00Z, and the units they are counted in."""
 
 from __future__ import annotations
 
@@ -11,47 +11,17 @@ DAY: Final = 86_400
 HOUR: Final = 3600
 MINUTE: Final = 60
 
-# 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: a bucket outside of them has no name.
+# 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: buckets outside this range have no name.
 FIRST_SECOND: Final = -62_135_596_800
 LAST_SECOND: Final = 253_402_300_799
 
 
 def utc(seconds: float) -> datetime:
-    """Make an aware datetime of seconds since 1970.
-
-    Parameters
-    ----------
-    seconds : float
-        Seconds since 1970-01-01T00:00Z.
-
-    Returns
-    -------
-    datetime
-        In UTC.
-    """
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def seconds_of(argument: str, moment: datetime) -> float:
-    """Give the seconds since 1970 of an aware datetime.
-
-    Parameters
-    ----------
-    argument : str
-        Name used in the error.
-    moment : datetime
-        With a time zone.
-
-    Returns
-    -------
-    float
-        Seconds since 1970-01-01T00:00Z.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The datetime has no time zone.
-    """
+    """The seconds since 1970 of an aware datetime; a naive one is refused under the name `argument`."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidArgumentError(argument, moment, "a datetime with a time zone")
     return moment.timestamp()

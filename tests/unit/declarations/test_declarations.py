@@ -37,7 +37,7 @@ _TEMPLATES: list[Any] = [
     "A#{ttl}",
     "A#{_type}",
     "A#{_bucket}",
-    "A#{_spread}",
+    "A#{_shard}",
     "x" * 2048,
 ]
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]

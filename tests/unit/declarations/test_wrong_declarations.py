@@ -41,16 +41,16 @@ def test_a_cycle_cannot_be_written_down() -> None:
     with pytest.raises(AttributeError):
         one.source = two  # type: ignore[misc]
     # What can be made is another "one" over "two" over the first "one": two of one name.
-    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration a name"):
+    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):
         require_consistent((replace(one, source=two), two, one))
-    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration a name"):
+    with pytest.raises(InvalidArgumentError, match="invalid name='one': expected one declaration per name"):
         require_consistent((replace(one, source=two), two))
 
 
 def test_an_aggregate_over_its_own_items_by_way_of_an_event_cannot_be_written_down() -> None:
     loop = Event("players", pk="PLAYER#{player}", sk="STATISTICS")
 
-    with pytest.raises(InvalidArgumentError, match="invalid name='players': expected one declaration a name"):
+    with pytest.raises(InvalidArgumentError, match="invalid name='players': expected one declaration per name"):
         require_consistent((PLAYERS, Aggregate("loop", loop, pk="LOOP", sk="ALL", measures={"n": Count()})))
 
 

@@ -1,6 +1,6 @@
-"""Wrong declarations: what one might write, and the error that says how to repair it.
+"""Wrong declarations: what one might write, and the error that says how to fix it.
 
-One a line, as in the documentation.
+One per line, as in the documentation.
 """
 
 # ruff: noqa: E501
@@ -34,8 +34,6 @@ Anything = Any
 
 @dataclass(frozen=True)
 class Wrong:
-    """A mistake, how it is made, and the error: argument, value, what is expected."""
-
     mistake: str
     make: Callable[[], object]
     argument: str
@@ -68,54 +66,54 @@ def _bins(**bins: Anything) -> Callable[[], object]:
     return lambda: Histogram("paths", **bins)
 
 
-_SPREAD = _aggregate("spread", spread=4)
-_RANKED = _aggregate("ranked", pk="R#{player}", ranking=Ranking(by="n", board="PLAYERS"))
+_SHARDED = _aggregate("sharded", write_shards=4)
+_RANKED = _aggregate("ranked", pk="R#{player}", ranking=Ranking(by="n", leaderboard="PLAYERS"))
 
 WRONG = [
     Wrong("a source by its name", _a(source="path"), "source", "'path'", "an Event, Items or Aggregate"),
-    Wrong("a source that is not declared", _together(_aggregate(source=PLAYERS)), "source", "'players'", "a declared aggregate; declare it beside 'a'"),
-    Wrong("two of one name", _together(_aggregate(), _aggregate(pk="B")), "name", "'a'", "one declaration a name; rename one of the two"),
-    Wrong("two that write one item", _together(_aggregate("a", pk="A#{player}"), _aggregate("b", pk="A#TOTAL")), "sk", "'ALL'", "a key that no item of 'a' can have; change pk or sk of 'b'"),
-    Wrong("one that could write an event", _together(_aggregate(pk="PLAYER#{player}", sk="PATH#{x}")), "sk", "'PATH#{x}'", "a key that no item of 'path' can have; change pk or sk of 'a'"),
-    Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key outside of the quarantine's 'QUARANTINE#{partition}'"),
+    Wrong("a source that is not declared", _together(_aggregate(source=PLAYERS)), "source", "'players'", "a declared aggregate; declare it together with 'a'"),
+    Wrong("two of one name", _together(_aggregate(), _aggregate(pk="B")), "name", "'a'", "one declaration per name; rename one of the two"),
+    Wrong("two that write one item", _together(_aggregate("a", pk="A#{player}"), _aggregate("b", pk="A#TOTAL")), "sk", "'ALL'", "a key that cannot match items of 'a'; change pk or sk of 'b'"),
+    Wrong("one that could write an event", _together(_aggregate(pk="PLAYER#{player}", sk="PATH#{x}")), "sk", "'PATH#{x}'", "a key that cannot match items of 'path'; change pk or sk of 'a'"),
+    Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key that cannot match the quarantine's 'QUARANTINE#{partition}'"),
     Wrong("a name of the runtime", _a(name="quarantine"), "name", "'quarantine'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
     Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved ('ttl' is)"),
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
     Wrong("a sum of bookkeeping", lambda: Sum("_w:123"), "attribute", "'_w:123'", "an attribute name that is not reserved (pk, sk, ttl, _…)"),
-    Wrong("a filter on bookkeeping", _a(where=Attr("_type").eq("path")), "where", "'_type'", "attributes of the item; those with '_' are not"),
+    Wrong("a filter on bookkeeping", _a(where=Attr("_type").eq("path")), "where", "'_type'", "attribute names that do not start with '_'"),
     Wrong("a group by what the source lacks", _over(pk="A#{team}"), "pk", "'team'", "fields of 'players': player"),
     Wrong("a measure of what the source lacks", _over(measures={"n": Sum("points")}), "measures", "'points'", "measures of 'players': paths"),
     Wrong("a measure of a field, which is text", _over(measures={"n": Sum("player")}), "measures", "'player'", "measures of 'players': paths"),
-    Wrong("a filter that never holds", _over(where=Attr("paths").ge("3")), "where", "'3'", "a number, as the measure 'paths' of 'players' is"),
-    Wrong("an aggregate over a spread one", _a(source=_SPREAD), "source", "'spread'", "an aggregate that is not spread: its items are parts"),
-    Wrong("a ranking by a histogram", _a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(by="h", board="B")), "ranking", "'h'", "a Count or Sum of the aggregate"),
-    Wrong("a board by what is not of the group", _a(ranking=Ranking(by="n", board="B#{team}")), "ranking", "'B#{team}'", "fields of the group: none"),
-    Wrong("two on one board", _together(_RANKED, _aggregate("b", pk="B#{player}", ranking=Ranking(by="n", board="PLAYERS"))), "board", "'PLAYERS'", "a board on which no group of 'ranked' can be"),
-    Wrong("a ranked group in parts", _a(spread=4, ranking=Ranking(by="n", board="B")), "spread", "4", "1 for a ranked aggregate; spread its board instead"),
+    Wrong("a filter that never holds", _over(where=Attr("paths").ge("3")), "where", "'3'", "a number to compare with 'paths' of 'players'"),
+    Wrong("an aggregate over one with several write shards", _a(source=_SHARDED), "source", "'sharded'", "an aggregate with write_shards=1"),
+    Wrong("a ranking by a histogram", _a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(by="h", leaderboard="B")), "ranking", "'h'", "a Count or Sum of the aggregate"),
+    Wrong("a leaderboard by what is not of the group", _a(ranking=Ranking(by="n", leaderboard="B#{team}")), "ranking", "'B#{team}'", "fields of the group: none"),
+    Wrong("two on one leaderboard", _together(_RANKED, _aggregate("b", pk="B#{player}", ranking=Ranking(by="n", leaderboard="PLAYERS"))), "leaderboard", "'PLAYERS'", "a leaderboard that cannot hold groups of 'ranked'"),
+    Wrong("a ranked group with several write shards", _a(write_shards=4, ranking=Ranking(by="n", leaderboard="B")), "write_shards", "4", "1 for a ranked aggregate; set write_shards of its Ranking instead"),
     Wrong("a cap that is not exact", lambda: Sum("paths", cap=_any(0.1)), "cap", "0.1", "an int or Decimal (floats are not exact)"),
-    Wrong("bins out of order", _bins(bounds=[5, 1]), "bounds", "(5, 1)", "1 to 100 numbers, each greater than the one before"),
-    Wrong("too many bins", _bins(exactly=range(101)), "exactly", "(0, 1, 2, 3,", "1 to 100 numbers, each greater than the one before"),
-    Wrong("no bins", _bins(), "exactly", "()", "bins for just one of exactly, at_least and bounds"),
-    Wrong("two kinds of bins", _bins(exactly=[1], at_least=[1]), "exactly", "(1,)", "bins for just one of exactly, at_least and bounds"),
-    Wrong("bins that are none", _bins(at_least=5), "at_least", "5", "a sequence of numbers"),
-    Wrong("no measures", _a(measures={}), "measures", "{}", "at least one, such as {'views': Count()}"),
-    Wrong("a measure that is none", _a(measures={"n": "count"}), "measures", "'count'", "measures: Count, Sum, Average, Histogram"),
-    Wrong("too many attributes in one item", _a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures", "['a', 'b']", "up to 120 attributes in all"),
+    Wrong("bins out of order", _bins(bounds=[5, 1]), "bounds", "(5, 1)", "1 to 100 ascending numbers"),
+    Wrong("too many bins", _bins(exactly=range(101)), "exactly", "(0, 1, 2, 3,", "1 to 100 ascending numbers"),
+    Wrong("no bins", _bins(), "exactly", "()", "bins for only one of exactly, at_least and bounds"),
+    Wrong("two kinds of bins", _bins(exactly=[1], at_least=[1]), "exactly", "(1,)", "bins for only one of exactly, at_least and bounds"),
+    Wrong("bins that are not a sequence", _bins(at_least=5), "at_least", "5", "a sequence of numbers"),
+    Wrong("no measures", _a(measures={}), "measures", "{}", "at least one measure, such as {'views': Count()}"),
+    Wrong("a measure by its name", _a(measures={"n": "count"}), "measures", "'count'", "one of Count, Sum, Average, Histogram"),
+    Wrong("too many attributes in one item", _a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures", "['a', 'b']", "at most 120 attributes in total"),
     Wrong("a filter that is text", _a(where="paths > 3"), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
-    Wrong("an expiry policy that is none", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
-    Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are attributes, not parts of maps, members of lists or buckets of times"),
-    Wrong("items without what tells them apart", lambda: Items("i", where=Anything), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
+    Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
+    Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are plain attributes, not parts of maps, list members or times rounded down"),
+    Wrong("items without a condition", lambda: Items("i", where=Anything), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
-    Wrong("levels that are no tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
-    Wrong("a spread beyond what a read can add up", _a(spread=1000), "spread", "1000", "an int from 1 to 100"),
-    Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are no fields of the key"),
+    Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
+    Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),
+    Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are not fields of the key"),
 ]  # fmt: skip
 """At least twenty."""
 
 
 def table() -> str:
-    """Write the mistakes as the table in docs/aggregates.md."""
+    """The table in docs/aggregates.md."""
     rows = [
         f"| {wrong.mistake} | `invalid {wrong.argument}={wrong.value}{'…' if wrong.value[-1] == ',' else ''}: expected {wrong.expected}` |"
         for wrong in WRONG

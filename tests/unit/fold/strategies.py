@@ -70,7 +70,7 @@ def declared(draw: st.DrawFn) -> list[Declarable]:
             levels[-1].append(_aggregate(draw, f"{name}-{number}", under, group, attributes(under)))
     used = {part.source.name for level in levels for part in level}
     made: list[Declarable] = [
-        replace(part, spread=draw(st.integers(1, 3))) if part.name not in used else part
+        replace(part, write_shards=draw(st.integers(1, 3))) if part.name not in used else part
         for level in levels
         for part in level
     ]

@@ -18,7 +18,7 @@ PLAYERS = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"games": Count()},
-    ranking=Ranking(by="games", board="PLAYERS"),
+    ranking=Ranking(by="games", leaderboard="PLAYERS"),
 )
 TOTAL = Aggregate("total", GAME, pk="TOTAL", sk="GAMES", measures={"games": Count(), "points": Sum("points")})
 OFTEN = Aggregate(
@@ -108,7 +108,7 @@ def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -
 
 
 def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"invalid source='players': .* declare it beside 'often'"):
+    with pytest.raises(InvalidArgumentError, match=r"invalid source='players': .* declare it together with 'often'"):
         _deployed(PLAYERS, OFTEN).declare([OFTEN])
 
 
@@ -137,7 +137,7 @@ def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -
 
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
     world = _deployed(PLAYERS)
-    world.declare([replace(PLAYERS, ranking=Ranking(by="games", board="SEASON"))])
+    world.declare([replace(PLAYERS, ranking=Ranking(by="games", leaderboard="SEASON"))])
     _play(world, "ann", first=10)
 
     boards = {item["pk"]["S"]: (item["_board"]["S"], item["_score"]["N"]) for item in _items(world, "players")}

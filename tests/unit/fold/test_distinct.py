@@ -60,5 +60,5 @@ def test_other_formats_are_refused(pk: str) -> None:
 
 
 def test_an_events_own_key_holds_its_attributes_as_they_are() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.*buckets of times"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.*times rounded down"):
         Event("view", pk="VIEW#{id}", sk="{at:day}")

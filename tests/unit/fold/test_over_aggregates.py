@@ -195,7 +195,9 @@ def test_depth_three_with_a_filter_on_each_level() -> None:
 
 
 def test_an_aggregate_over_a_spread_one_is_refused() -> None:
-    spread = Aggregate("spread", PATH, pk="SPREAD", sk="ALL", measures={"n": Count()}, spread=4)
+    spread = Aggregate("spread", PATH, pk="SPREAD", sk="ALL", measures={"n": Count()}, write_shards=4)
 
-    with pytest.raises(InvalidArgumentError, match="invalid source='spread': expected an aggregate that is not spread"):
+    with pytest.raises(
+        InvalidArgumentError, match="invalid source='spread': expected an aggregate with write_shards=1"
+    ):
         Aggregate("over", spread, pk="OVER", sk="ALL", measures={"n": Count()})

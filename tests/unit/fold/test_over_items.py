@@ -111,7 +111,7 @@ def test_a_correction_that_changes_no_number_writes_nothing() -> None:
         pk="AUTHOR#{author}",
         sk="ALL",
         measures={"capped": Sum("words", cap=10), "bins": Histogram("words", bounds=[0, 10])},
-        ranking=Ranking(by="capped", board="AUTHORS"),
+        ranking=Ranking(by="capped", leaderboard="AUTHORS"),
     )
     over = Aggregate("over", ranked, pk="OVER", sk="ALL", measures={"n": Count(), "all": Sum("capped")})
     world = World([ranked, over])
@@ -126,7 +126,9 @@ def test_a_correction_that_changes_no_number_writes_nothing() -> None:
 
 
 def test_a_spread_group_is_fed_by_shards_and_read_as_one() -> None:
-    spread = Aggregate("spread", POST, pk="ALL", sk="ALL", measures={"n": Count(), "words": Sum("words")}, spread=5)
+    spread = Aggregate(
+        "spread", POST, pk="ALL", sk="ALL", measures={"n": Count(), "words": Sum("words")}, write_shards=5
+    )
     world = World([spread], shards=8)
     for number in range(200):
         world.put(POST, {"id": str(number), "words": number})

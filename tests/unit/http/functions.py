@@ -14,7 +14,7 @@ import pytest
 
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
-from dynamodb_counters._items.table_schema import BOARD, PK, RANKING_INDEX, SCORE, SK
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from tests.harness.conditions import compile_condition
 from tests.harness.expressions import Placeholders
 from tests.harness.memory import MemoryTable
@@ -35,7 +35,7 @@ class RankedTable(MemoryTable):
         given = Placeholders(request["ExpressionAttributeNames"], request["ExpressionAttributeValues"])
         found = [item for item in self.items() if matches(item, given)]
         found.sort(key=lambda item: Decimal(item[SCORE]["N"]), reverse=not request["ScanIndexForward"])
-        keys = [{name: item[name] for name in (PK, SK, BOARD, SCORE)} for item in found]
+        keys = [{name: item[name] for name in (PK, SK, LEADERBOARD, SCORE)} for item in found]
         return {"Items": keys[: request["PaginationConfig"]["MaxItems"]]}
 
 

@@ -33,7 +33,7 @@ TOP = Aggregate(
     pk="URL#{url}",
     sk="TOP",
     measures={"views": Count()},
-    ranking=Ranking(by="views", board="URLS"),
+    ranking=Ranking(by="views", leaderboard="URLS"),
 )
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 

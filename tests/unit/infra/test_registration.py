@@ -148,7 +148,9 @@ def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None
 
 PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
 ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
-RANKED = Aggregate("ranked", VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", board="R"))
+RANKED = Aggregate(
+    "ranked", VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", leaderboard="R")
+)
 
 
 def test_aggregate_over_another_may_be_declared_before_it() -> None:

@@ -13,8 +13,8 @@ from tests.unit.fold.world import World
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
 
 
-def _aggregate(name: str, sk: str, pk: str = "PAGE#{page}", spread: int = 1) -> Aggregate:
-    return Aggregate(name, VIEW, pk=pk, sk=sk, measures={"n": Count()}, spread=spread)
+def _aggregate(name: str, sk: str, pk: str = "PAGE#{page}", write_shards: int = 1) -> Aggregate:
+    return Aggregate(name, VIEW, pk=pk, sk=sk, measures={"n": Count()}, write_shards=write_shards)
 
 
 def _world(*declared: Any, users: tuple[str, ...] = ("ann", "bob")) -> World:
@@ -73,9 +73,9 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
     [
         [],
         [_aggregate("one", "A"), _aggregate("two", "B", pk="OTHER#{page}")],
-        [_aggregate("one", "A", spread=2)],
+        [_aggregate("one", "A", write_shards=2)],
     ],
 )
 def test_what_shares_no_partition_key_is_refused(aggregates: list[Aggregate]) -> None:
-    with pytest.raises(InvalidArgumentError, match="aggregates with one pk template, none of them spread"):
+    with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
         _world().counters.group(aggregates, {"page": "home"})

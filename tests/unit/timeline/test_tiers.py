@@ -12,8 +12,8 @@ import pytest
 from dynamodb_counters import Event, InvalidArgumentError, Window
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._reads.window_counts import add_up
-from dynamodb_counters._timeline.cost_estimate import MOST_BUCKETS, QUERY_PRICE, arithmetic
-from dynamodb_counters._timeline.intervals import Interval, Span, plan, price
+from dynamodb_counters._timeline.cost_estimate import MAX_BUCKETS_PER_QUERY, QUERY_OVERHEAD, estimate_cost
+from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import BY_LETTER, DAYS, HOURS, MINUTES, MONTHS, TIERS, Tier
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
@@ -43,11 +43,11 @@ def test_tiers_follow_from_precision_and_longest_window(precision: timedelta, lo
     window = replace(_JOBS, precision=precision, longest=longest)
 
     assert "".join(tier.letter for tier in window.kept_tiers) == tiers
-    assert window.arithmetic.updates == len(tiers)
+    assert window.cost_estimate.updates == len(tiers)
 
 
 def test_a_day_to_the_minute_is_one_query_of_25_items_at_2_read_units() -> None:
-    cost = _JOBS.arithmetic
+    cost = _JOBS.cost_estimate
 
     assert (cost.tiers, cost.updates, cost.write_units) == (("hour",), 1, 1)
     assert (cost.queries, cost.items_read, cost.read_units) == (1, 25, 2.0)
@@ -55,24 +55,24 @@ def test_a_day_to_the_minute_is_one_query_of_25_items_at_2_read_units() -> None:
 
 @pytest.mark.parametrize(("precision", "longest"), [(_HOUR, 30 * _DAY), (_DAY, 365 * _DAY)])
 def test_a_month_to_the_hour_and_a_year_to_the_day_are_one_query(precision: timedelta, longest: timedelta) -> None:
-    cost = replace(_JOBS, precision=precision, longest=longest).arithmetic
+    cost = replace(_JOBS, precision=precision, longest=longest).cost_estimate
 
     assert (cost.updates, cost.queries) == (1, 1)
     assert cost.read_units <= 3
 
 
 def test_every_shard_that_feeds_a_group_makes_its_buckets_larger() -> None:
-    costs = [arithmetic(_JOBS.kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
+    costs = [estimate_cost(_JOBS.kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
 
     assert costs == sorted(set(costs))
 
 
 @pytest.mark.parametrize("precision", [_SECOND, _MINUTE, _HOUR, _DAY])
 @pytest.mark.parametrize("days", [1, 7, 30, 90, 365, 1461])
-def test_no_plan_reads_more_than_the_arithmetic_says(precision: timedelta, days: int) -> None:
+def test_no_plan_reads_more_than_the_cost_estimate_says(precision: timedelta, days: int) -> None:
     dice = random.Random(f"{precision} {days}")
     window = replace(_JOBS, precision=precision, longest=days * _DAY)
-    cost, tiers = window.arithmetic, window.kept_tiers
+    cost, tiers = window.cost_estimate, window.kept_tiers
     items, prices = [], []
     for _ in range(300):
         unit = dice.choice([1, 3600, 86_400])
@@ -80,22 +80,22 @@ def test_no_plan_reads_more_than_the_arithmetic_says(precision: timedelta, days:
         last = days * _DAY - precision * dice.choice([0, 0, 1, 2, 50])
         if last < precision:
             continue
-        spans = plan(tiers, Interval.ending_at(as_of, last, window.unit))
+        spans = plan_queries(tiers, Interval.ending_at(as_of, last, window.unit))
         items.append(sum(span.buckets[1] - span.buckets[0] + 1 for span in spans))
         assert len(spans) <= cost.queries
         assert sum(span.interval.end - span.interval.start for span in spans) == last.total_seconds()
-        prices.append(price(spans))
-    worst = cost.read_units + cost.queries * QUERY_PRICE
+        prices.append(read_cost(spans))
+    worst = cost.read_units + cost.queries * QUERY_OVERHEAD
     assert worst * 0.6 <= max(prices) <= worst
     assert max(items) <= cost.items_read or len(tiers) > 1
 
 
 def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
     month = replace(_JOBS, longest=30 * _DAY)
-    [span] = plan(month.kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
+    [span] = plan_queries(month.kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
 
     assert span.tier is HOURS
-    assert span.buckets[1] - span.buckets[0] < MOST_BUCKETS
+    assert span.buckets[1] - span.buckets[0] < MAX_BUCKETS_PER_QUERY
 
 
 def test_a_whole_bucket_is_read_from_its_total_alone() -> None:
@@ -108,12 +108,12 @@ def test_every_moment_lies_in_one_bucket_and_slot(tier: Tier) -> None:
     dice = random.Random(tier.name)
     edges = [FIRST_SECOND, LAST_SECOND, -1, 0, *(dice.randint(FIRST_SECOND, LAST_SECOND) for _ in range(500))]
     for second in edges:
-        bucket, slot = tier.place(second)
+        bucket, slot = tier.locate(second)
         assert tier.start(bucket) <= second < tier.end(bucket)
         assert tier.slots[(second - tier.start(bucket)) // tier.slot_seconds] == slot
         assert tier.parse(tier.text(bucket)) == bucket
         assert tier.end(bucket) - tier.start(bucket) <= tier.seconds
-    ordered = sorted(tier.place(second)[0] for second in edges)
+    ordered = sorted(tier.locate(second)[0] for second in edges)
     assert [tier.text(bucket) for bucket in ordered] == sorted(tier.text(bucket) for bucket in ordered)
 
 
@@ -130,7 +130,7 @@ def test_every_moment_lies_in_one_bucket_and_slot(tier: Tier) -> None:
     ],
 )
 def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: str) -> None:
-    bucket, found = tier.place(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
+    bucket, found = tier.locate(int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()))
 
     assert (tier.text(bucket), found) == (text, slot)
 
