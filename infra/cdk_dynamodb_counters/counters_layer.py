@@ -1,4 +1,4 @@
-"""The runtime as a layer, for functions of the user's own."""
+"""The runtime as a Lambda layer."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from cdk_dynamodb_counters.runtime_code import runtime_code
 
 
 class CountersLayer(lambda_.LayerVersion):
-    """A layer with the files that the aggregator runs: ``import dynamodb_counters`` works in functions that use it.
+    """A layer with the runtime, for functions of your own that ``import dynamodb_counters``.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed.
+        If an argument is invalid.
 
     Examples
     --------
