@@ -7,7 +7,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_place
 from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters.runtime_code import runtime_code
+from cdk_dynamodb_counters._staging import staged_code
 
 
 class CountersLayer(lambda_.LayerVersion):
@@ -36,7 +36,7 @@ class CountersLayer(lambda_.LayerVersion):
         super().__init__(
             scope,
             construct_id,
-            code=runtime_code(prefix="python"),
+            code=staged_code(prefix="python"),
             compatible_runtimes=list(RUNTIMES),
             compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
             description="dynamodb_counters and AWS Lambda Powertools",

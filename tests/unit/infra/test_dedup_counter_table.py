@@ -1,4 +1,4 @@
-"""The table's settings and grants, and tables that the user brings."""
+"""The table's settings and grants, and existing tables."""
 
 from __future__ import annotations
 

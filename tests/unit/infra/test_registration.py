@@ -1,4 +1,4 @@
-"""One stream consumer a table, which knows of everything that is declared anywhere in the app."""
+"""A table has one stream consumer, which knows everything declared anywhere in the app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The asset holds what the handler imports, and nothing that differs from machine to machine."""
+"""The asset holds what the handlers import, and nothing that differs between machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPORTED = (
 
 
 def run_isolated(program: str) -> str:
-    """Run a program without site-packages and PYTHONPATH: it has the standard library and what it adds itself."""
+    """Run a program with only the standard library and what it adds to the path itself."""
     command = [sys.executable, "-S", "-E", "-B", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
