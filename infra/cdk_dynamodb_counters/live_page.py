@@ -70,7 +70,7 @@ class LivePage:
             and all(isinstance(text, str) for pair in self.beacon.items() for text in pair)
         ):
             raise InvalidArgumentError(
-                "beacon", self.beacon, f"a mapping of str to str with placeholders {', '.join(_PLACEHOLDERS)}"
+                "beacon", self.beacon, f"a mapping of str to str; optional placeholders: {', '.join(_PLACEHOLDERS)}"
             )
         require_route("beacon_path", self.beacon_path)
 
