@@ -103,10 +103,10 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def asset_bytes() -> dict[str, Any]:
     """Measure what the function's asset weighs, unpacked."""
-    from cdk_dynamodb_counters.runtime_code import _files  # noqa: PLC0415  # CDK is slow to import.
+    from cdk_dynamodb_counters._staging import runtime_files  # noqa: PLC0415  # CDK is slow to import.
 
     sizes: dict[str, int] = {}
-    for source, name in _files():
+    for source, name in runtime_files():
         sizes[name.parts[0]] = sizes.get(name.parts[0], 0) + source.stat().st_size
     return {"total_bytes": sum(sizes.values()), "parts": sizes}
 

@@ -29,7 +29,7 @@ LeaderboardStack(app, "CountersLeaderboard")
 PagesStack(app, "CountersPages")
 app.synth()
 """
-_STAGE: Final = "from cdk_dynamodb_counters.runtime_code import _staged; import shutil, sys; {}"
+_STAGE: Final = "from cdk_dynamodb_counters._staging import stage; import shutil, sys; {}"
 
 
 def measure(rounds: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _environment() -> dict[str, str]:
 
 
 def _stage(asset: Path) -> None:
-    program = _STAGE.format("shutil.copytree(_staged(''), sys.argv[1])")
+    program = _STAGE.format("shutil.copytree(stage(''), sys.argv[1])")
     subprocess.run([sys.executable, "-c", program, str(asset)], check=True, env=_environment(), cwd=_PROJECT)
 
 

@@ -1,8 +1,8 @@
 """Exact counters on DynamoDB as CDK constructs.
 
-`DedupCounterTable` holds events and counts, `StreamAggregator` keeps the counts, `WindowedCounter` counts by time.
-`EventIngest` takes events over HTTP, `CounterApi` answers questions about counts, on a `LivePage` too.
-What is counted is declared with `dynamodb_counters._declarations`.
+`DedupCounterTable` stores events and counts, `StreamAggregator` keeps the counts exact, and `WindowedCounter` counts by
+time. `EventIngest` takes events over HTTP; `CounterApi` serves counts over HTTP, with a `LivePage` if you like.
+Declare what to count with `dynamodb_counters`.
 """
 
 from __future__ import annotations

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import jsii
 from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from constructs import Construct
 
-from cdk_dynamodb_counters._emulator import emulated
+from cdk_dynamodb_counters._emulator import is_emulated
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._grants import grant_aggregation
-from cdk_dynamodb_counters._monitoring import Watch
+from cdk_dynamodb_counters._metrics import AggregatorMetrics
+from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
+from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
 from dynamodb_counters._declarations.codec import encode
 
-if TYPE_CHECKING:
-    from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-    from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
-
-# Metrics are log lines without a level. Lambda takes them for INFO, and a higher level would drop them:
+# Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
 LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 
 
-def build_bucket(scope: StreamAggregator, retention: Duration) -> s3.IBucket:
-    """Build the bucket for batches that Lambda gives up on."""
+def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
+    """Build the on-failure bucket."""
     bucket = s3.Bucket(
         scope,
         "OnFailureBucket",
@@ -43,133 +42,129 @@ def build_bucket(scope: StreamAggregator, retention: Duration) -> s3.IBucket:
         ],
         removal_policy=RemovalPolicy.RETAIN,
     )
-    acknowledge(bucket, "S1", "Only the Lambda service writes here, and only when counting failed for a day.")
+    acknowledge(bucket, "S1", "Only the Lambda service writes here, and only after counting has failed for a day.")
     return bucket
 
 
-def build_role(
-    scope: StreamAggregator, table: DedupCounterTable, log_group: logs.ILogGroup, bucket: s3.IBucket
-) -> iam.Role:
-    """Build the role of the function; the event source mapping acts with it too."""
-    role = build_function_role(scope, "Role", log_group, "Reads the stream of a table and writes counts to the table")
-    grant_aggregation(table.table, role)
-    # All keys: Lambda documents below which prefix it writes, but not for which keys it checks the role beforehand.
+def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
+    """Build the role of the function and of its event source mapping."""
+    role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
+    grant_aggregation(table, role)
+    # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
     role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
-    acknowledge(role, "IAM5", "Lambda chooses the keys, in this bucket only.", resource_finding(scope, objects))
-    if table.table.encryption_key is not None or bucket.encryption_key is not None:
+    acknowledge(role, "IAM5", "Lambda chooses the object keys, in this bucket only.", resource_finding(scope, objects))
+    if table.encryption_key is not None or bucket.encryption_key is not None:
         acknowledge_key(role)
     return role
 
 
 def build_environment(
-    scope: StreamAggregator, table: DedupCounterTable, declarations: Registration, quarantine_retention: Duration
+    scope: Construct, table: dynamodb.ITableV2, declarations: Registration, quarantine_retention: Duration
 ) -> dict[str, str]:
-    """Build the environment of the function: what its handler is told."""
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": Lazy.string(_Declarations(declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
     }
-    if emulated(scope):
+    if is_emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
 
 
 def build_mapping(
-    scope: StreamAggregator,
-    table: DedupCounterTable,
+    scope: Construct,
+    table: dynamodb.ITableV2,
     function: lambda_.Function,
     bucket: s3.IBucket,
     *,
     batch_size: int,
     max_batching_window: Duration,
 ) -> lambda_.EventSourceMapping:
-    """Build what connects the function to the stream."""
     mapping = lambda_.EventSourceMapping(
         scope,
         "EventSourceMapping",
         target=function,
-        event_source_arn=table.table_stream_arn,
-        # LATEST could miss events that are accepted while the mapping is created.
+        event_source_arn=str(table.table_stream_arn),
+        # LATEST could miss events accepted while the mapping is being created.
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
-        # Lambda names the shard of a batch only if there is a tumbling window; its state is not used. The longest one
-        # cuts the fewest batches short. It rules out filters and a parallelization factor.
+        # Lambda names a batch's shard only with a tumbling window, whose state is unused. The longest window cuts the
+        # fewest batches short. Filters and a parallelization factor are then not possible.
         tumbling_window=Duration.minutes(15),
         bisect_batch_on_error=True,
         metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
     )
     resource = mapping.node.default_child
     assert isinstance(resource, lambda_.CfnEventSourceMapping)
-    # Until the record expires: a batch that is discarded is a wrong count. Both are Lambda's defaults, said aloud.
+    # Retry until the record expires: a discarded batch is a wrong count. Both are Lambda's defaults, made explicit.
     resource.maximum_retry_attempts = -1
     resource.maximum_record_age_in_seconds = -1
-    # CDK's own S3OnFailureDestination grants more than Lambda needs; build_role grants that.
+    # CDK's S3OnFailureDestination would grant more than Lambda needs; build_role grants enough.
     resource.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
         on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=bucket.bucket_arn)
     )
     return mapping
 
 
-def watches(scope: StreamAggregator, *, monitoring: bool) -> tuple[Watch, ...]:
-    """Give the alarms: each says that a count is, or is about to be, wrong; with monitoring, or late or dear."""
+def alarm_specs(metrics: AggregatorMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+    """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
     always = (
-        Watch(
+        AlarmSpec(
             "LagAlarm",
-            scope.metric_iterator_age(),
+            metrics.metric_iterator_age(),
             Duration.hours(1).to_milliseconds(),
-            "Counting lags an hour behind the events; at 24 hours records are lost.",
+            "Counting is an hour behind the events. At 24 hours, records are lost.",
         ),
-        Watch(
+        AlarmSpec(
             "QuarantineAlarm",
-            scope.metric_quarantined(),
+            metrics.metric_quarantined(),
             1,
-            "Records that cannot be counted were quarantined; repair and redrive them.",
+            "Records that cannot be counted were quarantined. Repair and redrive them.",
         ),
-        Watch(
+        AlarmSpec(
             "GivenUpAlarm",
-            scope.metric_given_up(),
+            metrics.metric_given_up(),
             1,
-            "Lambda gave up on records and put them into the on-failure bucket; their counts are missing.",
+            "Lambda gave up on records and sent them to the on-failure bucket. Counts lack them until you repair them.",
         ),
-        Watch(
+        AlarmSpec(
             "DroppedAlarm",
-            scope.metric_dropped(),
+            metrics.metric_dropped(),
             1,
-            "Lambda gave up on records and could not put them into the on-failure bucket; they are lost.",
+            "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         ),
     )
     if not monitoring:
         return always
     return (
         *always,
-        Watch("ErrorsAlarm", scope.metric_errors(), 1, "Batches fail and are delivered again; counting waits.", 3),
-        Watch("ThrottlesAlarm", scope.metric_throttles(), 1, "Lambda's concurrency keeps batches waiting.", 3),
-        Watch("LateAlarm", scope.metric_late_events(), 1, "Events came after their window's retention."),
-        Watch(
+        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
+        AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Batches wait for Lambda concurrency.", 3),
+        AlarmSpec("LateAlarm", metrics.metric_late_events(), 1, "Events arrived after their window's retention."),
+        AlarmSpec(
             "CoalescingAlarm",
-            scope.metric_updates_per_record(),
+            metrics.metric_updates_per_record(),
             10,
-            "A record changes ten items or more on average for an hour: a longer batching window costs less.",
+            "For an hour, records have updated ten or more items each on average. A longer batching window costs less.",
             12,
         ),
     )
 
 
-def graphs(scope: StreamAggregator) -> dict[str, list[cloudwatch.Metric]]:
-    """Give what the dashboard shows."""
+def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
+    """Return the dashboard's graphs by title."""
     return {
-        "Lag (ms)": [scope.metric_iterator_age()],
-        "Counted": [scope.metric_records(), scope.metric_items_updated(), scope.metric_already_counted()],
-        "Not counted": [scope.metric_quarantined(), scope.metric_late_events()],
-        "Given up": [scope.metric_given_up(), scope.metric_dropped()],
-        "Function": [scope.metric_errors(), scope.metric_throttles()],
-        "Cost": [scope.metric_write_units(), scope.metric_updates_per_record()],
+        "Lag (ms)": [metrics.metric_iterator_age()],
+        "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
+        "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
+        "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
+        "Function": [metrics.metric_errors(), metrics.metric_throttles()],
+        "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],
     }
 
 

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments, made before CDK sees them: its own errors do not name the argument."""
+"""Checks of constructor arguments, made before CDK sees them: CDK's own errors do not name the argument."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUTE: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 _MEMBERS: Final = {
-    # CDK's interfaces are protocols that isinstance cannot test: a member none of their neighbours has stands in.
+    # isinstance cannot test CDK's interfaces, so each is recognized by a member that similar interfaces lack.
     "ITableV2": "table_id",
     "IBucket": "bucket_arn",
     "IAlarmAction": "bind",
@@ -29,36 +29,33 @@ _MEMBERS: Final = {
 
 
 def require_place(scope: object, construct_id: object) -> None:
-    """Refuse a scope that is no construct and an id that is no id."""
     if not isinstance(scope, Construct):
-        raise InvalidArgumentError("scope", scope, "a construct, such as the stack: self")
+        raise InvalidArgumentError("scope", scope, "a construct such as the stack (self)")
     if not isinstance(construct_id, str) or not _ID.fullmatch(construct_id) or Token.is_unresolved(construct_id):
-        raise InvalidArgumentError("construct_id", construct_id, "text without '/', such as 'Counters'")
+        raise InvalidArgumentError("construct_id", construct_id, "a non-empty string without '/' such as 'Counters'")
 
 
 def require_instance(argument: str, value: object, kind: type[_T], allowed: str) -> _T:
-    """Refuse a value of another type, or give it back."""
     if not isinstance(value, kind):
         raise InvalidArgumentError(argument, value, allowed)
     return value
 
 
 def require_interface(argument: str, value: object, interface: str, allowed: str) -> None:
-    """Refuse a value that does not implement a CDK interface."""
     if not hasattr(type(value), _MEMBERS[interface]):
         raise InvalidArgumentError(argument, value, allowed)
 
 
 def require_sequence(argument: str, value: object, allowed: str) -> Sequence[Any]:
-    """Refuse what is not a list or tuple, or give it back; a string is none."""
+    """Return a list or tuple; refuse anything else, strings included."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise InvalidArgumentError(argument, value, allowed)
     return value
 
 
 def require_integer(argument: str, value: object, low: int, high: int) -> None:
-    """Refuse a number outside ``low`` to ``high``; a token is let through."""
-    # A number that is not known yet stands as a float.
+    """Refuse anything but a whole number from ``low`` to ``high`` or a token."""
+    # CDK encodes a number known only at deployment as a float.
     if isinstance(value, int | float) and Token.is_unresolved(value):
         return
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
@@ -67,13 +64,12 @@ def require_integer(argument: str, value: object, low: int, high: int) -> None:
 
 
 def require_boolean(argument: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
     require_instance(argument, value, bool, "True or False")
 
 
 def require_duration(argument: str, value: object, low: Duration, high: Duration, unit: str = "seconds") -> None:
-    """Refuse a duration outside ``low`` to ``high`` or not whole in ``unit``; a token is let through."""
-    allowed = f"a Duration of {low.to_human_string()} to {high.to_human_string()}, in whole {unit}"
+    """Refuse anything but a Duration from ``low`` to ``high`` in whole ``unit`` or a token."""
+    allowed = f"a Duration from {low.to_human_string()} to {high.to_human_string()} in whole {unit}"
     if not isinstance(value, Duration):
         raise InvalidArgumentError(argument, value, allowed)
     if value.is_unresolved():
@@ -85,27 +81,24 @@ def require_duration(argument: str, value: object, low: Duration, high: Duration
 
 
 def require_service_name(argument: str, value: object) -> None:
-    """Refuse what CloudWatch does not take as the value of a dimension; a token is let through."""
+    """Refuse anything but a valid CloudWatch dimension value or a token."""
     if isinstance(value, str) and (Token.is_unresolved(value) or _SERVICE_NAME.fullmatch(value)):
         return
-    raise InvalidArgumentError(argument, value, "1 to 255 printable ASCII characters that do not start with ':'")
+    raise InvalidArgumentError(argument, value, "1 to 255 printable ASCII characters, not starting with a space or ':'")
 
 
 def require_choice(argument: str, value: object, allowed: Collection[object]) -> None:
-    """Refuse a value that is not one of a few."""
     if value not in allowed:
         raise InvalidArgumentError(argument, value, "one of " + ", ".join(map(str, allowed)))
 
 
 def require_route(argument: str, value: object) -> None:
-    """Refuse what is no fixed path of an HTTP API."""
     if not isinstance(value, str) or not _ROUTE.fullmatch(value):
-        raise InvalidArgumentError(argument, value, "a path without parameters such as '/events'")
+        raise InvalidArgumentError(argument, value, "a path without parameters, such as '/events'")
 
 
 def require_origins(argument: str, value: object) -> None:
-    """Refuse what is no list of web origins; ``*`` is one."""
-    allowed = "a list of origins such as 'https://example.com', or ['*']"
+    allowed = "a list of web origins such as 'https://example.com', or ['*']"
     for origin in require_sequence(argument, value, allowed):
         if not isinstance(origin, str) or not (Token.is_unresolved(origin) or _ORIGIN.fullmatch(origin)):
             raise InvalidArgumentError(argument, origin, allowed)
@@ -114,7 +107,7 @@ def require_origins(argument: str, value: object) -> None:
 def require_observability(
     *, service_name: object, log_retention: object, monitoring: object, alarm_actions: object
 ) -> None:
-    """Refuse what is wrong with the arguments by which a construct is observed."""
+    """Check the arguments that all constructs with functions share."""
     if service_name is not None:
         require_service_name("service_name", service_name)
     require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
@@ -124,5 +117,4 @@ def require_observability(
 
 
 def require_memory_size(value: object) -> None:
-    """Refuse what Lambda does not give a function, in MiB."""
     require_integer("memory_size", value, 128, 10_240)

@@ -1,4 +1,4 @@
-"""Whether a deployment is for a local emulator."""
+"""The context flag for local emulators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from constructs import Construct
 _CONTEXT: Final = "single_shard_stream"
 
 
-def emulated(scope: Construct) -> bool:
-    """Tell whether the context flag says that streams have one shard and events do not name it."""
+def is_emulated(scope: Construct) -> bool:
+    """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
     return str(scope.node.try_get_context(_CONTEXT)).lower() == "true"

@@ -1,4 +1,4 @@
-"""Checks of a table that the user brings."""
+"""Checks of an existing table passed to `DedupCounterTable`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,19 @@ _KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
 
 
 def require_usable(table: dynamodb.ITableV2) -> None:
-    """Refuse a table that cannot hold counters, as far as synthesis can know.
-
-    Parameters
-    ----------
-    table : ITableV2
-        What was given as the table.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is no ``ITableV2``, has no stream of new and old images, or its key or TTL attributes have other names.
-    """
-    require_interface("table", table, "ITableV2", "a TableV2 or TableV2.from_table_attributes(…, table_stream_arn=…)")
+    """Refuse a table with wrong keys, TTL attribute or stream; an imported one must only have a stream."""
+    require_interface(
+        "table", table, "ITableV2", "a TableV2, or an import by TableV2.from_table_attributes(…, table_stream_arn=…)"
+    )
     if table.table_stream_arn is None:
-        raise _refusal(table, "a table with a stream: import it with from_table_attributes(…, table_stream_arn=…)")
+        raise _refusal(table, "a table with a stream; import it with from_table_attributes(…, table_stream_arn=…)")
     resource = table.node.default_child
     if isinstance(resource, dynamodb.CfnGlobalTable):
         _require_schema(table, resource)
     else:
         Annotations.of(table).add_info(
-            f"The imported table must have the keys {PK!r} and {SK!r} (strings), TTL on {TTL!r} and a stream of "
-            "NEW_AND_OLD_IMAGES: none of it can be checked at synthesis."
+            f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
+            "NEW_AND_OLD_IMAGES: synth cannot check any of this."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a function may do with the table, by the job it has."""
+"""IAM permissions on the table, one set per job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 
 from cdk_dynamodb_counters._arguments import require_interface
 
-_ACCEPT: Final = ("dynamodb:PutItem", "dynamodb:PartiQLInsert")
+ACCEPT: Final = ("dynamodb:PutItem", "dynamodb:PartiQLInsert")
 _RECORD_ONCE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
 _INCREMENT: Final = ("dynamodb:UpdateItem",)
 _READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
@@ -26,135 +26,60 @@ _STREAM: Final = (
 
 
 class TableGrants:
-    """Grants of a table: the actions of one job, on this table and the key it is encrypted with only."""
+    """Grants of a table.
+
+    Every ``grant_*`` method takes ``grantee``, a function or role, and returns the ``Grant``. It allows one job on this
+    table only, and the use of the table's encryption key if that is customer managed.
+    """
 
     _table: dynamodb.ITableV2
 
     def grant_accept(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to accept events: conditional inserts, one by one and in batches.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-
-        Examples
-        --------
-        >>> counters.grant_accept(function)  # doctest: +SKIP
-        """
-        return _grant(self._table, grantee, _ACCEPT)
+        """Allow accepting events, one by one and in batches."""
+        return grant(self._table, grantee, ACCEPT)
 
     def grant_record_once(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to record an event and its counts in one transaction.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-        """
-        return _grant(self._table, grantee, _RECORD_ONCE)
+        """Allow recording an event and its counts in one transaction."""
+        return grant(self._table, grantee, _RECORD_ONCE)
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to increment counters, which is not idempotent.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-        """
-        return _grant(self._table, grantee, _INCREMENT)
+        """Allow incrementing counters, which is not idempotent."""
+        return grant(self._table, grantee, _INCREMENT)
 
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to delete events, which takes back what they had counted.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-        """
-        return _grant(self._table, grantee, _RETRACT)
+        """Allow deleting events, which subtracts what they added to the counts."""
+        return grant(self._table, grantee, _RETRACT)
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to set aggregates to zero.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-        """
-        return _grant(self._table, grantee, _RESET)
+        """Allow resetting aggregates to zero."""
+        return grant(self._table, grantee, _RESET)
 
     def grant_read_counts(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to read counts, windows and boards, and the events beside them; no scans.
+        """Allow reading counts, windows, leaderboards and events, but no scans.
 
-        It is the only grant that covers the table's indexes, which boards are read from.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
+        This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
-        return _grant(self._table, grantee, _READ, reading=True)
+        return grant(self._table, grantee, _READ, reading=True)
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to list quarantine and to have its records counted after all.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            What was granted.
-        """
-        return _grant(self._table, grantee, _REDRIVE)
+        """Allow listing quarantined records and redriving them."""
+        return grant(self._table, grantee, _REDRIVE)
 
 
 def grant_aggregation(table: dynamodb.ITableV2, grantee: iam.IGrantable) -> iam.Grant:
-    """Allow to read the table's stream and to keep its counts."""
+    """Allow reading the table's stream and updating its counts."""
     stream = iam.Grant.add_to_principal(
         grantee=grantee, actions=list(_STREAM), resource_arns=[str(table.table_stream_arn)]
     )
-    return _grant(table, grantee, _AGGREGATE).combine(stream)
+    return grant(table, grantee, _AGGREGATE).combine(stream)
 
 
-def _grant(
+def grant(
     table: dynamodb.ITableV2, grantee: iam.IGrantable, actions: tuple[str, ...], *, reading: bool = False
 ) -> iam.Grant:
-    require_interface("grantee", grantee, "IGrantable", "something with an identity: a function or a role")
-    # The table's own grant() covers its indexes, which only boards are read from. None: if it has some.
+    """Allow ``actions`` on the table and its key; ``reading`` adds the indexes and limits the key to decryption."""
+    require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")
+    # has_index=None grants the indexes only if the table has some.
     granted = dynamodb.TableGrants(table=table, has_index=None if reading else False).actions(grantee, *actions)
     if table.encryption_key is None:
         return granted

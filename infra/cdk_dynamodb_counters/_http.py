@@ -1,4 +1,4 @@
-"""What `EventIngest` and `CounterApi` have in common: the HTTP API and its one stage, and who may use it."""
+"""The HTTP API that `EventIngest` and `CounterApi` build, and who may use it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _AUTHORIZERS: Final = (
     authorizers.HttpLambdaAuthorizer,
     authorizers.HttpUserPoolAuthorizer,
 )
-# Who asked what, when and how it ended; no query string and no body, which hold what is counted.
-_ACCESS: Final = {
+# Neither query string nor body: they hold what is counted.
+_ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
     "time": "$context.requestTime",
@@ -36,23 +36,22 @@ _ACCESS: Final = {
 
 
 def require_authorizer(authorizer: object) -> None:
-    """Refuse what is no authorizer: an endpoint is public only where somebody says so."""
+    """Refuse anything but an authorizer: an endpoint is public only if the caller says so."""
     if not isinstance(authorizer, _AUTHORIZERS):
-        allowed = "HttpIamAuthorizer(), HttpJwtAuthorizer(…) or, for anybody, HttpNoneAuthorizer()"
+        allowed = "an authorizer such as HttpIamAuthorizer(), or HttpNoneAuthorizer() for a public endpoint"
         raise InvalidArgumentError("authorizer", authorizer, allowed)
 
 
 def is_public(authorizer: apigateway.IHttpRouteAuthorizer) -> bool:
-    """Tell whether anybody may pass."""
     return isinstance(authorizer, apigateway.HttpNoneAuthorizer)
 
 
 def warn_if_public(scope: Construct, authorizer: apigateway.IHttpRouteAuthorizer, risk: str) -> None:
-    """Tell the risk of an endpoint that anybody may use."""
+    """Add a warning at synth if anybody may call the endpoint."""
     if not is_public(authorizer):
         return
     Annotations.of(scope).add_warning_v2("dynamodb-counters:publicEndpoint", f"The endpoint is public: {risk}")
-    acknowledge(scope, "APIG4", "Public by an explicit HttpNoneAuthorizer, with a warning at synthesis.")
+    acknowledge(scope, "APIG4", "Public by an explicit HttpNoneAuthorizer, with a warning at synth.")
 
 
 def build_api(
@@ -65,7 +64,7 @@ def build_api(
     throttle_rate: int,
     throttle_burst: int,
 ) -> apigateway.HttpApi:
-    """Build an HTTP API with one stage that is throttled and logs who asked what."""
+    """Build an HTTP API with one stage, which throttles requests and writes an access log."""
     cors = apigateway.CorsPreflightOptions(
         allow_origins=list(allow_origins),
         allow_methods=list(allow_methods),
@@ -90,6 +89,6 @@ def build_api(
     resource = stage.node.default_child
     assert isinstance(resource, apigateway.CfnStage)
     resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-        destination_arn=log_group.log_group_arn, format=json.dumps(_ACCESS)
+        destination_arn=log_group.log_group_arn, format=json.dumps(_ACCESS_LOG)
     )
     return api

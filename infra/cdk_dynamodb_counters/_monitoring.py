@@ -1,4 +1,4 @@
-"""Dashboards and alarms of the constructs."""
+"""Alarms and dashboards."""
 
 from __future__ import annotations
 
@@ -11,22 +11,8 @@ from constructs import Construct
 
 
 @dataclass(frozen=True)
-class Watch:
-    """An alarm to be built.
-
-    Parameters
-    ----------
-    construct_id : str
-        Its name.
-    metric : Metric
-        What it watches.
-    threshold : float
-        It goes off at this, or above.
-    description : str
-        What it means, and what to do.
-    periods : int, optional
-        How many periods in a row. Default 1.
-    """
+class AlarmSpec:
+    """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row."""
 
     construct_id: str
     metric: cloudwatch.Metric
@@ -36,20 +22,20 @@ class Watch:
 
 
 def build_alarms(
-    scope: Construct, watches: Sequence[Watch], actions: Sequence[cloudwatch.IAlarmAction]
+    scope: Construct, specs: Sequence[AlarmSpec], actions: Sequence[cloudwatch.IAlarmAction]
 ) -> tuple[cloudwatch.Alarm, ...]:
-    """Build alarms. Each is on one metric: not every emulator deploys metric math."""
+    """Build alarms, each on a single metric: not every emulator deploys metric math."""
     alarms = tuple(
-        watch.metric.create_alarm(
+        spec.metric.create_alarm(
             scope,
-            watch.construct_id,
-            alarm_description=watch.description,
-            threshold=watch.threshold,
-            evaluation_periods=watch.periods,
+            spec.construct_id,
+            alarm_description=spec.description,
+            threshold=spec.threshold,
+            evaluation_periods=spec.periods,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
-        for watch in watches
+        for spec in specs
     )
     for alarm in alarms:
         alarm.add_alarm_action(*actions)
@@ -59,7 +45,7 @@ def build_alarms(
 def build_dashboard(
     scope: Construct, graphs: Mapping[str, Sequence[cloudwatch.Metric]], alarms: Sequence[cloudwatch.Alarm]
 ) -> cloudwatch.Dashboard:
-    """Build a dashboard: the alarms' states, then two graphs a row."""
+    """Build a dashboard: the alarms' states, then two graphs per row."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", default_interval=Duration.hours(3))
     dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", width=24, alarms=list(alarms)))
     widgets = [cloudwatch.GraphWidget(title=title, left=list(left), width=12) for title, left in graphs.items()]

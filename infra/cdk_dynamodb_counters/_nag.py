@@ -1,4 +1,4 @@
-"""Acknowledged findings of cdk-nag, each with its reason. Nothing here needs cdk-nag to be installed."""
+"""Acknowledged cdk-nag findings, each with a reason; cdk-nag itself need not be installed."""
 
 from __future__ import annotations
 
@@ -7,42 +7,27 @@ from constructs import IConstruct
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = "") -> None:
-    """Acknowledge a finding of the AwsSolutions pack.
-
-    Parameters
-    ----------
-    construct : IConstruct
-        Where it is found, or above.
-    rule : str
-        Such as ``"IAM5"``.
-    reason : str
-        Why it is as it should be.
-    finding : str, optional
-        Which of the rule's findings. Default: the rule's only one.
-    """
+    """Acknowledge an AwsSolutions rule such as ``"IAM5"``; ``finding`` selects one of several findings of the rule."""
     identifier = f"AwsSolutions::AwsSolutions-{rule}" + (f"[{finding}]" if finding else "")
     Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
 
 
 def acknowledge_indexes(role: IConstruct, table_arn: str) -> None:
-    """Acknowledge that who may read a table may read its indexes, where it has some."""
     finding = resource_finding(role, f"{table_arn}/index/*")
-    acknowledge(role, "IAM5", "The indexes of this one table.", finding)
+    acknowledge(role, "IAM5", "Only the indexes of this table.", finding)
 
 
 def acknowledge_key(role: IConstruct) -> None:
-    """Acknowledge that who may encrypt with a key may do so in every way."""
     for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
-        acknowledge(role, "IAM5", "Variants of one action, on one key only.", f"Action::{action}")
+        acknowledge(role, "IAM5", "Variants of one action, on one key.", f"Action::{action}")
 
 
 def resource_finding(scope: IConstruct, arn: str) -> str:
-    """Name a resource as cdk-nag does in its findings."""
+    """Return the name of cdk-nag's finding about a resource."""
     return "Resource::" + _flat(Stack.of(scope).resolve(arn))
 
 
 def _flat(value: object) -> str:
-    """Write a resolved ARN as cdk-nag does in its findings."""
     if isinstance(value, dict):
         [(function, operand)] = value.items()
         if function == "Fn::Join":

@@ -1,8 +1,9 @@
-"""What constructs with functions have in common: logs, a name in them, alarms and a dashboard."""
+"""The base of constructs that run functions."""
 
 from __future__ import annotations
 
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -10,25 +11,9 @@ from cdk_dynamodb_counters._arguments import require_service_name
 
 
 class Observed(Construct):
-    """A construct whose functions log under one name, and which alarms may watch.
+    """A construct with a function, one log group, one service name, and optional alarms and dashboard."""
 
-    Parameters
-    ----------
-    scope : Construct
-        Where it stands.
-    construct_id : str
-        Its name there.
-    service_name : str or None
-        Names it in logs and metrics. None: its path.
-    log_retention : RetentionDays
-        How long logs are kept.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The path is to be the name, and cannot be.
-    """
-
+    _function: lambda_.Function
     _alarms: tuple[cloudwatch.Alarm, ...]
     _dashboard: cloudwatch.Dashboard | None
 
@@ -41,21 +26,26 @@ class Observed(Construct):
         self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
 
     @property
+    def function(self) -> lambda_.Function:
+        """The function that does the construct's work."""
+        return self._function
+
+    @property
     def log_group(self) -> logs.LogGroup:
-        """Where functions log to, and the API if there is one."""
+        """The log group of the functions and of the HTTP API, if there is one."""
         return self._log_group
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms; the construct's own documentation says which there are."""
+        """The alarms."""
         return self._alarms
 
     @property
     def dashboard(self) -> cloudwatch.Dashboard | None:
-        """The dashboard, with monitoring."""
+        """The dashboard; None without ``monitoring=True``."""
         return self._dashboard
 
     @property
     def service_name(self) -> str:
-        """The ``service`` of logs and metrics."""
+        """The service name in logs, and the ``service`` dimension of the metrics."""
         return self._service_name

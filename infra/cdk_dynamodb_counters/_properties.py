@@ -1,4 +1,4 @@
-"""Properties of a resource as its template will show them."""
+"""Properties of a resource as its template shows them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from aws_cdk import CfnResource, IInspectable, Stack, TreeInspector
 
 
 def resolved_property(resource: CfnResource, name: str) -> Any:
-    """Give a property, by its name in camel case, or None.
-
-    A getter of the resource cannot be asked: where a property is decided late, as with most of CDK's own constructs,
-    jsii hands Python an empty or broken copy.
-    """
+    """Return a property by its camel-case name, or None."""
+    # The resource's getter does not work: jsii returns an empty or broken copy of a property that CDK produces lazily.
     inspector = TreeInspector()
-    # Every generated resource class can be inspected; their common base does not say so.
+    # Every generated resource class is inspectable; their common base class does not declare it.
     cast(IInspectable, resource).inspect(inspector)
     return Stack.of(resource).resolve(inspector.attributes["aws:cdk:cloudformation:props"].get(name))

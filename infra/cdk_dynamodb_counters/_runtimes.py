@@ -1,4 +1,4 @@
-"""Lambda runtimes the handlers run on."""
+"""Python versions the handlers support."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ RUNTIMES: Final = (
     lambda_.Runtime.PYTHON_3_13,
     lambda_.Runtime.PYTHON_3_14,
 )
-"""Oldest first; the last is the default."""
+"""Oldest first; the last one is the default."""

@@ -1,4 +1,4 @@
-"""Checks made at synthesis, when everything has been declared."""
+"""Checks at synth, when everything has been declared."""
 
 from __future__ import annotations
 
@@ -18,36 +18,34 @@ from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 _UNKNOWN_BYTES: Final = 255
-"""What a value known only at deployment is taken to be long: the longest table name."""
+"""Assumed length of a value known only at deployment: that of the longest table name."""
 
 
 @jsii.implements(IValidation)
 class CompletelyDeclared:
-    """Refuses an aggregator that nothing is declared to, or not all that something declared looks at."""
+    """Refuses an aggregator without declarations, or with one whose source is not declared."""
 
     def __init__(self, registration: Registration) -> None:
         self._registration = registration
 
     def validate(self) -> list[str]:
-        """Give what is wrong."""
         try:
             require_consistent(self._registration.declarations)
         except InvalidArgumentError as error:
             return [str(error)]
         if self._registration.declarations:
             return []
-        return ["nothing is counted: declare aggregates=, call add_aggregate() or add a WindowedCounter on its table"]
+        return ["nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"]
 
 
 @jsii.implements(IValidation)
 class RankingIndex:
-    """Refuses a ranked aggregate on a table without the ranking index, as far as synthesis can know."""
+    """Refuses a ranked aggregate on a table of the same app that lacks the ranking index."""
 
     def __init__(self, registration: Registration) -> None:
         self._registration = registration
 
     def validate(self) -> list[str]:
-        """Give what is wrong."""
         resource = self._registration.table.node.default_child
         ranked = [
             declared.name
@@ -59,30 +57,28 @@ class RankingIndex:
         indexes = resolved_property(resource, "globalSecondaryIndexes") or ()
         if RANKING_INDEX in {index["indexName"] for index in indexes}:
             return []
-        return [
-            f"{', '.join(ranked)}: ranked, but the table has no index {RANKING_INDEX!r}: give it ranking_index=True"
-        ]
+        problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
+        return [f"{problem}: create the table with ranking_index=True"]
 
 
 @jsii.implements(IValidation)
 class EnvironmentSize:
-    """Refuses declarations that do not fit into the function's environment."""
+    """Refuses a function whose environment exceeds Lambda's limit."""
 
     def __init__(self, function: lambda_.Function) -> None:
         self._function = function
 
     def validate(self) -> list[str]:
-        """Give what is wrong."""
         resource = cast(CfnResource, self._function.node.default_child)
         environment = resolved_property(resource, "environment")["variables"]
         sizes = {name: len(name) + _bytes(value) for name, value in environment.items()}
         if sum(sizes.values()) <= MAX_ENVIRONMENT_BYTES:
             return []
         problem = (
-            f"the declarations of the table take {sizes['DECLARATIONS']} bytes and the function's whole environment "
-            f"{sum(sizes.values())}, but Lambda allows {MAX_ENVIRONMENT_BYTES}"
+            f"the function's environment takes {sum(sizes.values())} bytes, {sizes['DECLARATIONS']} of them for "
+            f"declarations, but Lambda allows {MAX_ENVIRONMENT_BYTES}"
         )
-        return [f"{problem}: declare less, shorten names and keys, or move some declarations to a table of their own"]
+        return [f"{problem}: declare less, shorten names and keys, or move some declarations to another table"]
 
 
 def _bytes(value: object) -> int:

@@ -10,7 +10,6 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -27,12 +26,11 @@ from cdk_dynamodb_counters._arguments import (
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
-from cdk_dynamodb_counters._monitoring import Watch, build_alarms, build_dashboard
+from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge_indexes
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
-from cdk_dynamodb_counters.runtime_code import page_code, runtime_code
 from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Distinct, Hierarchy, Window, flatten
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.parameters import RESERVED
@@ -42,60 +40,46 @@ _GET: Final = (apigateway.HttpMethod.GET,)
 
 
 class CounterApi(Observed, ApiMetrics):
-    """Answers questions about counts by HTTP: groups, batches, windows, series, boards, histograms.
+    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and histograms.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
-        What may be asked for; nothing else can be.
+        What clients may read; nothing else is served.
     authorizer : IHttpRouteAuthorizer, optional
-        Who may ask. Default: who signs with IAM credentials that allow it; ``HttpNoneAuthorizer()`` says: anybody.
+        Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
     page : LivePage, optional
-        A page that shows counts live, at ``/``. It needs ``HttpNoneAuthorizer()``. Default: there is none.
+        A page at ``/`` that shows counts live; requires ``HttpNoneAuthorizer()``. Default: no page.
     cache_age : Duration, optional
-        How long clients may keep an answer, up to a day. Default: 5 seconds.
+        How long clients may cache a response, up to a day. Default: 5 seconds.
     allow_origins : sequence of str, optional
-        Web origins whose scripts may ask (CORS). Default: none.
+        Web origins whose scripts may read (CORS). Default: none.
     throttle_rate, throttle_burst : int, optional
-        Requests a second, on average and at once, beyond which the API answers 429. Default: 1,000 and 2,000.
+        Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
+        1,000 and 2,000.
     memory_size : int, optional
-        Memory of the function in MiB, 128 to 10,240. Default: 512.
+        Function memory in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
-        Longest invocation, 1 to 29 seconds. Default: 10 seconds.
+        Maximum duration of an invocation, 1 to 29 seconds. Default: 10 seconds.
     service_name : str, optional
-        Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring : bool, optional
-        Whether there is a dashboard, and alarms. Default: there is not.
+        Whether to create a dashboard and alarms. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
-        What the alarms do. Default: nothing but change their state.
-
-    Attributes
-    ----------
-    http_api : HttpApi
-        Where to ask; an `EventIngest` may add its route.
-    function : Function
-        What answers.
-    log_group : LogGroup
-        Where function and API log to.
-    alarms : tuple of Alarm
-        With monitoring.
-    dashboard : Dashboard or None
-        With monitoring.
-    service_name : str
-        As given, or the default.
+        What alarms trigger. Default: nothing.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed.
+        If an argument is invalid.
 
     Examples
     --------
@@ -148,49 +132,42 @@ class CounterApi(Observed, ApiMetrics):
         self._http_api = build_api(
             self,
             self._log_group,
-            description="Answers questions about counts",
+            description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
             throttle_rate=throttle_rate,
             throttle_burst=throttle_burst,
         )
-        scope_of_cache = "public" if is_public(authorizer) else "private"
+        cache_scope = "public" if is_public(authorizer) else "private"
         environment = {
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
-            "CACHE_CONTROL": f"{scope_of_cache}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
+            "CACHE_CONTROL": f"{cache_scope}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
         }
         if page is not None:
             environment["PAGE"] = page.settings
-        role = build_role(self, "Role", self._log_group, "Reads counts of a table")
+        role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
         acknowledge_indexes(role, table.table_arn)
         self._function = build_function(
             self,
             "Function",
-            description="Answers questions about counts",
+            description="Serves counts",
             handler="api",
-            code=runtime_code() if page is None else page_code(),
             environment=environment,
-            service_name=self._service_name,
             role=role,
-            log_group=self._log_group,
             memory_size=memory_size,
             timeout=timeout,
+            page=page is not None,
         )
         self._build_routes(authorizer, page=page is not None)
-        self._alarms = build_alarms(self, self._watches(), alarm_actions) if monitoring else ()
+        self._alarms = build_alarms(self, self._alarm_specs(), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:
-        """Where to ask; an `EventIngest` may add its route."""
+        """The API; pass it to `EventIngest` to serve both from one."""
         return self._http_api
-
-    @property
-    def function(self) -> lambda_.Function:
-        """What answers."""
-        return self._function
 
     def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
@@ -199,15 +176,15 @@ class CounterApi(Observed, ApiMetrics):
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, methods in routes:
             self._http_api.add_routes(path=path, methods=list(methods), integration=integration, authorizer=authorizer)
-        warn_if_public(self, authorizer, "anybody may read the counts it shows, and each request costs you money.")
+        warn_if_public(self, authorizer, "anybody can read the counts it shows, and each request costs you money.")
 
-    def _watches(self) -> tuple[Watch, ...]:
+    def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
-            Watch("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail."),
-            Watch("ErrorsAlarm", self.metric_errors(), 1, "The function raises; its log tells what."),
-            Watch("ThrottlesAlarm", self.metric_throttles(), 1, "Lambda's concurrency is too low for the requests.", 3),
-            Watch("ReadsFailedAlarm", self.metric_reads_failed(), 1, "The table refuses reads."),
-            Watch("LatencyAlarm", self.metric_latency(), 3000, "One answer in a hundred takes over 3 seconds.", 3),
+            AlarmSpec("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail with a 5xx."),
+            AlarmSpec("ErrorsAlarm", self.metric_errors(), 1, "The function raises. See its log."),
+            AlarmSpec("ThrottlesAlarm", self.metric_throttles(), 1, "Requests exceed Lambda concurrency.", 3),
+            AlarmSpec("ReadsFailedAlarm", self.metric_reads_failed(), 1, "The table refuses reads."),
+            AlarmSpec("LatencyAlarm", self.metric_latency(), 3000, "1% of responses take over 3 seconds.", 3),
         )
 
     def _graphs(self) -> dict[str, list[cloudwatch.Metric]]:
@@ -226,14 +203,14 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
             raise InvalidArgumentError("shown", declared, allowed)
     declarations = flatten(shown)
     if not declarations:
-        raise InvalidArgumentError("shown", shown, "something to show")
+        raise InvalidArgumentError("shown", shown, "at least one declaration")
     names = [declared.name for declared in declarations]
     if len(set(names)) < len(names):
-        raise InvalidArgumentError("shown", names, "each declaration once")
+        raise InvalidArgumentError("shown", names, "each declaration only once")
     for declared in declarations:
         if taken := RESERVED & {*declared.fields}:
-            problem = f"fields other than {', '.join(sorted(RESERVED))}, which are parameters of questions"
-            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", problem)
+            allowed = f"fields other than {', '.join(sorted(RESERVED))}, which are request parameters"
+            raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
 
 
@@ -244,7 +221,9 @@ def _require_page(
         return
     require_instance("page", page, LivePage, "a LivePage")
     if not is_public(authorizer):
-        raise InvalidArgumentError("page", page.title, "None unless authorizer=HttpNoneAuthorizer(): browsers sign not")
+        raise InvalidArgumentError(
+            "page", page.title, "None unless authorizer=HttpNoneAuthorizer(), because browsers do not sign requests"
+        )
     for declared in (page.total, page.top, page.window):
         if declared not in declarations:
-            raise InvalidArgumentError("page", declared.name, "declarations that are shown")
+            raise InvalidArgumentError("page", declared.name, "only declarations listed in shown")

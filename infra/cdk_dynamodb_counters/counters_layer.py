@@ -1,4 +1,4 @@
-"""The runtime as a layer, for functions of the user's own."""
+"""The runtime as a Lambda layer."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_place
 from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters.runtime_code import runtime_code
+from cdk_dynamodb_counters._staging import staged_code
 
 
 class CountersLayer(lambda_.LayerVersion):
-    """A layer with the files that the aggregator runs: ``import dynamodb_counters`` works in functions that use it.
+    """A layer with the runtime, for functions of your own that ``import dynamodb_counters``.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed.
+        If an argument is invalid.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class CountersLayer(lambda_.LayerVersion):
         super().__init__(
             scope,
             construct_id,
-            code=runtime_code(prefix="python"),
+            code=staged_code(prefix="python"),
             compatible_runtimes=list(RUNTIMES),
             compatible_architectures=[lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64],
             description="dynamodb_counters and AWS Lambda Powertools",

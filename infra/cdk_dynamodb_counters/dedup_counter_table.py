@@ -1,4 +1,4 @@
-"""The single table of events and counts."""
+"""The table of events and counts."""
 
 from __future__ import annotations
 
@@ -37,41 +37,36 @@ class _Settings(TypedDict):
 
 
 class DedupCounterTable(Construct, TableGrants, TableMetrics):
-    """A table in which each event is accepted once, and in which its counts stand.
+    """A table that accepts each event once and stores the counts.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there. Renaming it replaces the table.
+        Id within `scope`. Renaming it replaces the table.
     table : ITableV2, optional
-        A table to use, with keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. None of the
-        arguments below may be given then. Default: one is created.
+        An existing table with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. It
+        excludes all arguments below. Default: a table is created.
     removal_policy : RemovalPolicy, optional
-        What becomes of the table when it leaves the stack: retained or destroyed. Default: it is retained.
+        What happens to the table when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
+        Default: it is retained.
     deletion_protection : bool, optional
-        Whether DynamoDB refuses to delete the table. Default: it refuses if `removal_policy` retains the table.
+        Whether DynamoDB refuses to delete the table. Default: yes if `removal_policy` retains the table.
     point_in_time_recovery : bool, optional
-        Whether the table can be restored to any second of the last 35 days. Default: it can.
+        Whether the table can be restored to any second of the last 35 days. Default: yes.
     encryption : TableEncryptionV2, optional
-        The key that encrypts the table; one of yours needs a stack with a region. Default: one DynamoDB owns.
+        The table's encryption key; a customer-managed key requires a stack with a region. Default: a key that DynamoDB
+        owns.
     max_read_request_units, max_write_request_units : int, optional
-        Units a second beyond which DynamoDB throttles, to bound the bill. Default: no bound.
+        Units per second above which DynamoDB throttles, to limit cost. Default: no limit.
     ranking_index : bool, optional
-        Whether the table has the index that ranked aggregates need. Default: it has not.
-
-    Attributes
-    ----------
-    table : ITableV2
-        The table.
-    table_name, table_arn, table_stream_arn : str
-        What identifies it.
+        Whether to create the index that ranked aggregates need. Default: no.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed, or the table is in use by another `DedupCounterTable`.
+        If an argument is invalid, or another `DedupCounterTable` uses the table.
 
     Examples
     --------
@@ -116,7 +111,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
 
     @property
     def table_name(self) -> str:
-        """The table's name, which the runtime expects in the environment as ``TABLE_NAME``."""
+        """The table's name. The runtime reads it from the environment variable ``TABLE_NAME``."""
         return self._table.table_name
 
     @property
@@ -137,8 +132,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         if not retained and not recoverable:
             Annotations.of(self).add_warning_v2(
                 "dynamodb-counters:countsUnrecoverable",
-                "The table is deleted with the stack and has no backup: its counts cannot be got back. "
-                "Leave removal_policy or point_in_time_recovery at its default.",
+                "The table is deleted with the stack and has no backup: its counts cannot be recovered. "
+                "Keep the default of removal_policy or point_in_time_recovery.",
             )
         return dynamodb.TableV2(
             self,
@@ -166,7 +161,7 @@ def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
         index_name=RANKING_INDEX,
         partition_key=dynamodb.Attribute(name=LEADERBOARD, type=dynamodb.AttributeType.STRING),
         sort_key=dynamodb.Attribute(name=SCORE, type=dynamodb.AttributeType.NUMBER),
-        # Keys only: a watermark or another measure that moves then costs nothing in the index.
+        # Keys only: a change of a watermark or of another measure then costs nothing in the index.
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,
     )
 
@@ -175,7 +170,7 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITableV2 | None)
     if table is not None:
         require_usable(table)
         for name, value in given.items():
-            raise InvalidArgumentError(name, value, "None when table is given: it concerns a table that is created")
+            raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
     for name, value in given.items():
         if name == "removal_policy":
             require_choice(name, value, (*_RETAINING, RemovalPolicy.DESTROY))
@@ -190,4 +185,4 @@ def _require_settings(given: dict[str, object], table: dynamodb.ITableV2 | None)
 def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | None) -> None:
     own_key = encryption is not None and encryption.type == dynamodb.TableEncryption.CUSTOMER_MANAGED
     if own_key and Token.is_unresolved(Stack.of(scope).region):
-        raise InvalidArgumentError("encryption", "a key of yours", "one in a stack whose env= names a region")
+        raise InvalidArgumentError("encryption", "a customer-managed key", "a stack whose env= names a region")

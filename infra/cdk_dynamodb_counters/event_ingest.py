@@ -1,4 +1,4 @@
-"""Events over HTTP: taken at once, accepted a moment later."""
+"""Events over HTTP."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
+    alarm_specs,
     build_consumer,
     build_mapping,
     build_queues,
     build_receiver,
     build_route,
     graphs,
-    watches,
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
@@ -47,80 +47,61 @@ _BURST: Final = 2000
 
 
 class EventIngest(Observed, IngestMetrics):
-    """Takes events by HTTP POST, answers 202, and accepts each once through a queue.
+    """Takes events by HTTP POST, responds 202, and accepts each event once from a queue.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
     table : DedupCounterTable
         The table.
     event : Event
-        What is posted: an object, or an array of up to 500.
+        What clients post: one JSON object, or an array of up to 500.
     authorizer : IHttpRouteAuthorizer
-        Who may post. There is no default; ``HttpNoneAuthorizer()`` says: anybody.
+        Who may post. No default; ``HttpNoneAuthorizer()`` makes the endpoint public.
     mode : {"validated", "direct"}, optional
-        Whether a function checks the events before they are taken, and answers 400 with reasons, or the API hands
-        requests to the queue as they are. Default ``"validated"``.
+        In validated mode a function checks events first and responds 400 with reasons; in direct mode the API passes
+        requests to the queue unchecked. Default: ``"validated"``.
     schema : mapping, optional
-        JSON Schema of an event's attributes, up to draft 7; validated mode only. Default: only the key is checked.
+        JSON Schema (up to draft 7) of an event's attributes; validated mode only. Default: only what the key and the
+        table need is checked.
     http_api : HttpApi, optional
-        An API to add the route to; it keeps its own throttling and CORS. Default: one is created.
+        An API to add the route to; it keeps its own throttling and CORS. Default: an API is created.
     path : str, optional
-        The route's path. Default ``"/events"``.
+        The route's path. Default: ``"/events"``.
     allow_origins : sequence of str, optional
         Web origins whose scripts may post (CORS). Default: none.
     throttle_rate, throttle_burst : int, optional
-        Requests a second, on average and at once, beyond which the API answers 429. Default: 1,000 and 2,000.
+        Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
+        1,000 and 2,000.
     max_body_bytes : int, optional
-        Longest request in validated mode, 1 to 6,000,000. Default: 1,000,000.
+        Maximum request body in validated mode, 1 to 6,000,000 bytes. Default: 1,000,000.
     max_receives : int, optional
-        How often a message is tried before it goes to the dead-letter queue, 1 to 1,000. Default: 3.
+        How often a message is tried before it moves to the dead-letter queue, 1 to 1,000. Default: 3.
     batch_size : int, optional
-        Most messages of one invocation, 1 to 10,000. Default: 100.
+        Maximum messages per invocation, 1 to 10,000. Default: 100.
     max_batching_window : Duration, optional
         How long messages may wait for a fuller batch, up to 5 minutes. Default: 1 second.
     memory_size : int, optional
-        Memory of the functions in MiB, 128 to 10,240. Default: 512.
+        Memory of each function in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
-        Longest invocation of the consumer, 5 seconds to 15 minutes, no token; messages are hidden six times as long.
-        Default: 1 minute.
+        Maximum duration of the consumer's invocations, 5 seconds to 15 minutes, no token. The queue's visibility
+        timeout is six times this. Default: 1 minute.
     service_name : str, optional
-        Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring : bool, optional
-        Whether there is a dashboard, and alarms. Default: there is not.
+        Whether to create a dashboard and alarms. Default: no.
     alarm_actions : sequence of IAlarmAction, optional
-        What the alarms do. Default: nothing but change their state.
-
-    Attributes
-    ----------
-    http_api : HttpApi
-        Where events are posted.
-    queue, dead_letter_queue : Queue
-        Events on their way; messages that could not be accepted.
-    function : Function
-        The consumer of the queue.
-    receiver : Function or None
-        What checks requests, in validated mode.
-    event_source_mapping : EventSourceMapping
-        Connects the consumer to the queue.
-    log_group : LogGroup
-        Where functions and API log to.
-    alarms : tuple of Alarm
-        With monitoring.
-    dashboard : Dashboard or None
-        With monitoring.
-    service_name : str
-        As given, or the default.
+        What alarms trigger. Default: nothing.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed.
+        If an argument is invalid.
 
     Examples
     --------
@@ -173,7 +154,7 @@ class EventIngest(Observed, IngestMetrics):
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
-        _require_known(timeout)
+        _require_resolved(timeout)
         require_observability(
             service_name=service_name,
             log_retention=log_retention,
@@ -182,57 +163,54 @@ class EventIngest(Observed, IngestMetrics):
         )
 
         super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
-        self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, most_receives=max_receives)
-        self._function = build_consumer(self, table, event, memory_size=memory_size, timeout=timeout)
+        self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, max_receives=max_receives)
+        self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
         self._mapping = build_mapping(
             self, self._function, self._queue, batch_size=batch_size, max_batching_window=max_batching_window
         )
         self._http_api = http_api or build_api(
             self,
             self._log_group,
-            description="Takes events to be counted",
+            description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
             throttle_rate=throttle_rate or _RATE,
             throttle_burst=throttle_burst or _BURST,
         )
         self._receiver = (
-            build_receiver(self, event, schema=schema, max_body_bytes=max_body_bytes, memory_size=memory_size)
+            build_receiver(
+                self, self._queue, event, schema=schema, max_body_bytes=max_body_bytes, memory_size=memory_size
+            )
             if mode == "validated"
             else None
         )
-        build_route(self, path, authorizer)
-        self._alarms = build_alarms(self, watches(self), alarm_actions) if monitoring else ()
+        build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
+        self._alarms = build_alarms(self, alarm_specs(self), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
 
     @property
     def http_api(self) -> apigateway.HttpApi:
-        """Where events are posted."""
+        """The API that events are posted to."""
         return self._http_api
 
     @property
     def queue(self) -> sqs.Queue:
-        """Events on their way."""
+        """The queue of events to accept."""
         return self._queue
 
     @property
     def dead_letter_queue(self) -> sqs.Queue:
-        """Messages that could not be accepted."""
+        """The queue of messages that could not be accepted."""
         return self._dead_letter_queue
 
     @property
-    def function(self) -> lambda_.Function:
-        """The consumer of the queue."""
-        return self._function
-
-    @property
     def receiver(self) -> lambda_.Function | None:
-        """What checks requests, in validated mode."""
+        """The function that validates requests; None in direct mode."""
         return self._receiver
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """What connects the consumer to the queue."""
+        """The mapping that invokes the function with the queue's messages."""
         return self._mapping
 
 
@@ -240,22 +218,22 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if schema is None:
         return
     if mode == "direct":
-        raise InvalidArgumentError("schema", schema, "None in direct mode, in which nothing is checked")
+        raise InvalidArgumentError("schema", schema, "None in direct mode, which checks nothing")
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     compile_schema(schema)
 
 
-def _require_known(timeout: Duration) -> None:
-    # The queue hides messages six times as long, and templates cannot multiply.
+def _require_resolved(timeout: Duration) -> None:
+    # The visibility timeout is six times this, and templates cannot multiply.
     if timeout.is_unresolved():
-        raise InvalidArgumentError("timeout", "a token", "a Duration known at synthesis")
+        raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
 
 
 def _require_api(http_api: object, **own: object) -> None:
     if http_api is None:
         return
-    require_instance("http_api", http_api, apigateway.HttpApi, "an HttpApi, such as that of a CounterApi")
+    require_instance("http_api", http_api, apigateway.HttpApi, "an HttpApi, such as a CounterApi's http_api")
     for name, value in own.items():
         if value:
-            raise InvalidArgumentError(name, value, "left out when http_api is given: it has its own")
+            raise InvalidArgumentError(name, value, "no value when http_api is given: that API has its own")

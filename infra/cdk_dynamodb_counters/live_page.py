@@ -1,4 +1,4 @@
-"""What a `CounterApi` shows on its live page."""
+"""The live page of a `CounterApi`."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from cdk_dynamodb_counters._arguments import require_instance, require_route
 from dynamodb_counters._declarations import Aggregate, Count, Sum, Window
 from dynamodb_counters.errors import InvalidArgumentError
 
-_PLACES: Final = ("{page}", "{time}", "{client}")
+_PLACEHOLDERS: Final = ("{page}", "{time}", "{client}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LivePage:
-    """A page with a total, the first groups of a board, and a window of one of them.
+    """A page with a total, the top of a leaderboard, and a window of one of its groups.
 
     Parameters
     ----------
     title : str
-        Its heading.
+        The page's heading.
     total : Aggregate
-        One without fields; its first count or sum is the total.
+        An aggregate without fields; its first count or sum is the total.
     top : Aggregate
-        A ranked one, whose board has no fields.
+        A ranked aggregate whose leaderboard has no fields.
     window : Window
-        Its fields are fields of `top`.
+        A window whose fields are all fields of `top`.
     beacon : mapping of str to str, optional
-        The event the page sends after a few seconds: attributes to texts, in which ``{page}`` is the page's address,
-        ``{time}`` now and ``{client}`` a random name that the browser keeps. Default: it sends none.
+        The event that the page posts after 3 seconds: a template per attribute, in which ``{page}`` is the page's
+        address, ``{time}`` the current time and ``{client}`` a random name that the browser keeps. Default: none.
     beacon_path : str, optional
-        Where it is posted: the path of an `EventIngest` on the same API. Default ``"/events"``.
+        Where the beacon is posted: the path of an `EventIngest` on the same API. Default: ``"/events"``.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed.
+        If an argument is invalid.
 
     Examples
     --------
@@ -53,35 +53,39 @@ class LivePage:
 
     def __post_init__(self) -> None:
         if not isinstance(self.title, str) or not self.title.strip():
-            raise InvalidArgumentError("title", self.title, "text")
+            raise InvalidArgumentError("title", self.title, "a non-blank string")
         require_instance("total", self.total, Aggregate, "an Aggregate")
         if self.total.fields or _first(self.total) is None:
             raise InvalidArgumentError("total", self.total.name, "an aggregate without fields, with a Count or Sum")
         require_instance("top", self.top, Aggregate, "an Aggregate")
         if self.top.ranking is None or {*self.top.ranking.template.fields} & {*self.top.fields}:
-            raise InvalidArgumentError("top", self.top.name, "a ranked aggregate whose board has no fields")
+            raise InvalidArgumentError("top", self.top.name, "a ranked aggregate whose leaderboard has no fields")
         require_instance("window", self.window, Window, "a Window")
         if not {*self.window.fields} <= {*self.top.fields}:
-            raise InvalidArgumentError("window", self.window.name, f"one whose fields are of {self.top.name!r}")
+            raise InvalidArgumentError(
+                "window", self.window.name, f"a window whose fields are all fields of {self.top.name!r}"
+            )
         if self.beacon is not None and not (
             isinstance(self.beacon, Mapping)
             and all(isinstance(text, str) for pair in self.beacon.items() for text in pair)
         ):
-            raise InvalidArgumentError("beacon", self.beacon, f"a mapping of str to str; places: {', '.join(_PLACES)}")
+            raise InvalidArgumentError(
+                "beacon", self.beacon, f"a mapping of str to str; optional placeholders: {', '.join(_PLACEHOLDERS)}"
+            )
         require_route("beacon_path", self.beacon_path)
 
     @property
     def settings(self) -> str:
-        """What the page is told, as JSON."""
-        told = {
+        """The page's configuration as JSON."""
+        settings = {
             "title": self.title,
             "total": {"aggregate": self.total.name, "measure": _first(self.total)},
             "top": {"aggregate": self.top.name},
             "window": {"name": self.window.name, "fields": list(self.window.fields)},
         }
         if self.beacon is not None:
-            told["beacon"] = {"path": self.beacon_path.removeprefix("/"), "event": dict(self.beacon)}
-        return json.dumps(told, separators=(",", ":"))
+            settings["beacon"] = {"path": self.beacon_path.removeprefix("/"), "event": dict(self.beacon)}
+        return json.dumps(settings, separators=(",", ":"))
 
 
 def _first(aggregate: Aggregate) -> str | None:

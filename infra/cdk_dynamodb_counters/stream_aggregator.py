@@ -1,4 +1,4 @@
-"""The one consumer of a table's stream."""
+"""The consumer of a table's stream."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._aggregator_parts import (
     LOG_LEVELS,
+    alarm_specs,
     build_bucket,
     build_environment,
     build_mapping,
     build_role,
     graphs,
-    watches,
 )
 from cdk_dynamodb_counters._arguments import (
     require_choice,
@@ -40,78 +40,58 @@ from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._runtimes import RUNTIMES
 from cdk_dynamodb_counters._validations import CompletelyDeclared, RankingIndex
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
-from cdk_dynamodb_counters.runtime_code import runtime_code
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
 
 
 class StreamAggregator(Observed, AggregatorMetrics):
-    """Keeps the declared aggregates and windows of a table exact. A table has one.
+    """Keeps the declared aggregates and windows of a table exact. A table has one aggregator.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
     table : DedupCounterTable
         The table.
-    aggregates : sequence of Aggregate, optional
-        What to keep current. More may come by `add_aggregate` and `WindowedCounter`. Default: none.
+    aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
+        What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
-        Names it in logs and as the ``service`` dimension of its metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     batch_size : int, optional
-        Most records of one invocation, 1 to 10,000. Default: 1,000.
+        Maximum records per invocation, 1 to 10,000. Default: 1,000.
     max_batching_window : Duration, optional
-        How long records may wait for a fuller batch, up to 5 minutes. A counter costs one write unit in each batch that
-        concerns it, so waiting saves money. Default: 1 second.
+        How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
+        changes, so waiting saves money. Default: 1 second.
     memory_size : int, optional
-        Memory of the function in MiB, 128 to 10,240. Default: 1,024.
+        Function memory in MiB, 128 to 10,240. Default: 1,024.
     timeout : Duration, optional
-        Longest invocation, 30 seconds to 15 minutes. Default: 1 minute.
+        Maximum duration of an invocation, 30 seconds to 15 minutes. Default: 1 minute.
     runtime : Runtime, optional
-        The function's Python. Default: 3.14.
+        The function's Python version, 3.11 to 3.14. Default: 3.14.
     architecture : Architecture, optional
-        The function's processor. Default: ARM64.
+        The function's processor architecture. Default: ARM64.
     tracing : Tracing, optional
-        Whether X-Ray traces the function. Default: it does.
+        Whether X-Ray traces the function. Default: yes.
     log_level : ApplicationLogLevel, optional
-        INFO, or DEBUG for more. Default: INFO.
+        ``INFO`` or ``DEBUG``. Default: ``INFO``.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     quarantine_retention : Duration, optional
-        How long what could not be counted is kept for repair, in whole days up to 10 years. Default: 90 days.
+        How long records that could not be counted are kept for repair, 2 to 3,650 whole days. Default: 90 days.
     on_failure_bucket : IBucket, optional
-        Where Lambda puts batches it gives up on. Default: a bucket is created, encrypted and retained.
+        Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
-        What the alarms do. Default: nothing but change their state.
+        What alarms trigger. Default: nothing.
     monitoring : bool, optional
-        Whether there is a dashboard, and alarms also for errors, throttles, late events and poor coalescing. Default:
-        only the four alarms that say counts are wrong.
-
-    Attributes
-    ----------
-    function : Function
-        Counts.
-    role : Role
-        What the function may do.
-    log_group : LogGroup
-        Where it logs to.
-    event_source_mapping : EventSourceMapping
-        Connects it to the stream.
-    on_failure_bucket : IBucket
-        Batches that Lambda gave up on.
-    alarms : tuple of Alarm
-        Counting lags an hour; records were quarantined, given up, dropped. With monitoring four more.
-    dashboard : Dashboard or None
-        With monitoring.
-    service_name : str
-        As given, or the default.
+        Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
+        the four alarms that say counts are wrong.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed, declarations contradict each other, or the table has an aggregator.
+        If an argument is invalid, declarations contradict each other, or the table already has an aggregator.
 
     Examples
     --------
@@ -168,22 +148,19 @@ class StreamAggregator(Observed, AggregatorMetrics):
         )
 
         super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
-        self._registration = Registry.of(table).registration(table)
+        self._registration = Registry.of(table).registration(table.table)
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
 
         self._bucket = build_bucket(self, quarantine_retention) if on_failure_bucket is None else on_failure_bucket
-        self._role = build_role(self, table, self._log_group, self._bucket)
+        self._role = build_role(self, table.table, self._bucket)
         self._function = build_function(
             self,
             "Function",
-            description="Counts the events of a table from its stream",
+            description="Counts a table's events from its stream",
             handler="aggregator",
-            code=runtime_code(),
-            environment=build_environment(self, table, self._registration, quarantine_retention),
-            service_name=self._service_name,
+            environment=build_environment(self, table.table, self._registration, quarantine_retention),
             role=self._role,
-            log_group=self._log_group,
             memory_size=memory_size,
             timeout=timeout,
             runtime=runtime,
@@ -192,9 +169,14 @@ class StreamAggregator(Observed, AggregatorMetrics):
             log_level=log_level,
         )
         self._mapping = build_mapping(
-            self, table, self._function, self._bucket, batch_size=batch_size, max_batching_window=max_batching_window
+            self,
+            table.table,
+            self._function,
+            self._bucket,
+            batch_size=batch_size,
+            max_batching_window=max_batching_window,
         )
-        self._alarms = build_alarms(self, watches(self, monitoring=monitoring), alarm_actions)
+        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         self.node.add_validation(CompletelyDeclared(self._registration))
         self.node.add_validation(RankingIndex(self._registration))
@@ -210,7 +192,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         Raises
         ------
         InvalidArgumentError
-            One is no aggregate, or contradicts another declaration of the table.
+            If an argument is not an aggregate, or contradicts another declaration of the table.
 
         Examples
         --------
@@ -220,30 +202,25 @@ class StreamAggregator(Observed, AggregatorMetrics):
         self._registration.add(*aggregates)
 
     @property
-    def function(self) -> lambda_.Function:
-        """The function that counts."""
-        return self._function
-
-    @property
     def role(self) -> iam.Role:
-        """What the function may do."""
+        """The role of the function and of the event source mapping."""
         return self._role
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """What connects the function to the stream."""
+        """The mapping that invokes the function with the stream's records."""
         return self._mapping
 
     @property
     def on_failure_bucket(self) -> s3.IBucket:
-        """Batches that Lambda gave up on."""
+        """The bucket for batches that Lambda gave up on."""
         return self._bucket
 
 
 def _require_aggregates(aggregates: object) -> None:
     for aggregate in require_sequence("aggregates", aggregates, "a list of Aggregate, Distinct or Hierarchy"):
         if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
-            allowed = "Aggregate, Distinct or Hierarchy; a Window is declared by a WindowedCounter"
+            allowed = "an Aggregate, Distinct or Hierarchy; declare a Window with WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)
 
 

@@ -1,6 +1,8 @@
-"""How many in the last hours."""
+"""Counts by time."""
 
 from __future__ import annotations
+
+import warnings
 
 import jsii
 from aws_cdk import Duration, IStableStringProducer, Lazy
@@ -9,40 +11,33 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IValidation
 
 from cdk_dynamodb_counters._arguments import require_instance, require_place
-from cdk_dynamodb_counters._metrics import counters_metric
+from cdk_dynamodb_counters._metrics import Metrics, runtime_metric
 from cdk_dynamodb_counters._registry import Registration, Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._timeline.cost_estimate import CostEstimate
 
 
-class WindowedCounter(Construct):
-    """Counts of a table by time: "how many in the last 24 hours", kept by the table's `StreamAggregator`.
+class WindowedCounter(Construct, Metrics):
+    """Counts a table's events by time: "how many in the last 24 hours".
 
-    It may stand in any stack of the app, before or after the aggregator.
+    The table's `StreamAggregator` keeps the counts. Either may be created first, in any stack of the app.
 
     Parameters
     ----------
     scope : Construct
-        Where it stands.
+        Parent construct.
     construct_id : str
-        Its name there.
+        Id within `scope`.
     table : DedupCounterTable
-        The table that holds the events, and the window's buckets.
+        The table that stores the events and the window's buckets.
     window : Window
-        What is counted, and how long its buckets are kept.
-
-    Attributes
-    ----------
-    window : Window
-        The window, as the runtime's reads take it.
-    arithmetic : CostEstimate
-        The tiers it keeps, and what they cost to write and to read.
+        What to count, by which time, and how long to keep it.
 
     Raises
     ------
     InvalidArgumentError
-        An argument is not allowed, or the window contradicts another declaration of the table.
+        If an argument is invalid, or the window contradicts another declaration of the table.
 
     Examples
     --------
@@ -56,23 +51,31 @@ class WindowedCounter(Construct):
         super().__init__(scope, construct_id)
         self._table = table
         self._window = window
-        registration = Registry.of(table).registration(table)
+        registration = Registry.of(table).registration(table.table)
         registration.add(window)
         self._registration = registration
         self.node.add_validation(_Wired(registration, window, table.node.path))
 
     @property
     def window(self) -> Window:
-        """The window, as the runtime's reads take it."""
+        """The window, to pass to the runtime's reads."""
         return self._window
 
     @property
-    def arithmetic(self) -> CostEstimate:
-        """The tiers it keeps, and what they cost to write and to read."""
+    def cost_estimate(self) -> CostEstimate:
+        """The window's tiers and what they cost to write and to read."""
         return self._window.cost_estimate
 
+    @property
+    def arithmetic(self) -> CostEstimate:
+        """Deprecated name of `cost_estimate`."""
+        warnings.warn(
+            "WindowedCounter: 'arithmetic' is deprecated, use 'cost_estimate'", DeprecationWarning, stacklevel=2
+        )
+        return self.cost_estimate
+
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to read the window, as `DedupCounterTable.grant_read_counts` does.
+        """Allow reading the table's counts, as `DedupCounterTable.grant_read_counts` does.
 
         Parameters
         ----------
@@ -82,28 +85,15 @@ class WindowedCounter(Construct):
         Returns
         -------
         Grant
-            What was granted.
+            The grant.
         """
         return self._table.grant_read_counts(grantee)
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Give the events that came after the retention of their bucket, over all windows of the table.
-
-        Parameters
-        ----------
-        period : Duration, optional
-            Default: 5 minutes.
-        statistic : str, optional
-            Default: the sum.
-
-        Returns
-        -------
-        Metric
-            For a graph or an alarm.
-        """
-        # The aggregator may come later in the program, so its name is asked for at synthesis.
+        """Count events that arrived after the retention of their bucket, over all windows of the table."""
+        # The aggregator may be created later, so its name is resolved at synth.
         name = Lazy.string(_ServiceName(self._registration))
-        return counters_metric("LateEvents", name, period, statistic)
+        return runtime_metric("LateEvents", name, period, statistic)
 
 
 @jsii.implements(IStableStringProducer)
@@ -127,4 +117,4 @@ class _Wired:
         if self._registration.aggregator is not None:
             return []
         problem = f"window {self._window.name!r} is never counted: the table at {self._table_path!r} has no aggregator"
-        return [f"{problem}; create a StreamAggregator with that table anywhere in the app"]
+        return [f"{problem}; create a StreamAggregator for that table anywhere in the app"]

@@ -27,7 +27,7 @@ def old_names(**new_names: str) -> Callable[[type[T]], type[T]]:
         def renaming_init(self: T, *arguments: Any, **named: Any) -> None:
             for old in new_names.keys() & named.keys():
                 new, value = new_names[old], named.pop(old)
-                if new in signature.bind_partial(self, *arguments, **named).arguments and not _in_replace():
+                if new in signature.bind_partial(self, *arguments, **named).arguments:
                     raise InvalidArgumentError(old, value, f"{new} alone, of which {old} is the old name")
                 _warn(cls.__name__, old, new)
                 named[new] = value
@@ -47,13 +47,6 @@ def _old_attribute(owner: str, old: str, new: str) -> property:
         return getattr(self, new)
 
     return property(read, doc=f"Deprecated name of `{new}`.")
-
-
-def _in_replace() -> bool:
-    """Whether the caller's caller is `dataclasses.replace`, which passes the unchanged value under the new name."""
-    frame = inspect.currentframe()
-    caller = frame.f_back.f_back if frame and frame.f_back else None
-    return caller is not None and caller.f_globals.get("__name__") == "dataclasses"
 
 
 def _warn(owner: str, old: str, new: str) -> None:

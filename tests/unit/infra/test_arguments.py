@@ -1,4 +1,4 @@
-"""Every public argument given a wrong value: an error that names argument, value and what is allowed."""
+"""A wrong value of any public argument raises an error that names the argument, the value and what is expected."""
 
 from __future__ import annotations
 

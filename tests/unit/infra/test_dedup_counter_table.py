@@ -1,4 +1,4 @@
-"""The table's settings and grants, and tables that the user brings."""
+"""The table's settings and grants, and existing tables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_warns_when_counts_cannot_be_got_back() -> None:
     DedupCounterTable(stack, "BackedUp", removal_policy=RemovalPolicy.DESTROY)
     Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
     DedupCounterTable(stack, "Gone", removal_policy=RemovalPolicy.DESTROY, point_in_time_recovery=False)
-    Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be got back"))
+    Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be recovered"))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_uses_an_imported_table_and_says_what_it_cannot_check() -> None:
     template = synthesized(stack)
     template.resource_count_is("AWS::DynamoDB::GlobalTable", 0)
     assert properties(template, "AWS::Lambda::EventSourceMapping")["EventSourceArn"] == STREAM_ARN
-    Annotations.from_stack(stack).has_info("/Test/Own", Match.string_like_regexp("none of it can be checked"))
+    Annotations.from_stack(stack).has_info("/Test/Own", Match.string_like_regexp("cannot check any of this"))
 
 
 @pytest.mark.parametrize(

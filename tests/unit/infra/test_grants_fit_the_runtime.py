@@ -1,4 +1,4 @@
-"""What is granted for a job is what the runtime calls to do it: no call is denied, no action is for nothing."""
+"""Each grant allows exactly what the runtime calls: no call is denied and no action is unused."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def client(moto_engine: Engine) -> Any:
 
 def stream_event(first: int, *images: dict[str, Any]) -> dict[str, Any]:
     changes = [
-        {"NewImage": image, "SequenceNumber": str(10**21 + place), "ApproximateCreationDateTime": 1_800_000_000}
-        for place, image in enumerate(images, start=first)
+        {"NewImage": image, "SequenceNumber": str(10**21 + index), "ApproximateCreationDateTime": 1_800_000_000}
+        for index, image in enumerate(images, start=first)
     ]
     records = [{"eventName": "INSERT", "dynamodb": change} for change in changes]
     return {"Records": records, "shardId": "shardId-1", "state": {}}
@@ -79,14 +79,14 @@ def image(number: str) -> dict[str, Any]:
 def _aggregate(client: Any) -> None:
     table = Table("counters", client)
     aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
-    # Counted; quarantined; in the second batch, a sum with more digits than an item can hold.
+    # One is counted, one quarantined; the second batch's sum has more digits than an item can hold.
     aggregator.handle(stream_event(1, image("1"), image("")))
     aggregator.handle(stream_event(3, image("9" * 38), image("9" * 38)))
 
 
 def _accept(counters: Counters) -> None:
     counters.accept(VIEW, VALUES)
-    with contextlib.suppress(TypeError):  # moto knows no PartiQL with parameters; that it is called is what counts
+    with contextlib.suppress(TypeError):  # moto does not support PartiQL parameters; only the call matters here
         counters.accept_many(VIEW, [VALUES])
 
 

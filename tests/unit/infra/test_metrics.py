@@ -1,6 +1,6 @@
-"""Alarms and dashboards watch metrics that exist: AWS's own, or such as the functions of the same template emit.
+"""Alarms and dashboards watch metrics that exist: AWS's own, or those that the template's functions emit.
 
-The functions run with the environments of the template over a table in memory, and what they log is read.
+The functions run with the template's environment variables on an in-memory table, and the tests read their logs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AWS_METRICS = {
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
     ("AWS/ApiGateway", "ApiId"): {"Count", "4xx", "5xx", "Latency"},
 }
-"""What AWS emits by itself, by namespace and dimension."""
+"""Metrics that AWS emits, by namespace and dimension."""
 
 RESOURCES = {
     "FunctionName": "AWS::Lambda::Function",
@@ -40,7 +40,7 @@ RESOURCES = {
     "QueueName": "AWS::SQS::Queue",
     "ApiId": "AWS::ApiGatewayV2::Api",
 }
-"""What the dimensions of AWS's metrics name."""
+"""The type of resource that each dimension names."""
 
 MONITORING = PROJECT / "docs" / "monitoring.md"
 TABLE = "counters"
@@ -63,20 +63,20 @@ def resources() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def emitted(resources: dict[str, Any]) -> Counter[Metric]:
-    """Run every function of the template; give the sums of the metrics in its log."""
+    """Run every function of the template and return the sums of the metrics it logs."""
     table, queue = MemoryTable(lambda: NOW, name=TABLE), Queue()
     log = io.StringIO()
     with redirect_stdout(log):
         count(table, functions(resources, table))
         ask(functions(resources, table)["api"])
-        # No such table: every read fails.
+        # This table does not exist, so every read fails.
         functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
         post(functions(resources, queue)["ingest_http"])
     return sums(log.getvalue())
 
 
 def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
-    """Make the functions of the template, with its own variables; what they refer to is the one table or queue."""
+    """Load the template's functions with their environment variables; references resolve to the one table or queue."""
     found = {}
     for resource in resources.values():
         if resource["Type"] == "AWS::Lambda::Function":
@@ -88,7 +88,7 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
 
 
 def count(table: MemoryTable, made: dict[str, Function]) -> None:
-    """Have events accepted, known, refused, counted, redelivered, quarantined and late."""
+    """Make events accepted, duplicate, rejected, counted, redelivered, quarantined and late."""
     pipeline = Pipeline(table, made["ingest_queue"], made["aggregator"])
     assert pipeline.accept(message(view(0), view(0), view(1)), "no JSON", message({"url": "/"})) == ["1", "2"]
     table.put_item(TableName=TABLE, Item={"pk": {"S": "p"}, "sk": {"S": "s"}, "_type": {"S": "view"}})
@@ -146,7 +146,7 @@ def of_dashboards(resources: dict[str, Any]) -> Iterator[Metric]:
 
 
 def text(value: Any) -> str:
-    """Write a reference to a resource as the resource's name; of a queue, its name's attribute is one."""
+    """Replace a reference, or a queue's name attribute, by the logical id of the resource."""
     if isinstance(value, str):
         return value
     return str(value["Ref"] if "Ref" in value else value["Fn::GetAtt"][0])
@@ -158,7 +158,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
         return metric in emitted
     [(dimension, of)] = dimensions
     resource = resources[of]
-    # Lambda emits these two only where the mapping asks for them.
+    # Lambda emits these two only if the mapping asks for them.
     asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
     return name in AWS_METRICS[namespace, dimension] and resource["Type"] == RESOURCES[dimension] and asked
 
@@ -185,7 +185,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
     aggregator = by_service["Test/Aggregator"]
     assert aggregator.pop("WriteUnits") > 0
     assert by_service == {
-        # Four records twice, one of them malformed, one too late for the window; two aggregates and one bucket.
+        # Four records, each delivered twice; one is malformed, one too late for the window. Two aggregates, one bucket.
         "Test/Aggregator": {
             "Records": 8,
             "ItemsUpdated": 3,

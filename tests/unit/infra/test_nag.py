@@ -1,4 +1,4 @@
-"""cdk-nag finds nothing beyond what the constructs acknowledge, with the settings the example app does not have."""
+"""cdk-nag finds nothing beyond what the constructs acknowledge, with settings that the example app does not use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.infra.support import CONTEXT, TOP, VIEW
 
 
 def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
-    """Synthesize all constructs on a table with an index and give cdk-nag's report."""
+    """Synthesize all constructs on a table with an index and return cdk-nag's report."""
     app = App(context=CONTEXT, outdir=str(directory))
     stack = Stack(app, "Test", env=Environment(region="us-east-1"))
     key = kms.Key(stack, "Key", enable_key_rotation=True) if own_key else None

@@ -1,4 +1,4 @@
-"""The constructs' pages: their examples run, and they tell of every argument, grant and metric."""
+"""The constructs' pages: their examples run, and they name every argument, grant and metric."""
 
 from __future__ import annotations
 

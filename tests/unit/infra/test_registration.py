@@ -1,4 +1,4 @@
-"""One stream consumer a table, which knows of everything that is declared anywhere in the app."""
+"""A table has one stream consumer, which knows everything declared anywhere in the app."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_root_may_be_an_app_that_nobody_made() -> None:
 
 def test_second_aggregator_is_refused_with_the_way_out() -> None:
     stack, counters, _ = counting_stack()
-    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator a table.*'Test/Aggregator'.*add_aggregate"):
+    with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'.*add_aggregate"):
         StreamAggregator(stack, "Second", table=counters, aggregates=[SITE])
 
 
@@ -142,7 +142,9 @@ def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None
     aggregator.add_aggregate(
         *(Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in names)
     )
-    with pytest.raises(RuntimeError, match=r"take \d+ bytes .* but Lambda allows 4096: declare less"):
+    with pytest.raises(
+        RuntimeError, match=r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"
+    ):
         synthesized(stack)
 
 
@@ -176,10 +178,13 @@ def test_declarations_of_several_aggregates_are_taken_apart() -> None:
 def test_ranked_aggregate_needs_the_ranking_index() -> None:
     stack, _, aggregator = counting_stack()
     aggregator.add_aggregate(RANKED)
-    with pytest.raises(RuntimeError, match="ranked: ranked, but the table has no index 'ranking'"):
+    with pytest.raises(RuntimeError, match="the table has no 'ranking' index, which 'ranked' needs"):
         synthesized(stack)
 
 
 def test_a_window_tells_what_it_costs() -> None:
     window = WindowedCounter(new_stack(), "Rolling", table=DedupCounterTable(new_stack(), "Counters"), window=ROLLING)
-    assert (window.arithmetic.tiers, window.arithmetic.updates, window.arithmetic.queries) == (("hour",), 1, 1)
+    estimate = window.cost_estimate
+    assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
+    with pytest.warns(DeprecationWarning, match="use 'cost_estimate'"):
+        assert window.arithmetic == estimate

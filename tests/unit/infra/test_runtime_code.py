@@ -1,4 +1,4 @@
-"""The asset holds what the handler imports, and nothing that differs from machine to machine."""
+"""The asset holds what the handlers import, and nothing that differs between machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
-from cdk_dynamodb_counters.runtime_code import page_code
+from cdk_dynamodb_counters._staging import staged_code
 from dynamodb_counters._http import live_page as page
 from tests.unit.infra.support import PROJECT
 
@@ -26,7 +26,7 @@ IMPORTED = (
 
 
 def run_isolated(program: str) -> str:
-    """Run a program without site-packages and PYTHONPATH: it has the standard library and what it adds itself."""
+    """Run a program with only the standard library and what it adds to the path itself."""
     command = [sys.executable, "-S", "-E", "-B", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,11 @@ def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path))
     lambda_.Function(
-        Stack(app, "Test"), "F", code=page_code(), handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_13
+        Stack(app, "Test"),
+        "F",
+        code=staged_code(page=True),
+        handler="index.handler",
+        runtime=lambda_.Runtime.PYTHON_3_13,
     )
     [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
     added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}

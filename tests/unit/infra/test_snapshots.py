@@ -1,6 +1,6 @@
-"""Each construct with its defaults and with everything given: a template changes only when somebody means it to.
+"""Each construct with its defaults and with every argument: templates change only on purpose.
 
-`make snapshot` writes the files anew; review them as code.
+`make snapshot` rewrites the files; review them like code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, VIEW, VIEWS, new_stack, normalised, synthesized
+from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, VIEW, VIEWS, new_stack, normalized, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
 
@@ -201,9 +201,9 @@ def layer_minimal(stack: Stack) -> None:
 def test_template_is_as_reviewed(build: Callable[[Stack], None]) -> None:
     stack = new_stack(region="us-east-1")
     build(stack)
-    text = json.dumps(normalised(synthesized(stack).to_json()), indent=2) + "\n"
+    text = json.dumps(normalized(synthesized(stack).to_json()), indent=2) + "\n"
     path = SNAPSHOTS / f"{build.__name__}.json"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.write_text(text)
     assert path.exists(), f"no {path.name} yet: make snapshot"
-    assert json.loads(text) == json.loads(path.read_text()), "if that was meant: make snapshot"
+    assert json.loads(text) == json.loads(path.read_text()), "if you meant this change: make snapshot"

@@ -1,4 +1,4 @@
-"""The HTTP constructs: no endpoint is public by accident, roles fit the jobs."""
+"""The HTTP constructs: no endpoint is public by accident, and roles allow only what the functions do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, St
 from tests.unit.infra.support import TOP, VIEW, VIEWS, actions, new_stack, statements, synthesized
 
 
-def edges(authorizer: Any, **ingest: Any) -> Stack:
+def http_stack(authorizer: Any, **ingest: Any) -> Stack:
     stack = new_stack()
     counters = DedupCounterTable(stack, "Counters")
     StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], monitoring=True)
@@ -31,7 +31,7 @@ def kinds(template: Template) -> set[str]:
 
 
 def test_every_route_asks_for_a_signature_by_default() -> None:
-    assert kinds(synthesized(edges(None))) == {"AWS_IAM"}
+    assert kinds(synthesized(http_stack(None))) == {"AWS_IAM"}
 
 
 def test_every_route_asks_for_a_token_where_that_was_chosen() -> None:
@@ -43,7 +43,7 @@ def test_every_route_asks_for_a_token_where_that_was_chosen() -> None:
 
 
 def test_a_public_endpoint_is_warned_of() -> None:
-    stack = edges(HttpNoneAuthorizer())
+    stack = http_stack(HttpNoneAuthorizer())
     assert kinds(synthesized(stack)) == {"NONE"}
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("The endpoint is public"))
     assert len(found) == 2
@@ -56,7 +56,7 @@ def test_an_ingest_without_a_choice_is_an_error() -> None:
 
 
 def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
-    template = synthesized(edges(None, mode="direct"))
+    template = synthesized(http_stack(None, mode="direct"))
     [direct] = [
         resource["Properties"]
         for resource in template.find_resources("AWS::ApiGatewayV2::Integration").values()
@@ -73,7 +73,7 @@ def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
 
 def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:
     queues = [
-        resource["Properties"] for resource in synthesized(edges(None)).find_resources("AWS::SQS::Queue").values()
+        resource["Properties"] for resource in synthesized(http_stack(None)).find_resources("AWS::SQS::Queue").values()
     ]
     assert [queue["SqsManagedSseEnabled"] for queue in queues] == [True, True]
     [queue] = [queue for queue in queues if "RedrivePolicy" in queue]

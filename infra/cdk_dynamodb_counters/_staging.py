@@ -1,0 +1,63 @@
+"""The runtime's files and its dependencies, copied from where Python imports them."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import Final
+
+from aws_cdk import aws_lambda as lambda_
+
+_MODULES: Final = ("aws_lambda_powertools", "dynamodb_counters", "fastjsonschema", "jmespath", "typing_extensions")
+_PAGE: Final = Path(__file__).resolve().parent / "page"
+_EXCLUDED: Final = tuple(
+    # These need distributions that the asset does not contain.
+    PurePath("aws_lambda_powertools", "utilities", name)
+    for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
+)
+
+
+def staged_code(prefix: str = "", *, page: bool = False) -> lambda_.Code:
+    """Return the runtime as Lambda code, below the directory ``prefix``; ``page`` adds the live page's files."""
+    return lambda_.Code.from_asset(str(stage(prefix, page=page)))
+
+
+@cache
+def stage(prefix: str, *, page: bool = False) -> Path:
+    """Copy the runtime's files into a temporary directory, below ``prefix``."""
+    # CDK copies an asset when it is created, so this copy need not outlive the process.
+    stage = Path(tempfile.mkdtemp(prefix="dynamodb-counters-"))
+    atexit.register(shutil.rmtree, stage, ignore_errors=True)
+    for source, name in (*runtime_files(), *(_page_files() if page else ())):
+        target = stage / prefix / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A checkout with Windows line endings must give the same asset hash.
+        target.write_bytes(source.read_bytes().replace(b"\r\n", b"\n"))
+    return stage
+
+
+def _page_files() -> Iterator[tuple[Path, PurePath]]:
+    for path in sorted(_PAGE.iterdir()):
+        if not path.name.startswith("."):
+            yield path, PurePath("dynamodb_counters", "page", path.name)
+
+
+def runtime_files() -> Iterator[tuple[Path, PurePath]]:
+    """Yield each file of the runtime and its dependencies with its path in the asset."""
+    for module in _MODULES:
+        spec = find_spec(module)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(f"{module} is not installed, but the runtime asset needs it")
+        origin = Path(spec.origin)
+        if spec.submodule_search_locations is None:
+            yield origin, PurePath(origin.name)
+            continue
+        for path in sorted(origin.parent.rglob("*.py")):
+            name = PurePath(module, path.relative_to(origin.parent))
+            if not any(name.is_relative_to(excluded) for excluded in _EXCLUDED):
+                yield path, name
