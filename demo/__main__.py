@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from demo.options import InputError, parse_options
+from demo.options import InputError, Setup, parse_options
 from demo.platform.cdk import CdkError
 from demo.platform.emulator import EmulatorError
 from demo.terminal import Progress
@@ -25,7 +26,7 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 def main(arguments: list[str]) -> int:
     """Run the demo: 0 when all counts are right, 1 when some are wrong or something failed, 2 for invalid arguments."""
     options = parse_options(arguments)
-    progress = Progress()
+    setup = Setup(options, datetime.now(UTC), Progress())
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     # A clone is enough, as for app.py: the two source roots need not be installed.
@@ -34,13 +35,13 @@ def main(arguments: list[str]) -> int:
     from demo.run import run  # noqa: PLC0415
 
     try:
-        return run(options, progress)
+        return run(setup)
     except InputError as error:
         return _failed(error, 2)
     except (CdkError, EmulatorError) as error:
         return _failed(error, 1)
     except KeyboardInterrupt:
-        progress("interrupted; everything is stopped")
+        setup.progress("interrupted; everything is stopped")
         return _INTERRUPTED
 
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 from demo.check.finding import Finding, Numbers, Reading
-from demo.options import Options
+from demo.options import Setup
 from demo.sending.deliveries import Deliveries
 from demo.terminal import Progress
 from dynamodb_counters import Counters, Event
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What the examples of a run are prepared from."""
-
-    options: Options
-    now: datetime
-    progress: Progress
-
-    def rng(self, use: str) -> random.Random:
-        """A generator of its own per use: the traffic of one example does not depend on another's."""
-        return random.Random(f"{self.options.seed} {use}")
 
 
 class Feed(NamedTuple):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
+
+from demo.terminal import Progress
 
 _GENERATED_DUPLICATES: Final = 0.2
 
@@ -26,6 +30,19 @@ class Options:
     seed: int
     report: Path | None
     keep: bool
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run starts from."""
+
+    options: Options
+    now: datetime
+    progress: Progress
+
+    def rng(self, use: str) -> random.Random:
+        """A generator of its own per use: the traffic of one example does not depend on another's."""
+        return random.Random(f"{self.options.seed} {use}")
 
 
 class _Parser(argparse.ArgumentParser):

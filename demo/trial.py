@@ -1,17 +1,18 @@
-"""One example's way from its events to a finding: sent, read back, compared."""
+"""The way from events to findings: send, wait until all is counted, read back, compare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from demo.check.drain import read_settled
+from demo.check.drain import StalledError, read_settled, wait_until_drained
 from demo.check.finding import Finding
 from demo.cost.bill import Bill
 from demo.cost.meter import Meter
 from demo.example import Example
 from demo.platform.deployment import Deployment
+from demo.report import Result
 from demo.sending.send import Account, send
 from demo.terminal import Progress
 from dynamodb_counters import Counters
@@ -61,3 +62,29 @@ class Trial:
     def _responses(self) -> Mapping[str, int]:
         each = [feed.deliveries.responses() for feed in self.example.feeds()]
         return {status: sum(responses[status] for responses in each) for status in each[0]}
+
+
+def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
+    """Take all examples from their events to their findings; when the counts stall, say why and read back as usual."""
+    trials = [Trial.of(example, deployment) for example in examples]
+    # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
+    for trial in sorted(trials, key=lambda trial: trial.example.size):
+        trial.send(progress)
+    progress("all sent; waiting until all of it is counted")
+    stalled = None
+    try:
+        wait_until_drained(
+            lambda: {name: n for trial in trials for name, n in trial.totals().items()},
+            {name: n for example in examples for name, n in example.expected_totals().items()},
+            progress,
+        )
+    except StalledError as error:
+        stalled = str(error)
+        for line in (stalled, *deployment.diagnosis()):
+            progress(line)
+    progress("reading back all groups and windows")
+    findings = [(trial.example, trial.finding(progress)) for trial in trials]
+    for example, finding in findings if stalled else ():
+        if finding.costs:
+            progress(f"{example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
+    return Result(findings, progress.seconds, stalled)

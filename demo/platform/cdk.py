@@ -49,17 +49,15 @@ def deploy(
     """Deploy stacks of an app, all by default; return their outputs by stack name."""
     outputs = _fresh_directory(emulator) / "outputs.json"
     # "direct", because the emulator cannot replace the change set of an earlier deployment.
-    options = [
-        "--require-approval",
-        "never",
-        "--method",
-        "direct",
-        "--progress",
-        "events",
+    options = ["--require-approval", "never", "--method", "direct", "--progress", "events"]
+    command = [
+        "deploy",
+        *(stacks or ["--all"]),
+        *options,
         "--outputs-file",
         str(outputs),
+        *_app_options(emulator, app, context),
     ]
-    command = ["deploy", *(stacks or ["--all"]), *options, *_app_options(emulator, app, context)]
     _run(emulator, command, project=project, directory=project, progress=progress)
     found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
     return found

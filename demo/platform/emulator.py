@@ -155,11 +155,10 @@ def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], outp
         time.sleep(0.05)
     status = process.poll()
     reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
-    raise EmulatorError(f"The emulator {reason}. It printed last:\n{tail(output)}")
+    raise EmulatorError(f"The emulator {reason}. It printed last:\n{_tail(output)}")
 
 
-def tail(output: IO[bytes]) -> str:
-    """Read the end of what a process wrote to a file."""
+def _tail(output: IO[bytes]) -> str:
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - _TAIL_BYTES))
     return output.read().decode(errors="replace").strip()

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Final
 
 from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example, Feed, Setup
+from demo.example import Example, Feed
 from demo.examples.blog.access_log import read_log
 from demo.examples.blog.traffic import View, blog_views
 from demo.examples.blog.truth import BlogTruth, blog_truth
+from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Final
 
 from demo.check.finding import Finding, Numbers, Reading
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example, Feed, Setup
+from demo.example import Example, Feed
 from demo.examples.jobs.traffic import Job, customer_jobs
 from demo.examples.jobs.truth import JobsTruth, jobs_truth
+from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
 from demo.terminal import Progress
 from dynamodb_counters import Counters

@@ -13,7 +13,7 @@ VIEW: Final = Event(
     sk="T#{time}#CID#{clientId}",
     retention=timedelta(days=7),
 )
-"""A url was viewed by a client. The same three values once more are the same view."""
+"""A client viewed a url. The same url, time and client again is the same view."""
 
 VIEW_SCHEMA: Final = {
     "type": "object",
@@ -24,7 +24,7 @@ VIEW_SCHEMA: Final = {
     },
     "additionalProperties": False,
 }
-"""What a view looks like when a client posts it; its key's attributes are required anyway."""
+"""JSON Schema of a posted view. The attributes of its key are required in any case."""
 
 VIEWS: Final = Aggregate(
     "views",
@@ -38,4 +38,4 @@ SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"sit
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})
 
 ROLLING: Final = Window("views_24h", VIEW, pk="URL#{url}", time="time", retention=None, future_tolerance=None)
-"""Kept for good, so that a log of any age can be replayed and asked about as of its own end."""
+"""Buckets never expire, so that a log of any age can be replayed and queried as of its own end."""

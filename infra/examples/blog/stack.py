@@ -18,10 +18,7 @@ from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS, 
 
 
 class BlogStack(Stack):
-    """Views per url, of the site, per visitor, and per url in the last 24 hours; posted, asked for and shown by HTTP.
-
-    Browsers post views and read the page without credentials: its API is public, which is acknowledged here.
-    """
+    """Views per url, of the site and in 24 hours, and requests per visitor; with a public API and a live page."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB")

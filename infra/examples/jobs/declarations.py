@@ -8,7 +8,7 @@ from typing import Final
 from dynamodb_counters import Aggregate, Count, Event, Window
 
 JOB: Final = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}", retention=timedelta(days=2))
-"""A customer started a job. The same id once more is the same job."""
+"""A customer placed a job. The same id again is the same job."""
 
 JOBS: Final = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
 

@@ -1,6 +1,6 @@
 """What a game's leaderboard shows: paths per player and in all, players per number of paths, active and top players.
 
-Players submit paths they found. Of a player's paths the first twelve count.
+Players submit the paths they found. At most twelve of each player count.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Count, Event, Histogram, Ranking, Sum
 MOST_PATHS: Final = 12
 
 PATH: Final = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
-"""A player found a path. The same path by the same player once more is the same event."""
+"""A player found a path. The same path by the same player again is the same event."""
 
 PLAYERS: Final = Aggregate(
     "players",
@@ -22,7 +22,7 @@ PLAYERS: Final = Aggregate(
     measures={"paths": Count()},
     ranking=Ranking(by="paths", board="PLAYERS"),
 )
-"""All paths of each player, beside the paths themselves: what the top players are ranked by."""
+"""All paths of each player, stored beside the paths themselves; ranks the top players."""
 
 LEADERBOARD: Final = Aggregate(
     "leaderboard",
@@ -35,4 +35,4 @@ LEADERBOARD: Final = Aggregate(
         "players_by_paths": Histogram("paths", bounds=range(1, MOST_PATHS + 1)),
     },
 )
-"""The whole page in one item, so in one read. Bins are open at the end: whoever found more has twelve."""
+"""The whole page in one item, so one read. The last bin is open: players with more than twelve paths are in it."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from demo.cost.meter import Meter
-from tests.unit.demo.network import Network, client
+from tests.unit.demo.fakes import Network, client
 
 
 def test_inserts_cost_what_their_items_weigh() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from demo.platform.metrics import metric_sums
-from tests.unit.demo.network import Network, client
+from tests.unit.demo.fakes import Network, client
 
 
 def _logged(namespace: str, **values: object) -> dict[str, str]:

@@ -2,53 +2,32 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from demo.check.finding import Finding, Reading
 from demo.check.intervals import Interval
 from demo.cost.bill import Costs
-from demo.example import Setup
 from demo.examples.blog.access_log import LogError
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import DEFAULT_VIEWS, View
-from demo.options import Options
+from demo.options import Options, Setup
 from demo.sending.send import Account
 from demo.terminal import Progress
-from dynamodb_counters import Aggregate, Counters, Group, Window, WindowCount
+from dynamodb_counters import Counters
+from tests.unit.demo.fakes import NameLengths
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 GENERATED = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
 
 
-class Table:
-    """Answers like `Counters`: `site` views in all, and of every group as many as its name is long."""
-
-    def __init__(self, site: int = 2) -> None:
-        self.site = site
-
-    def get(self, aggregate: Aggregate, values: Mapping[str, Any]) -> Group:
-        assert values == {}
-        return Group({}, dict.fromkeys(aggregate.measures, self.site))
-
-    def get_many(self, groups: Iterable[tuple[Aggregate, Mapping[str, Any]]]) -> list[Group]:
-        return [
-            Group(values, dict.fromkeys(aggregate.measures, len(next(iter(values.values())))))
-            for aggregate, values in groups
-        ]
-
-    def window(self, _window: Window, values: Mapping[str, Any], *, last: timedelta, as_of: datetime) -> WindowCount:
-        end = as_of + timedelta(minutes=1)
-        return WindowCount(len(values["url"]), end - last, end)
-
-
 def _counters(site: int = 2) -> Counters:
-    return cast("Counters", Table(site))
+    return cast("Counters", NameLengths(site=site))
 
 
 def _prepare(options: Options = GENERATED, output: io.StringIO | None = None) -> Blog:

@@ -11,10 +11,9 @@ import pytest
 
 from demo.check.finding import Finding, Reading
 from demo.check.intervals import Interval
-from demo.example import Setup
 from demo.examples.jobs.example import Jobs
 from demo.examples.jobs.traffic import Job
-from demo.options import Options
+from demo.options import Options, Setup
 from demo.sending.send import Account
 from demo.terminal import Progress
 
