@@ -1,4 +1,4 @@
-"""The example app: `cdk deploy` it, or read its stacks to see how the constructs are used."""
+"""The example app: `cdk deploy` it, or read the stacks in `infra/examples` to see how the constructs are used."""
 
 from __future__ import annotations
 
@@ -11,15 +11,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parent / root) for root in ("infra"
 from aws_cdk import App, Validations  # noqa: E402
 from cdk_nag import AwsSolutionsChecks  # noqa: E402
 
-from examples.blog_stack import BlogStack  # noqa: E402
-from examples.jobs_stack import JobsStack  # noqa: E402
-from examples.leaderboard_stack import LeaderboardStack  # noqa: E402
-from examples.pages_stack import PagesStack  # noqa: E402
+from examples import stacks  # noqa: E402
 
 app = App()
-BlogStack(app, "CountersBlog")
-JobsStack(app, "CountersJobs")
-LeaderboardStack(app, "CountersLeaderboard")
-PagesStack(app, "CountersPages")
+for name, stack in stacks().items():
+    stack(app, name)
 Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 app.synth()

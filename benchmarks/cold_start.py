@@ -12,7 +12,7 @@ from typing import Any, Final
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
-from examples.blog_declarations import VIEW
+from examples.blog.declarations import VIEW
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 

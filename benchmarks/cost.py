@@ -12,7 +12,7 @@ from benchmarks.designs import DESIGNS, Design, Ours
 from benchmarks.designs.base import TABLE
 from benchmarks.designs.ours import OursOnThree
 from benchmarks.usage import UNITS_A_SECOND, Usage, dollars_a_million
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:

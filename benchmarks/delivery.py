@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from benchmarks.designs.base import Design
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from benchmarks.usage import Key, Usage
-from demo.capacity import item_bytes, query_units, write_units
+from demo.cost.capacity import item_bytes, query_units, write_units
 from tests.harness.failures import EXCEPTIONS, raise_first
 from tests.harness.values import Item
 from tests.harness.writes import Attempt, attempt

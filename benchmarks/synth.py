@@ -18,10 +18,10 @@ _PROJECT: Final = Path(__file__).resolve().parents[1]
 # The example app without cdk-nag, whose rules would be checked on either.
 _EXAMPLE: Final = """
 from aws_cdk import App
-from examples.blog_stack import BlogStack
-from examples.jobs_stack import JobsStack
-from examples.leaderboard_stack import LeaderboardStack
-from examples.pages_stack import PagesStack
+from examples.blog.stack import BlogStack
+from examples.jobs.stack import JobsStack
+from examples.leaderboard.stack import LeaderboardStack
+from examples.pages.stack import PagesStack
 app = App()
 BlogStack(app, "CountersBlog")
 JobsStack(app, "CountersJobs")

@@ -10,8 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from demo.access_log import read_log
-from demo.events import View
+from demo.examples.blog.access_log import read_log
+from demo.examples.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one beside the project."""

@@ -1,1 +1,1 @@
-"""Running the real deployment on this machine: an AWS emulator and the pinned CDK CLI, started and stopped together."""
+"""Real deployments of the example stacks on this machine: deploy, send traffic, check every count."""

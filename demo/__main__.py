@@ -1,58 +1,47 @@
-"""Runs the demonstration: ``python -m demo --help`` says how."""
+"""Runs the demo: see `python -m demo --help`."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from demo.access_log import LogError
-from demo.cdk import CdkError
-from demo.emulator import EmulatorError
-from demo.options import parse_options
-from demo.progress import Progress
+from demo.options import InputError, Setup, parse_options
+from demo.platform.cdk import CdkError
+from demo.platform.emulator import EmulatorError
+from demo.terminal import Progress
 
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 _INTERRUPTED: Final = 128 + signal.SIGINT
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    # An exception, so that everything started is also stopped.
+    # An exception, so that everything started is stopped.
     raise SystemExit(128 + number)
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demonstration and turn whatever ends it into an exit status.
-
-    Parameters
-    ----------
-    arguments : list of str
-        The command line, without the program's name.
-
-    Returns
-    -------
-    int
-        0: all counts are right. 1: some are wrong, or something failed. 2: asked for something impossible.
-    """
+    """Run the demo: 0 when all counts are right, 1 when some are wrong or something failed, 2 for invalid arguments."""
     options = parse_options(arguments)
-    progress = Progress()
+    setup = Setup(options, datetime.now(UTC), Progress())
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     # A clone is enough, as for app.py: the two source roots need not be installed.
     sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
-    # Late, because it takes a while: a wrong argument should be told at once.
+    # Late, because it is slow: an invalid argument should be reported at once.
     from demo.run import run  # noqa: PLC0415
 
     try:
-        return run(options, progress)
-    except LogError as error:
+        return run(setup)
+    except InputError as error:
         return _failed(error, 2)
     except (CdkError, EmulatorError) as error:
         return _failed(error, 1)
     except KeyboardInterrupt:
-        progress("interrupted; everything is stopped")
+        setup.progress("interrupted; everything is stopped")
         return _INTERRUPTED
 
 

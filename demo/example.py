@@ -1,96 +1,80 @@
-"""What the leaderboard and the pages have in common: they are sent, read back and held against the truth."""
+"""The shape that every example has: what it sends, what it reads back, and what that must be."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
-from demo.aggregates_truth import answers
-from demo.drain import read_settled
-from demo.events import Course
-from demo.findings import Finding, Numbers
-from demo.progress import Progress
-from demo.sending import Account, send_course
+from demo.check.finding import Finding, Numbers, Reading
+from demo.options import Setup
+from demo.sending.deliveries import Deliveries
+from demo.terminal import Progress
 from dynamodb_counters import Counters, Event
 
-Sent: TypeAlias = tuple[Event, Course[Any], str]
-"""A kind of event, what happens to those of it, and what they are called in progress messages."""
+
+class Feed(NamedTuple):
+    """A kind of event, its deliveries, and what progress messages call them."""
+
+    event: Event
+    deliveries: Deliveries[Any]
+    name: str
 
 
-@dataclass(frozen=True)
 class Example(ABC):
-    """An example whose events are also withdrawn.
-
-    Parameters
-    ----------
-    counters : Counters
-        The runtime, bound to the example's table.
-    """
+    """One of the example stacks with its traffic and its truth."""
 
     name: ClassVar[str]
-    """The example's name in the report."""
+    stack: ClassVar[str]
+    top_level: ClassVar[bool] = False
+    """Whether its section is the report's top level rather than a member named after it."""
+    measured: ClassVar[bool] = False
+    """Whether its units are measured."""
 
-    counters: Counters
-
-    def send(self, progress: Progress) -> Account:
-        """Send all events, kind by kind.
-
-        Parameters
-        ----------
-        progress : Progress
-            Told how far it is.
-
-        Returns
-        -------
-        Account
-            What became of the events.
-        """
-        account = Account()
-        for event, course, what in self._sent():
-            accept_many, retract = partial(self.counters.accept_many, event), partial(self.counters.retract, event)
-            account += send_course(accept_many, retract, course, what, progress)
-        return account
+    @classmethod
+    @abstractmethod
+    def prepare(cls, setup: Setup) -> Example:
+        """Generate or read the traffic of a run."""
 
     @abstractmethod
-    def totals(self) -> dict[str, int]:
-        """Read what tells whether everything has been counted."""
+    def feeds(self) -> Sequence[Feed]:
+        """What is sent, in this order."""
+
+    @property
+    def size(self) -> int:
+        """How many deliveries it makes."""
+        return sum(len(feed.deliveries) for feed in self.feeds())
+
+    @abstractmethod
+    def totals(self, counters: Counters) -> dict[str, int]:
+        """Read the few numbers that show whether everything has been counted."""
 
     @abstractmethod
     def expected_totals(self) -> dict[str, int]:
-        """Work out what the totals must come to."""
-
-    def finding(self, account: Account) -> Finding:
-        """Read everything back and hold it against the truth.
-
-        Parameters
-        ----------
-        account : Account
-            What became of the events.
-
-        Returns
-        -------
-        Finding
-            What was found.
-        """
-        found = read_settled(self._read, lambda numbers: numbers == self._expected(numbers))
-        of_all = answers(*(course for _, course, _ in self._sent()))
-        return Finding(self.name, account, of_all, found, self._expected(found), self._lines(found))
+        """What these numbers must be in the end."""
 
     @abstractmethod
-    def _sent(self) -> Sequence[Sent]:
-        """Tell what is sent."""
-
-    @abstractmethod
-    def _read(self) -> Numbers:
+    def read(self, counters: Counters, progress: Progress) -> Reading:
         """Read everything back."""
 
     @abstractmethod
-    def _expected(self, found: Numbers) -> Numbers:
-        """Work out what must be found; where that is open, what goes with what was found."""
+    def expected(self, reading: Reading) -> Numbers:
+        """What must have been read, as of the interval and among the equal ranks that were read."""
 
     @abstractmethod
-    def _lines(self, found: Numbers) -> Sequence[str]:
-        """Say it for the summary."""
+    def lines(self, finding: Finding) -> Sequence[str]:
+        """Its lines of the summary."""
+
+    def section(self, finding: Finding) -> dict[str, Any]:
+        """Its section of the report."""
+        return {
+            "events_sent": finding.account.sent,
+            "accepted": finding.account.statuses["accepted"],
+            "duplicates_rejected": finding.account.statuses["duplicate"],
+            "withdrawn": finding.account.withdrawn,
+            **finding.found,
+        }
+
+    def queries(self, table: str) -> Sequence[str]:  # noqa: ARG002
+        """Lines of Python to try on the table while it stays up."""
+        return []

@@ -5,32 +5,25 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NoReturn
 
-GENERATED_DUPLICATES: Final = 0.2
-"""Share of duplicates in generated traffic unless asked otherwise. A log is sent as it is unless asked otherwise."""
+from demo.terminal import Progress
+
+_GENERATED_DUPLICATES: Final = 0.2
+
+
+class InputError(Exception):
+    """What the user asked to send cannot be read."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run the demonstration.
-
-    Parameters
-    ----------
-    log : Path or None
-        Access log to send; None for generated traffic.
-    duplicates : float
-        Share of extra deliveries, 0 to 1.
-    seed : int
-        Start of everything random.
-    report : Path or None
-        Where to write the report.
-    keep : bool
-        Whether to stay up afterwards.
-    """
+    """How to run the demo; without a `log`, traffic is generated."""
 
     log: Path | None
     duplicates: float
@@ -39,42 +32,44 @@ class Options:
     keep: bool
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What a run starts from."""
+
+    options: Options
+    now: datetime
+    progress: Progress
+
+    def rng(self, use: str) -> random.Random:
+        """A generator of its own per use: the traffic of one example does not depend on another's."""
+        return random.Random(f"{self.options.seed} {use}")
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        # argparse would print the usage as well, which buries the one line that matters.
+        # argparse would print the usage too, which buries the one line that matters.
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Read and check the command line. Ends the process with status 2 and one line when something is wrong.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Without the program's name.
-
-    Returns
-    -------
-    Options
-        What to do.
-    """
+    """Parse the command line; end the process with status 2 and one line when an argument is invalid."""
     parser = _Parser(prog="demo", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "--log", type=_log, metavar="FILE", help="access log to send: Common or Combined, plain or gzip"
+        "--log", type=_log, metavar="FILE", help="access log to replay: Common or Combined, plain or gzip"
     )
     parser.add_argument(
         "--duplicates",
         type=_share,
         metavar="SHARE",
-        help=f"share of events to deliver again, 0 to 1; default {GENERATED_DUPLICATES}, with a log 0",
+        help=f"share of distinct events to send twice, 0 to 1; default {_GENERATED_DUPLICATES}, 0 with a log",
     )
-    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="start of everything random; default 1")
-    parser.add_argument("--report", type=_report, metavar="FILE", help="write a report here, JSON")
-    parser.add_argument("--keep", action="store_true", help="stay up afterwards and say how to query the counts")
+    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of everything random; default 1")
+    parser.add_argument("--report", type=_report, metavar="FILE", help="write a JSON report here")
+    parser.add_argument("--keep", action="store_true", help="stay up afterwards and print how to query the counts")
     found = parser.parse_args(arguments)
     duplicates = found.duplicates
     if duplicates is None:
-        duplicates = 0.0 if found.log else GENERATED_DUPLICATES
+        duplicates = 0.0 if found.log else _GENERATED_DUPLICATES
     return Options(found.log, duplicates, found.seed, found.report, found.keep)
 
 
@@ -85,7 +80,7 @@ def _log(text: str) -> Path:
     if not path.exists():
         raise argparse.ArgumentTypeError(f"there is no file {text!r}")
     if not os.access(path, os.R_OK):
-        raise argparse.ArgumentTypeError(f"{text!r} may not be read")
+        raise argparse.ArgumentTypeError(f"cannot read {text!r}: permission denied")
     return path
 
 
@@ -95,7 +90,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = math.nan
     if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: give a number from 0 to 1, such as 0.2")
+        raise argparse.ArgumentTypeError(f"invalid share {text!r}: expected a number from 0 to 1, such as 0.2")
     return share
 
 
@@ -103,15 +98,15 @@ def _seed(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"invalid seed {text!r}: expected a whole number") from None
 
 
 def _report(text: str) -> Path:
     path = Path(text)
     if not text or path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a file")
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a file")
     if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
+        raise argparse.ArgumentTypeError(f"there is no directory {str(path.parent)!r} for {path.name!r}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"{text!r} may not be written")
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: permission denied")
     return path

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 TABLE = "counters"
 EVENTS = "events"

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.designs.base import TABLE, Design, increment, inserted, statistics_key
 from benchmarks.designs.coalescing import accept_once
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 _CHECKPOINT = {"pk": {"S": "CHECKPOINT"}, "sk": {"S": "shard-1"}}
 _ITEMS_A_TRANSACTION = 100

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.designs.base import TABLE, Design, increment, inserted, statistics_key, view_item
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 
 class Coalescing(Design):

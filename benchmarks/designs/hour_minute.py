@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from benchmarks.designs.base import EVENTS, TABLE, Design, inserted, view_item
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 _RETENTION = 90_000
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.designs.base import TABLE, Design
-from demo.events import View
+from demo.examples.blog.traffic import View
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator

@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 
 from benchmarks.designs.base import TABLE, Design, increment, statistics_key
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 _MARKERS = "idempotency"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.designs.base import TABLE, Design, increment, statistics_key, view_item
-from demo.events import View
+from demo.examples.blog.traffic import View
 
 
 class TransactionalMarker(Design):

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from demo import cdk
-from demo.deployment import CONTEXT
-from demo.emulator import Emulator
+from demo.platform import cdk
+from demo.platform.deployment import CONTEXT
+from demo.platform.emulator import Emulator
 
 _PATIENCE_SECONDS = 60.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))

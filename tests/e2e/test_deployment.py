@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from demo import cdk
-from demo.emulator import Emulator
+from demo.platform import cdk
+from demo.platform.emulator import Emulator
 
 pytestmark = pytest.mark.e2e
 

@@ -19,7 +19,7 @@ MAX_SECONDS = 7200
 
 def is_available() -> bool:
     """Tell whether this checkout has the demo's emulator."""
-    return find_spec("demo") is not None and find_spec("demo.emulator") is not None
+    return find_spec("demo") is not None and find_spec("demo.platform.emulator") is not None
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def start() -> Iterator[Engine]:
     Engine
         The running engine.
     """
-    from demo.emulator import Emulator  # noqa: PLC0415 - the other engines must work without the demo
+    from demo.platform.emulator import Emulator  # noqa: PLC0415 - the other engines must work without the demo
 
     with Emulator.start(max_seconds=MAX_SECONDS) as emulator:
         yield Engine(

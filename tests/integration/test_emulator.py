@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.emulator import Emulator, EmulatorError
+from demo.platform.emulator import Emulator, EmulatorError
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _PATIENCE_SECONDS = 10.0
@@ -21,7 +21,7 @@ _PATIENCE_SECONDS = 10.0
 # Deploys one function and calls it, so that there is a worker process to be left behind.
 _CALLER = """
 import io, signal, sys, time, zipfile
-from demo.emulator import Emulator
+from demo.platform.emulator import Emulator
 
 # A test run started in the background ignores interrupts, and hands that down.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -136,7 +136,7 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr("demo.emulator._free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr("demo.platform.emulator._free_port", lambda: taken.getsockname()[1])
 
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=60):
             pytest.fail("it must not start")

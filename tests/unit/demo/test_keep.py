@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from demo.deployment import Deployment
-from demo.emulator import Emulator
-from demo.events import View
-from demo.inputs import Inputs
+from demo.examples.blog.example import Blog
+from demo.examples.blog.traffic import View
 from demo.keep import KEEP_SECONDS, keep
-from demo.truth import blog_truth, jobs_truth
+from demo.platform.deployment import Deployment
+from demo.platform.emulator import Emulator
 
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}
 DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused"), log=Path("unused")), OUTPUTS)
 VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("c1", "c2")]
@@ -19,12 +20,12 @@ VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("
 def test_it_says_how_to_query_and_waits(capsys: pytest.CaptureFixture[str]) -> None:
     waited: list[float] = []
 
-    keep(DEPLOYMENT, Inputs(VIEWS, [], 0, blog_truth(VIEWS), jobs_truth([])), waited.append)
+    keep(DEPLOYMENT, [Blog(VIEWS, NOW)], waited.append)
 
     printed = capsys.readouterr().out
     assert waited == [KEEP_SECONDS]
     assert "export AWS_ENDPOINT_URL=http://127.0.0.1:1234\n" in printed
-    assert "live page of the blog: http://127.0.0.1:1234/_aws/execute-api/a1/$default/\n" in printed
+    assert "live page of CountersBlog: http://127.0.0.1:1234/_aws/execute-api/a1/$default/\n" in printed
     assert "counters = Counters('blog-table')\n" in printed
     assert "url = \"/'quoted'\"\n" in printed
     assert "as_of=datetime.fromisoformat('2026-11-20T09:30:00+00:00')" in printed
@@ -34,4 +35,4 @@ def test_ctrl_c_is_how_to_end_it() -> None:
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    keep(DEPLOYMENT, Inputs([], [], 0, blog_truth([]), jobs_truth([])), interrupt)
+    keep(DEPLOYMENT, [Blog([], NOW)], interrupt)

@@ -8,9 +8,9 @@ import pytest
 
 import demo.run
 from demo.__main__ import main
-from demo.access_log import LogError
-from demo.cdk import CdkError
-from demo.emulator import EmulatorError
+from demo.options import InputError
+from demo.platform.cdk import CdkError
+from demo.platform.emulator import EmulatorError
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def test_the_run_decides_the_status(monkeypatch: pytest.MonkeyPatch, status: int
     assert main([]) == status
 
 
-@pytest.mark.parametrize(("error", "status"), [(LogError("why"), 2), (CdkError("why"), 1), (EmulatorError("why"), 1)])
+@pytest.mark.parametrize(("error", "status"), [(InputError("why"), 2), (CdkError("why"), 1), (EmulatorError("why"), 1)])
 def test_a_failure_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, status: int
 ) -> None:

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from dynamodb_counters import evaluate
-from examples.leaderboard_declarations import LEADERBOARD, MOST_PATHS, PATH, PLAYERS
-from examples.pages_declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS
+from examples.leaderboard.declarations import LEADERBOARD, MOST_PATHS, PATH, PLAYERS
+from examples.pages.declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS
 from tests.unit.fold.world import World
 
 
@@ -105,8 +105,8 @@ def test_pages_through_the_stream() -> None:
 
 
 def test_the_example_stacks_hold_what_is_declared() -> None:
-    from examples.leaderboard_stack import LeaderboardStack  # noqa: PLC0415
-    from examples.pages_stack import PagesStack  # noqa: PLC0415
+    from examples.leaderboard.stack import LeaderboardStack  # noqa: PLC0415
+    from examples.pages.stack import PagesStack  # noqa: PLC0415
     from tests.unit.infra.support import declared, new_app, synthesized  # noqa: PLC0415
 
     app = new_app()

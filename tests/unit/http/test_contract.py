@@ -26,7 +26,7 @@ from dynamodb_counters import Counters
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
-from examples.blog_declarations import ROLLING, SITE, VIEWS
+from examples.blog.declarations import ROLLING, SITE, VIEWS
 from tests.unit.http.counted import URLS, counted
 from tests.unit.http.handlers import DECLARATIONS, NOW, Context, EmptyTable, environment, request
 from tests.unit.http.test_openapi import COMMITTED

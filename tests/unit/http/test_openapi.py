@@ -6,7 +6,7 @@ import json
 import os
 
 from dynamodb_counters._http.openapi import openapi
-from examples.blog_declarations import ROLLING, SITE, VIEWS
+from examples.blog.declarations import ROLLING, SITE, VIEWS
 from tests.unit.infra.support import PROJECT
 
 COMMITTED = PROJECT / "docs" / "openapi.json"

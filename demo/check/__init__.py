@@ -1,0 +1,1 @@
+"""Whether the counts are exact: drained, read back and compared with the truth."""

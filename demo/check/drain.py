@@ -1,0 +1,66 @@
+"""Waits until everything accepted has been counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from demo.terminal import Progress
+
+_POLL_SECONDS: Final = 0.5
+_SETTLE_SECONDS: Final = 3.0
+_STALL_SECONDS: Final = 60.0
+
+Totals = Mapping[str, int]
+_Found = TypeVar("_Found")
+
+
+class StalledError(Exception):
+    """The totals no longer change and are wrong. The message says which."""
+
+
+def wait_until_drained(
+    read: Callable[[], Totals],
+    expected: Totals,
+    progress: Progress,
+    *,
+    stall_seconds: float = _STALL_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Poll totals until they are as expected twice in a row; fail when none has changed for `stall_seconds`."""
+    last: Totals | None = None
+    changed = clock()
+    while True:
+        totals = dict(read())
+        if totals == last == expected:
+            return
+        if totals != last:
+            last, changed = totals, clock()
+        elif clock() - changed >= stall_seconds:
+            raise StalledError(
+                f"the counts have not changed for {stall_seconds:g} s: "
+                + ", ".join(f"{name} {totals.get(name, 'unread')} of {want}" for name, want in expected.items())
+            )
+        progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,}" for name, n in totals.items()))
+        sleep(_POLL_SECONDS)
+
+
+def read_settled(
+    read: Callable[[], _Found],
+    is_right: Callable[[_Found], bool],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _Found:
+    """Read until it is right, or wrong in the same way twice.
+
+    Totals may be complete a moment before everything else is: a batch that fails in part is delivered again.
+    """
+    found = read()
+    while not is_right(found):
+        sleep(_SETTLE_SECONDS)
+        last, found = found, read()
+        if found == last:
+            break
+    return found

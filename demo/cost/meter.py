@@ -1,0 +1,64 @@
+"""Measures what a client's requests cost, unnoticed by the code that makes them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from demo.cost.capacity import item_bytes, query_units, write_units
+
+_PARAMETERS: Final = "demo_parameters"
+_CONDITION_FAILED: Final = "ConditionalCheckFailedException"
+
+
+class Meter:
+    """Adds up the units of one DynamoDB client's inserts and queries, by the sizes of the items.
+
+    An insert whose condition fails costs as much as a successful one. `item_units` is what writing each of the `items`
+    read once would cost. Use a client of its own for each thing to be measured.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.write_units = 0.0
+        self.read_units = 0.0
+        self.queries = 0
+        self.items = 0
+        self.item_units = 0.0
+        # Clients are shared among threads, and += is not atomic.
+        self._lock = threading.Lock()
+        client.meta.events.register("before-parameter-build.dynamodb", self._before)
+        client.meta.events.register("after-call.dynamodb", self._after)
+
+    @property
+    def units_per_item(self) -> float:
+        """Average write units of an update of one of the items read."""
+        return self.item_units / self.items if self.items else 1.0
+
+    @property
+    def units_per_query(self) -> float:
+        """Average read units of a query."""
+        return self.read_units / self.queries if self.queries else 0.0
+
+    def _before(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        context[_PARAMETERS] = params
+
+    def _after(self, parsed: Mapping[str, Any], model: Any, context: Mapping[str, Any], **_: Any) -> None:
+        params = context[_PARAMETERS]
+        code = parsed.get("Error", {}).get("Code")
+        if code not in (None, _CONDITION_FAILED):
+            return
+        with self._lock:
+            if model.name == "PutItem":
+                self.write_units += write_units(item_bytes(params["Item"]))
+            elif model.name == "Query":
+                self.queries += 1
+                self.read_units += query_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
+                self._weigh(parsed["Items"])
+            elif model.name == "BatchGetItem":
+                for found in parsed["Responses"].values():
+                    self._weigh(found)
+
+    def _weigh(self, items: Sequence[Mapping[str, Any]]) -> None:
+        self.items += len(items)
+        self.item_units += sum(write_units(item_bytes(item)) for item in items)

@@ -1,0 +1,20 @@
+"""The examples, one folder each and all of one shape.
+
+`traffic.py` generates the events, `truth.py` computes the counts from the events alone, without the runtime's code, and
+`example.py` reads them back through the runtime and exports the `EXAMPLE`. A further example is one more folder.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from demo.example import Example
+
+
+def discover() -> list[type[Example]]:
+    """Import every folder's example, in alphabetical order."""
+    names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
+    return [import_module(f"{__name__}.{name}.example").EXAMPLE for name in names]

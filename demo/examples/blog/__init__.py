@@ -1,0 +1,1 @@
+"""Views of a blog, generated or replayed from an access log."""

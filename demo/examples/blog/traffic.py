@@ -1,0 +1,61 @@
+"""Generated views of a blog."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+DEFAULT_VIEWS: Final = 3_400
+_PAGES: Final = 250
+_SPAN: Final = timedelta(hours=48)
+_NEW_VISITOR: Final = 0.35
+
+
+class View(NamedTuple):
+    """A client viewed a url; `time` is ISO 8601 in UTC."""
+
+    url: str
+    time: str
+    client: str
+
+    def as_event(self) -> dict[str, str]:
+        return {"url": self.url, "time": self.time, "clientId": self.client}
+
+
+def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) -> list[View]:
+    """Generate views of the two days before `end`, in order of time; the last one is at `end`.
+
+    A few pages get most of the views (Zipf's law), afternoons are busier than nights, and frequent visitors return.
+    """
+    pages = [f"/blog/{2010 + rank % 15}/post-{rank}.html" for rank in range(1, _PAGES + 1)]
+    popularity = [1 / rank for rank in range(1, _PAGES + 1)]
+    ages = sorted((_age(rng, end) for _ in range(count)), reverse=True)
+    if ages:
+        ages[-1] = timedelta(0)
+    visits: list[str] = []
+    views = []
+    for age, page in zip(ages, rng.choices(pages, popularity, k=count), strict=True):
+        # Choosing among visits, not visitors, makes frequent visitors return more often.
+        visitor = rng.choice(visits) if visits and rng.random() > _NEW_VISITOR else _address(rng)
+        visits.append(visitor)
+        views.append(View(page, _iso(end - age), visitor))
+    return views
+
+
+def _age(rng: random.Random, end: datetime) -> timedelta:
+    while True:
+        age = _SPAN * rng.random()
+        hour = (end - age).astimezone(UTC).hour
+        # Busiest at 15:00, a seventh of that at 03:00.
+        if rng.random() < 0.57 + 0.43 * math.cos((hour - 15) / 24 * math.tau):
+            return age
+
+
+def _address(rng: random.Random) -> str:
+    return f"198.{rng.randint(18, 19)}.{rng.randrange(256)}.{rng.randrange(256)}"
+
+
+def _iso(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""Jobs of three customers."""

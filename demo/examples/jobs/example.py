@@ -1,0 +1,76 @@
+"""The jobs example: jobs by customer, in all and in 24 hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+from demo.check.finding import Finding, Numbers, Reading
+from demo.check.readback import read_groups, read_rolling
+from demo.example import Example, Feed
+from demo.examples.jobs.traffic import Job, customer_jobs
+from demo.examples.jobs.truth import JobsTruth, jobs_truth
+from demo.options import Setup
+from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.terminal import Progress
+from dynamodb_counters import Counters
+from examples.jobs.declarations import JOB, JOBS, JOBS_24H
+
+
+@dataclass(frozen=True)
+class Jobs(Example):
+    """Jobs of customers."""
+
+    name: ClassVar[str] = "jobs"
+    stack: ClassVar[str] = "CountersJobs"
+
+    jobs: Sequence[Job]
+    now: datetime
+
+    @classmethod
+    def prepare(cls, setup: Setup) -> Jobs:
+        jobs = customer_jobs(setup.rng("jobs"), setup.now)
+        return cls(with_duplicates(setup.rng("jobs again"), jobs, setup.options.duplicates), setup.now)
+
+    @cached_property
+    def truth(self) -> JobsTruth:
+        return jobs_truth(self.jobs)
+
+    def feeds(self) -> Sequence[Feed]:
+        return [Feed(JOB, Deliveries(self.jobs), "jobs")]
+
+    def totals(self, counters: Counters) -> dict[str, int]:
+        return {"jobs": sum(self._placed(counters).values())}
+
+    def expected_totals(self) -> dict[str, int]:
+        return {"jobs": len(self.truth.distinct)}
+
+    def read(self, counters: Counters, progress: Progress) -> Reading:
+        truth, as_of = self.truth, self.truth.last or self.now
+        rolling = read_rolling(counters, JOBS_24H, "customer", truth.jobs, as_of=as_of, progress=progress)
+        return Reading({"jobs": self._placed(counters), "jobs in 24 h": rolling.counts}, rolling.interval)
+
+    def expected(self, reading: Reading) -> Numbers:
+        return {"jobs": self.truth.jobs, "jobs in 24 h": self.truth.rolling(reading.covered)}
+
+    def lines(self, finding: Finding) -> Sequence[str]:
+        counts = sorted(finding.found["jobs in 24 h"].items())
+        return [f"jobs in the last 24 h  {', '.join(f'customer {name}: {n:,}' for name, n in counts)}"]
+
+    def section(self, finding: Finding) -> dict[str, Any]:
+        return {
+            "events_sent": finding.account.sent,
+            "distinct_events": len(self.truth.distinct),
+            "duplicates_rejected": finding.account.statuses["duplicate"],
+            "customers": finding.found["jobs"],
+            "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["jobs in 24 h"]},
+        }
+
+    def _placed(self, counters: Counters) -> dict[str, int]:
+        return read_groups(counters, JOBS, "customer", self.truth.jobs)
+
+
+EXAMPLE: Final = Jobs

@@ -1,0 +1,1 @@
+"""Pages and their unique visitors, with retractions."""

@@ -1,0 +1,73 @@
+"""The example stacks, deployed into an emulator for the length of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from demo.platform import cdk
+from demo.platform.diagnosis import diagnosis
+from demo.platform.emulator import Emulator
+from demo.platform.metrics import metric_sums
+from demo.terminal import Progress
+
+# The emulator has one shard per stream and does not tell its name.
+CONTEXT: Final = {"single_shard_stream": "true"}
+_CONNECTIONS: Final = 32
+_NAMESPACE: Final = "DynamoDBCounters"
+_LOG_READINGS: Final = 5
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The deployed stacks, with their outputs by stack name."""
+
+    emulator: Emulator
+    outputs: Mapping[str, Mapping[str, str]]
+
+    def table(self, stack: str) -> str:
+        return self.outputs[stack]["TableName"]
+
+    def page_urls(self) -> dict[str, str]:
+        """The live page of each stack that has an API."""
+        endpoint = f"{self.emulator.endpoint_url}/_aws/execute-api"
+        return {
+            stack: f"{endpoint}/{outputs['ApiId']}/$default/"
+            for stack, outputs in self.outputs.items()
+            if "ApiId" in outputs
+        }
+
+    def metrics(self, stack: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, float]:
+        """The sums of a stack's aggregator metrics, read until they no longer change; empty when it logged none."""
+        logs, group = self.emulator.client("logs"), self.outputs[stack]["AggregatorLogGroup"]
+        sums: dict[str, float] = {}
+        for _ in range(_LOG_READINGS):
+            last, sums = sums, metric_sums(logs, group, _NAMESPACE)
+            if sums and sums == last:
+                break
+            sleep(1)
+        return sums
+
+    def diagnosis(self) -> list[str]:
+        return diagnosis(self.emulator, self.outputs)
+
+    def database(self) -> Any:
+        """Create a DynamoDB client for many concurrent requests."""
+        return self.emulator.client("dynamodb", max_connections=_CONNECTIONS)
+
+
+@contextmanager
+def deployed(progress: Progress, max_seconds: int) -> Iterator[Deployment]:
+    """Start an emulator, bootstrap it and deploy all stacks; nothing is left afterwards, or after `max_seconds`."""
+    progress("starting the emulator")
+    with Emulator.start(max_seconds=max_seconds) as emulator:
+        progress(f"bootstrapping the emulated account at {emulator.endpoint_url}")
+        cdk.bootstrap(emulator)
+        progress("deploying the example stacks with the CDK CLI")
+        outputs = cdk.deploy(emulator, context=CONTEXT)
+        progress(f"deployed {', '.join(sorted(outputs))}")
+        yield Deployment(emulator, outputs)
+        progress("stopping the emulator")

@@ -1,0 +1,61 @@
+"""Why the counts do not arrive: how deliveries went, and what the functions that count logged last."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from demo.platform.emulator import Emulator
+from demo.terminal import printable
+
+_LOG_LINES: Final = 30
+_LINE_CHARACTERS: Final = 500
+# Lines that every invocation logs.
+_FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
+
+
+def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Each aggregator's event source mapping, then the logs of those that fail, or of all when none does."""
+    lambdas, logs = emulator.client("lambda"), emulator.client("logs")
+    counting = {stack: told for stack, told in sorted(outputs.items()) if "AggregatorName" in told}
+    lines: list[str] = []
+    failing: list[str] = []
+    for stack, told in counting.items():
+        results = list(_mappings(lambdas, told["AggregatorName"]))
+        lines += (f"{stack}: {line}" for line, _ in results)
+        if not all(well for _, well in results):
+            failing.append(stack)
+    for stack in failing or counting:
+        told = counting[stack]
+        # A function that cannot be loaded logs nothing itself.
+        printed = emulator.printed(f"Lambda {told['AggregatorName']} ", 1)
+        logged = [*_logged(logs, told["AggregatorLogGroup"]), *(f"(the emulator) {line}" for line in printed)]
+        lines += (f"{stack} logged: {printable(line, _LINE_CHARACTERS)}" for line in logged or ["nothing"])
+    return lines
+
+
+def _mappings(lambdas: Any, function: str) -> Iterator[tuple[str, bool]]:
+    try:
+        found = lambdas.list_event_source_mappings(FunctionName=function)["EventSourceMappings"]
+    except (BotoCoreError, ClientError) as error:
+        yield f"its event source mapping cannot be read: {error}", False
+        return
+    if not found:
+        yield "no event source mapping", False
+    for mapping in found:
+        state, result = mapping["State"], mapping.get("LastProcessingResult", "unknown")
+        yield f"event source mapping {state}, last result: {result}", state == "Enabled" and result.startswith("OK")
+
+
+def _logged(logs: Any, group: str) -> list[str]:
+    last: deque[str] = deque(maxlen=_LOG_LINES)
+    try:
+        for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+            messages = (event["message"].rstrip() for event in page["events"])
+            last.extend(message for message in messages if not message.startswith(_FRAME))
+    except (BotoCoreError, ClientError) as error:
+        last.append(f"its log cannot be read: {error}")
+    return list(last)

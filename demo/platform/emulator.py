@@ -1,0 +1,164 @@
+"""An AWS emulator (`ministack`) on a free loopback port, gone when the process that started it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import botocore.session
+from botocore.config import Config
+
+from demo.platform import supervisor
+
+_HOST = "127.0.0.1"
+_ACCOUNT = "000000000000"
+_REGION = "us-east-1"
+_READY_SECONDS = 60.0
+_TAIL_BYTES = 4000
+# The user's own account, profile and proxies must not reach the emulator or its clients.
+_PRIVATE_PREFIXES = ("AWS_", "CDK_", "BOTO_")
+_NOWHERE = os.devnull
+_AWS_SETTINGS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": _REGION,
+    "AWS_DEFAULT_REGION": _REGION,
+    "AWS_CONFIG_FILE": _NOWHERE,
+    "AWS_SHARED_CREDENTIALS_FILE": _NOWHERE,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "no_proxy": "127.0.0.1,localhost",
+}
+
+
+class EmulatorError(RuntimeError):
+    """The emulator did not start. The message ends with what it printed last."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A running emulator: everything in its directory is removed with it."""
+
+    port: int
+    directory: Path
+    log: Path
+    account: str = _ACCOUNT
+    region: str = _REGION
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://{_HOST}:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that talks to the emulator: this one's without its AWS and CDK settings."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE_PREFIXES)}
+        return {
+            **kept,
+            **_AWS_SETTINGS,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "CDK_DEFAULT_ACCOUNT": self.account,
+            "CDK_DEFAULT_REGION": self.region,
+        }
+
+    def client(self, service: str, *, max_connections: int = 10) -> Any:
+        """Create a client of an emulated service, independent of this user's AWS configuration."""
+        nothing = (None, None, None, None)
+        no_file = (None, None, _NOWHERE, None)
+        session = botocore.session.Session(
+            session_vars={"profile": nothing, "config_file": no_file, "credentials_file": no_file}
+        )
+        return session.create_client(
+            service,
+            region_name=self.region,
+            endpoint_url=self.endpoint_url,
+            aws_access_key_id=_AWS_SETTINGS["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
+            config=Config(max_pool_connections=max_connections, proxies={}),
+        )
+
+    def printed(self, text: str, most: int) -> list[str]:
+        """The last `most` lines it printed that contain a text."""
+        with self.log.open(encoding="utf-8", errors="replace") as lines:
+            return list(deque((line.rstrip() for line in lines if text in line), most))
+
+    @classmethod
+    @contextlib.contextmanager
+    def start(cls, *, max_seconds: int = 900, log: Path | None = None) -> Iterator[Emulator]:
+        """Run an emulator for the length of a `with` block, at most `max_seconds`.
+
+        No process, port or file remains but a `log` given, even when this process is interrupted or killed.
+        """
+        # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
+        directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
+        emulator = cls(port=_free_port(), directory=directory, log=log or directory / "emulator.log")
+        with emulator.log.open("wb+") as output:
+            process = supervisor.start(
+                [sys.executable, "-m", "ministack"],
+                environment=_server_environment(emulator),
+                output=output,
+                max_seconds=max_seconds,
+                directory=emulator.directory,
+                remove_directory=True,
+            )
+            try:
+                _wait_until_ready(emulator, process, output)
+                yield emulator
+            finally:
+                supervisor.stop(process)
+
+
+def _server_environment(emulator: Emulator) -> dict[str, str]:
+    # Little more than PATH: the emulated Lambda functions inherit all of it.
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "HOME": str(emulator.directory),
+        "TMPDIR": str(emulator.directory),
+        **_AWS_SETTINGS,
+        "BIND_HOST": _HOST,
+        "MINISTACK_HOST": _HOST,
+        "GATEWAY_PORT": str(emulator.port),
+        "MINISTACK_ACCOUNT_ID": emulator.account,
+        "MINISTACK_REGION": emulator.region,
+        # Both would listen on every interface.
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        # On start it removes containers with its label, even another emulator's: it must find no Docker.
+        "DOCKER_HOST": "unix:///nonexistent/docker.sock",
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + _READY_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError), opener.open(f"{emulator.endpoint_url}/_ministack/ready", timeout=1):
+            return
+        time.sleep(0.05)
+    status = process.poll()
+    reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
+    raise EmulatorError(f"The emulator {reason}. It printed last:\n{_tail(output)}")
+
+
+def _tail(output: IO[bytes]) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - _TAIL_BYTES))
+    return output.read().decode(errors="replace").strip()

@@ -1,0 +1,90 @@
+"""The way from events to findings: send, wait until all is counted, read back, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from demo.check.drain import StalledError, read_settled, wait_until_drained
+from demo.check.finding import Finding
+from demo.cost.bill import Bill
+from demo.cost.meter import Meter
+from demo.example import Example
+from demo.platform.deployment import Deployment
+from demo.report import Result
+from demo.sending.send import Account, send
+from demo.terminal import Progress
+from dynamodb_counters import Counters
+
+
+@dataclass
+class Trial:
+    """An example and its table; `reader` has a client of its own, so that what it reads can be measured."""
+
+    example: Example
+    writer: Counters
+    reader: Counters
+    bill: Bill | None = None
+    account: Account = field(default_factory=Account)
+
+    @classmethod
+    def of(cls, example: Example, deployment: Deployment) -> Trial:
+        """Bind an example to its deployed stack."""
+        writing, reading = deployment.database(), deployment.database()
+        table = deployment.table(example.stack)
+        # "put", because the emulator's stream lacks what PartiQL writes.
+        writer, reader = Counters(table, client=writing, bulk="put"), Counters(table, client=reading)
+        metrics = partial(deployment.metrics, example.stack)
+        bill = Bill(Meter(writing), Meter(reading), metrics) if example.measured else None
+        return cls(example, writer, reader, bill)
+
+    def send(self, progress: Progress) -> None:
+        """Send all events, kind by kind."""
+        for event, deliveries, name in self.example.feeds():
+            accept_many, retract = partial(self.writer.accept_many, event), partial(self.writer.retract, event)
+            self.account += send(accept_many, retract, deliveries, name, progress)
+
+    def totals(self) -> dict[str, int]:
+        """Read the numbers that show whether everything has been counted."""
+        return self.example.totals(self.writer)
+
+    def finding(self, progress: Progress) -> Finding:
+        """Read everything back and put it beside the truth."""
+        reading = read_settled(
+            partial(self.example.read, self.reader, progress), lambda read: read.counts == self.example.expected(read)
+        )
+        responses = self._responses()
+        costs = self.bill.costs(self.account.sent, responses["accepted"]) if self.bill else None
+        expected = self.example.expected(reading)
+        return Finding(self.example.name, self.account, responses, reading, expected, costs)
+
+    def _responses(self) -> Mapping[str, int]:
+        each = [feed.deliveries.responses() for feed in self.example.feeds()]
+        return {status: sum(responses[status] for responses in each) for status in each[0]}
+
+
+def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
+    """Take all examples from their events to their findings; when the counts stall, say why and read back as usual."""
+    trials = [Trial.of(example, deployment) for example in examples]
+    # Smallest first: aggregates over aggregates take further rounds of the stream while the others are being sent.
+    for trial in sorted(trials, key=lambda trial: trial.example.size):
+        trial.send(progress)
+    progress("all sent; waiting until all of it is counted")
+    stalled = None
+    try:
+        wait_until_drained(
+            lambda: {name: n for trial in trials for name, n in trial.totals().items()},
+            {name: n for example in examples for name, n in example.expected_totals().items()},
+            progress,
+        )
+    except StalledError as error:
+        stalled = str(error)
+        for line in (stalled, *deployment.diagnosis()):
+            progress(line)
+    progress("reading back all groups and windows")
+    findings = [(trial.example, trial.finding(progress)) for trial in trials]
+    for example, finding in findings if stalled else ():
+        if finding.costs:
+            progress(f"{example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
+    return Result(findings, progress.seconds, stalled)

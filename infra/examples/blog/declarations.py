@@ -1,0 +1,41 @@
+"""What a blog counts: unique views per url and in total, requests per visitor, and views in the last 24 hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from dynamodb_counters import Aggregate, Count, Event, Ranking, Window
+
+VIEW: Final = Event(
+    "view",
+    pk="URL#{url}",
+    sk="T#{time}#CID#{clientId}",
+    retention=timedelta(days=7),
+)
+"""A client viewed a url. The same url, time and client again is the same view."""
+
+VIEW_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "minLength": 1},
+        "time": {"type": "string", "format": "date-time"},
+        "clientId": {"type": "string", "minLength": 1},
+    },
+    "additionalProperties": False,
+}
+"""JSON Schema of a posted view. The attributes of its key are required in any case."""
+
+VIEWS: Final = Aggregate(
+    "views",
+    VIEW,
+    pk="URL#{url}",
+    sk="STATISTICS",
+    measures={"views": Count()},
+    ranking=Ranking(by="views", leaderboard="URLS"),
+)
+SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
+VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})
+
+ROLLING: Final = Window("views_24h", VIEW, pk="URL#{url}", time="time", retention=None, future_tolerance=None)
+"""Buckets never expire, so that a log of any age can be replayed and queried as of its own end."""

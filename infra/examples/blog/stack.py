@@ -1,0 +1,61 @@
+"""Counts the views of a blog."""
+
+from __future__ import annotations
+
+from aws_cdk import Acknowledgment, CfnOutput, Stack, Validations
+from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
+from constructs import Construct
+
+from cdk_dynamodb_counters import (
+    CounterApi,
+    DedupCounterTable,
+    EventIngest,
+    LivePage,
+    StreamAggregator,
+    WindowedCounter,
+)
+from examples.blog.declarations import ROLLING, SITE, VIEW, VIEW_SCHEMA, VIEWS, VISITORS
+
+
+class BlogStack(Stack):
+    """Views per url, of the site and in 24 hours, and requests per visitor; with a public API and a live page."""
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id, description="Exact view counts of a blog on DynamoDB")
+        counters = DedupCounterTable(self, "Counters", ranking_index=True)
+        aggregator = StreamAggregator(
+            self, "Aggregator", table=counters, aggregates=[VIEWS, SITE, VISITORS], monitoring=True
+        )
+        WindowedCounter(self, "Rolling", table=counters, window=ROLLING)
+        view = {"url": "{page}", "time": "{time}", "clientId": "{client}"}
+        api = CounterApi(
+            self,
+            "Api",
+            table=counters,
+            shown=[VIEWS, SITE, ROLLING],
+            authorizer=HttpNoneAuthorizer(),
+            page=LivePage(title="Views of the blog", total=SITE, top=VIEWS, window=ROLLING, beacon=view),
+            monitoring=True,
+        )
+        ingest = EventIngest(
+            self,
+            "Ingest",
+            table=counters,
+            event=VIEW,
+            schema=VIEW_SCHEMA,
+            http_api=api.http_api,
+            authorizer=HttpNoneAuthorizer(),
+            monitoring=True,
+        )
+        for public in (api, ingest):
+            Validations.of(public).acknowledge(
+                Acknowledgment(
+                    id="Annotation::dynamodb-counters:publicEndpoint",
+                    reason="A public blog: readers post views and see the page without credentials, throttled.",
+                )
+            )
+
+        CfnOutput(self, "TableName", value=counters.table_name)
+        CfnOutput(self, "AggregatorName", value=aggregator.function.function_name)
+        CfnOutput(self, "AggregatorLogGroup", value=aggregator.log_group.log_group_name)
+        CfnOutput(self, "ApiId", value=api.http_api.api_id)

@@ -1,0 +1,21 @@
+"""What a job service counts: jobs per customer, in all and in the last 24 hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from dynamodb_counters import Aggregate, Count, Event, Window
+
+JOB: Final = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}", retention=timedelta(days=2))
+"""A customer placed a job. The same id again is the same job."""
+
+JOBS: Final = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
+
+JOBS_24H: Final = Window(
+    "jobs_24h",
+    JOB,
+    pk="CUSTOMER#{customer}",
+    time="insertUtcTime",  # epoch milliseconds
+    retention=timedelta(hours=25),
+)

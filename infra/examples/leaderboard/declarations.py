@@ -1,0 +1,38 @@
+"""What a game's leaderboard shows: paths per player and in all, players per number of paths, active and top players.
+
+Players submit the paths they found. At most twelve of each player count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dynamodb_counters import Aggregate, Count, Event, Histogram, Ranking, Sum
+
+MOST_PATHS: Final = 12
+
+PATH: Final = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
+"""A player found a path. The same path by the same player again is the same event."""
+
+PLAYERS: Final = Aggregate(
+    "players",
+    PATH,
+    pk="PLAYER#{player}",
+    sk="STATISTICS",
+    measures={"paths": Count()},
+    ranking=Ranking(by="paths", leaderboard="PLAYERS"),
+)
+"""All paths of each player, stored beside the paths themselves; ranks the top players."""
+
+LEADERBOARD: Final = Aggregate(
+    "leaderboard",
+    PLAYERS,
+    pk="LEADERBOARD",
+    sk="STATISTICS",
+    measures={
+        "active_players": Count(),
+        "total_paths": Sum("paths", cap=MOST_PATHS),
+        "players_by_paths": Histogram("paths", bounds=range(1, MOST_PATHS + 1)),
+    },
+)
+"""The whole page in one item, so one read. The last bin is open: players with more than twelve paths are in it."""

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from demo.check.drain import StalledError, read_settled, wait_until_drained
+from demo.terminal import Progress
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def _wait(readings: Iterator[Mapping[str, int]], clock: Clock, output: io.StringIO) -> None:
+    wait_until_drained(
+        lambda: next(readings),
+        {"views": 3, "jobs": 2},
+        Progress(output, clock),
+        stall_seconds=10,
+        clock=clock,
+        sleep=clock.sleep,
+    )
+
+
+def test_it_waits_until_the_totals_are_right_twice() -> None:
+    right = {"views": 3, "jobs": 2}
+    readings = iter([{"views": 0, "jobs": 0}, {"views": 3, "jobs": 1}, right, right])
+
+    _wait(readings, Clock(), io.StringIO())
+
+    assert next(readings, None) is None
+
+
+def test_a_total_that_moves_on_is_not_yet_there() -> None:
+    right, beyond = {"views": 3, "jobs": 2}, {"views": 4, "jobs": 2}
+    readings = iter([right, beyond, right, right])
+
+    _wait(readings, Clock(), io.StringIO())
+
+    assert next(readings, None) is None
+
+
+@pytest.mark.parametrize("stuck", [{"views": 2, "jobs": 2}, {"views": 4, "jobs": 2}])
+def test_totals_that_stay_wrong_are_given_up(stuck: dict[str, int]) -> None:
+    clock = Clock()
+
+    with pytest.raises(StalledError, match=rf"not changed for 10 s: views {stuck['views']} of 3, jobs 2 of 2"):
+        _wait(iter(lambda: stuck, None), clock, io.StringIO())
+    assert clock.now == 10
+
+
+def test_slow_is_not_stalled() -> None:
+    clock, output = Clock(), io.StringIO()
+
+    def slowly() -> Iterator[Mapping[str, int]]:
+        for views in (0, 1, 2, 3):
+            until = clock.now + 9
+            while clock.now < until:
+                yield {"views": views, "jobs": 2}
+        yield {"views": 3, "jobs": 2}
+
+    _wait(slowly(), clock, output)
+
+    assert clock.now > 25
+    assert "counted so far: views 2, jobs 2\n" in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("readings", "found"),
+    [([9], 9), ([7, 8, 9], 9), ([7, 7, 9], 7), ([10, 9], 9)],
+)
+def test_a_reading_is_taken_when_it_is_right_or_stays_wrong(readings: list[int], found: int) -> None:
+    clock, left = Clock(), iter(readings)
+
+    assert read_settled(lambda: next(left), lambda reading: reading == 9, sleep=clock.sleep) == found

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from demo.check.finding import Finding, Reading
+from demo.check.intervals import Interval
+from demo.cost.bill import Costs
+from demo.examples.blog.access_log import LogError
+from demo.examples.blog.example import Blog
+from demo.examples.blog.traffic import DEFAULT_VIEWS, View
+from demo.options import Options, Setup
+from demo.sending.send import Account
+from demo.terminal import Progress
+from dynamodb_counters import Counters
+from tests.unit.demo.fakes import NameLengths
+
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+GENERATED = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
+
+
+def _counters(site: int = 2) -> Counters:
+    return cast("Counters", NameLengths(site=site))
+
+
+def _prepare(options: Options = GENERATED, output: io.StringIO | None = None) -> Blog:
+    return Blog.prepare(Setup(options, NOW, Progress(output or io.StringIO())))
+
+
+def test_a_seed_decides_everything() -> None:
+    assert _prepare() == _prepare()
+    assert _prepare() != _prepare(replace(GENERATED, seed=2))
+
+
+def test_duplicates_are_a_share_of_the_distinct_events() -> None:
+    blog = _prepare()
+
+    distinct = blog.truth.site_views
+    assert distinct == len(set(blog.views))
+    assert len(blog.views) == DEFAULT_VIEWS + round(0.2 * distinct)
+
+
+def test_a_log_is_sent_line_by_line(tmp_path: Path) -> None:
+    log, output = tmp_path / "access.log", io.StringIO()
+    line = '::1 - - [17/May/2015:10:05:03 +0000] "GET /{} HTTP/1.1" 200 5\n'
+    log.write_text(line.format(1) + "?\n" + line.format(2) + "\n" + line.format(1))
+
+    blog = _prepare(replace(GENERATED, log=log, duplicates=0.0), output)
+
+    assert [view.url for view in blog.views] == ["/1", "/2", "/1"]
+    assert blog.unparsable_lines == 2
+    assert blog.truth.views == Counter({"/1": 1, "/2": 1})
+    assert "3 views, 2 lines not understood" in output.getvalue()
+
+
+def test_a_log_that_has_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="No such file"):
+        _prepare(replace(GENERATED, log=tmp_path / "none.log"))
+
+
+@pytest.mark.parametrize(("site", "complete"), [(1, False), (2, True), (3, True)])
+def test_sums_over_groups_are_read_only_when_they_may_be_complete(site: int, complete: bool) -> None:
+    blog = Blog([View("/a", NOW.isoformat(), client) for client in ("c", "d")], NOW)
+
+    found = {"views": site}
+    assert blog.totals(_counters(site)) == (
+        {**found, "views by url": 2, "requests by visitor": 2} if complete else found
+    )
+    assert blog.expected_totals() == {"views": 2, "views by url": 2, "requests by visitor": 2}
+
+
+def test_windows_are_asked_as_of_the_last_event() -> None:
+    views = [View("/a", (NOW - timedelta(days=days)).isoformat(), "c") for days in (900, 800)]
+    minute = timedelta(minutes=1)
+
+    def end(blog: Blog) -> datetime:
+        return blog.read(_counters(), Progress(io.StringIO())).covered.end
+
+    assert end(Blog(views, NOW)) == NOW - timedelta(days=800) + minute
+    assert end(Blog([], NOW)) == NOW + minute
+
+
+SENT = [View("/a", "2026-11-20T09:30:15+00:00", client) for client in ("c1", "c2", "c1")]
+HOSTILE = View("/\x1b[31m" + "x" * 99, "2026-11-20T09:30:15+00:00", "c1")
+END = datetime(2026, 11, 20, 9, 31, tzinfo=UTC)
+BLOG = Blog([*SENT, HOSTILE], NOW, 7)
+
+
+def _finding(
+    costs: Costs | None = None, changes: Mapping[str, Mapping[str, int]] | None = None, end: datetime = END
+) -> Finding:
+    counts = {
+        "all views": {"the site": 3},
+        "views": {"/a": 2, HOSTILE.url: 1},
+        "requests": {"c1": 2, "c2": 1},
+        "views in 24 h": {"/a": 2, HOSTILE.url: 1},
+    }
+    reading = Reading({**counts, **(changes or {})}, Interval(end - timedelta(hours=24), end))
+    (feed,) = BLOG.feeds()
+    account = Account(4, Counter(accepted=3, duplicate=1))
+    return Finding("blog", account, feed.deliveries.responses(), reading, BLOG.expected(reading), costs)
+
+
+MEASURED = Costs(1.0, 2.0, 0.5, {})
+
+
+def test_its_section_has_the_agreed_shape() -> None:
+    assert BLOG.section(_finding(MEASURED)) == {
+        "events_sent": 4,
+        "distinct_events": 3,
+        "duplicates_rejected": 1,
+        "unparsable_lines": 7,
+        "views": {"/a": 2, HOSTILE.url: 1},
+        "site_views": 3,
+        "visitors": {"c1": 2, "c2": 1},
+        "rolling_24h": {
+            "as_of": "2026-11-20T09:31:00+00:00",
+            "as_of_inclusive": False,
+            "from": "2026-11-19T09:31:00+00:00",
+            "from_inclusive": True,
+            "counts": {"/a": 2, HOSTILE.url: 1},
+        },
+        "write_units_per_event": {"accept": 1.0, "aggregate": 2.0},
+        "window_read_units": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"views": {"/a": 3, HOSTILE.url: 1}}, "views of /a: 3, must be 2"),
+        ({"views": {"/a": 2, HOSTILE.url: 1, "/b": 1}}, "views of /b: 1, must be 0"),
+        ({"requests": {"c1": 2}}, "requests of c2: 0, must be 1"),
+        ({"all views": {"the site": 4}}, "all views of the site: 4, must be 3"),
+        ({"views in 24 h": {"/a": 1, HOSTILE.url: 1}}, "views in 24 h of /a: 1, must be 2"),
+    ],
+)
+def test_what_is_wrong_is_reported(changes: dict[str, dict[str, int]], line: str) -> None:
+    assert _finding(changes=changes).differences() == [f"blog: {line}"]
+
+
+def test_the_interval_compared_is_the_one_covered() -> None:
+    nothing = {"views in 24 h": {"/a": 0, HOSTILE.url: 0}}
+
+    assert _finding(changes=nothing, end=END - timedelta(minutes=1)).differences() == []
+    assert _finding().differences() == []
+
+
+def test_its_lines_can_be_read() -> None:
+    text = "\n".join(BLOG.lines(_finding(MEASURED)))
+
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) < 110
+    assert "1.00 to accept a view sent, 2.00 to aggregate a distinct one" in text
+    assert "from 2026-11-19 09:31 up to, not including, 2026-11-20 09:31 UTC" in text
+
+
+def test_what_could_not_be_measured_is_unknown() -> None:
+    finding = _finding(replace(MEASURED, aggregate=None))
+
+    assert BLOG.section(finding)["write_units_per_event"]["aggregate"] is None
+    assert "unknown to aggregate" in "\n".join(BLOG.lines(finding))

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from demo.examples.leaderboard.traffic import Submission
+from demo.examples.leaderboard.truth import leaderboard_truth
+from demo.sending.deliveries import Deliveries
+
+
+def _found(player: str, count: int) -> list[Submission]:
+    return [Submission(player, f"p{number}") for number in range(count)]
+
+
+def test_twelve_paths_of_a_player_count() -> None:
+    truth = leaderboard_truth(
+        Deliveries([*_found("ann", 14), *_found("bob", 12), *_found("cyd", 1), *_found("bob", 3)])
+    )
+
+    assert truth.players == {"ann": 14, "bob": 12, "cyd": 1}
+    assert truth.total == 25
+    assert truth.by_paths == {str(paths): {1: 1, 12: 2}.get(paths, 0) for paths in range(1, 13)}
+    assert truth.best(2) == [14, 12]
+
+
+def test_a_player_without_paths_is_no_longer_active() -> None:
+    truth = leaderboard_truth(Deliveries([*_found("ann", 2), *_found("bob", 1)], _found("ann", 2)))
+
+    assert truth.players == {"ann": 0, "bob": 1}
+    assert (truth.active, truth.total, truth.best(10)) == (1, 1, [1])
+
+
+def test_nothing_is_nothing() -> None:
+    truth = leaderboard_truth(Deliveries())
+
+    assert (truth.players, truth.active, truth.total, set(truth.by_paths.values())) == ({}, 0, 0, {0})

@@ -1,0 +1,57 @@
+"""Every folder of `demo/examples` is an example of the same shape."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import demo.examples
+from demo.examples import discover
+from examples import stacks
+
+_ROOT = Path(demo.examples.__file__).parents[2]
+_NAMES = sorted(path.parent.name for path in Path(demo.examples.__file__).parent.glob("*/__init__.py"))
+
+
+def test_every_folder_is_found_and_has_a_stack() -> None:
+    assert [example.name for example in discover()] == _NAMES
+    assert [example.stack for example in discover()] == list(stacks())
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_the_files_have_the_same_names(name: str) -> None:
+    assert {f"{file}.py" for file in ("__init__", "traffic", "truth", "example")} <= {
+        path.name for path in (_ROOT / "demo" / "examples" / name).iterdir()
+    }
+
+
+def test_a_further_example_is_one_more_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = tmp_path / "surveys"
+    added.mkdir()
+    (added / "__init__.py").touch()
+    (added / "example.py").write_text("class EXAMPLE:\n    name = 'surveys'\n")
+    monkeypatch.setattr(demo.examples, "__path__", [*demo.examples.__path__, str(tmp_path)])
+
+    assert discover()[-1].name == "surveys"
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_its_truth_shares_no_code_with_the_runtime(name: str) -> None:
+    truth = f"demo.examples.{name}.truth"
+    seen: set[str] = set()
+    todo = {truth}
+    while todo:
+        module = todo.pop()
+        seen.add(module)
+        if module.startswith("demo."):
+            path = _ROOT.joinpath(*module.split(".")).with_suffix(".py")
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom):
+                    todo |= {str(node.module)} - seen
+                elif isinstance(node, ast.Import):
+                    todo |= {alias.name for alias in node.names} - seen
+
+    assert {truth, f"demo.examples.{name}.traffic"} <= seen
+    assert not any(module.startswith(("dynamodb_counters", "infra", "cdk_dynamodb_counters")) for module in seen)
