@@ -90,9 +90,9 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     with botocore_without_network() as client:
         contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
         for number in aggregates:
-            contenders |= _of(number, event, given, client if batch <= 1000 else None)  # noqa: PLR2004
+            contenders |= _of(number, event, given, client if batch <= 1000 else None)
             contenders[f"aggregates_{number}.handler_of_few_groups"] = _handler(number, hot)
-        if batch <= 1000:  # noqa: PLR2004  # Its cost a record is the same at any size.
+        if batch <= 1000:  # Its cost a record is the same at any size.
             contenders["reading_sequence_and_type"] = lambda: _read(given)
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, _look)

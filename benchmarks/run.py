@@ -14,7 +14,7 @@ from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS, Ours
 from benchmarks.goals import goals
-from tests.engines import EngineUnavailableError, dynamodb_local
+from simulation.engines import EngineUnavailableError, dynamodb_local
 
 Say = Callable[[str], None]
 

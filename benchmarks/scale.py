@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from benchmarks.usage import UNITS_A_SECOND, dollars_a_million
+from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7
@@ -118,7 +118,7 @@ def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, secon
 
 
 def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> dict[str, Any]:
-    capacity = UNITS_A_SECOND * groups / traits.counter_units
+    capacity = UNITS_PER_SECOND * groups / traits.counter_units
     pending = counted = throttles = conflicts = 0.0
     worst = 0.0
     ticks = round(seconds / TICK)
@@ -152,7 +152,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     per_event = traits.event_units + traits.counter_units * (
         touched(groups, batch) / batch if traits.coalesces else traits.counters
     )
-    shards = max(1, math.ceil(rate * per_event / (UNITS_A_SECOND * HEADROOM)))
+    shards = max(1, math.ceil(rate * per_event / (UNITS_PER_SECOND * HEADROOM)))
     dice = random.Random(rate + groups)
     queues: list[deque[tuple[float, float]]] = [deque() for _ in range(shards)]  # when, how many events
     changes = [0.0] * shards
@@ -166,7 +166,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
         if tick < ticks:
             for queue in queues:
                 queue.append((now, rate * TICK / shards))
-        room = UNITS_A_SECOND * TICK * groups / traits.counter_units
+        room = UNITS_PER_SECOND * TICK * groups / traits.counter_units
         # Batches that were throttled go on first.
         for _ in range(len(open_batches)):
             arrived, shard, events, left = open_batches.popleft()
@@ -222,7 +222,7 @@ def _take(
     own = min(changes[shard], batch * changes[shard] / (waiting + changes[shard]))
     changes[shard] -= own
     arrived, events, space = queue[0][0], 0.0, batch - own
-    while queue and space > 1e-9:  # noqa: PLR2004
+    while queue and space > 1e-9:
         when, number = queue.popleft()
         taken = min(number, space)
         events, space = events + taken, space - taken
@@ -242,7 +242,7 @@ def _result(
         "conflicts_an_event": conflicts / counted if counted else 0.0,
         "lag_seconds": lag,
         "write_units": units,
-        "dollars_per_million": dollars_a_million(units, 0),
+        "dollars_per_million": dollars_per_million(units, 0),
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.delivery import chunks
 from benchmarks.jobs import FIRST, PROVIDERS, Job, generate
-from benchmarks.usage import Usage, dollars_a_million
+from benchmarks.queue_and_stream import chunks
 from benchmarks.window_designs import DAY, HourAndMinuteKeys, PackedBuckets, WindowDesign
+from simulation.dynamodb.capacity import Usage, dollars_per_million
 
 # On the hour, when the known design asks for most keys.
 _EARLY: Final = (FIRST // 3600 + 27) * 3600
@@ -60,7 +60,7 @@ def _measure(design: WindowDesign, usage: Usage, batch: int) -> dict[str, Any]:
         "write_calls": writes[0] / len(jobs),
         "read_units": reads[2] / questions,
         "read_calls": reads[0] / questions,
-        "dollars_per_million_reads": dollars_a_million(0, reads[2] / questions),
+        "dollars_per_million_reads": dollars_per_million(0, reads[2] / questions),
         "exact": exact,
         "exact_looking_back": _is_exact(design, jobs, _EARLY),
     }
