@@ -105,7 +105,7 @@ def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) ->
         units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key, None)
     )
     return {
-        "counter_events_a_second": UNITS_PER_SECOND * events / max(counters),
+        "counter_events_per_second": UNITS_PER_SECOND * events / max(counters),
         "aggregation_write_units": aggregation / len(views) if counts_in_stream else None,
     }
 

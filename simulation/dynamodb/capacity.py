@@ -55,12 +55,12 @@ def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
     size = 0
     for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
-        text = value.get("S")
-        # Most values are text: this runs for every write of every test.
-        if text is None:
-            size += _value_bytes(value)
-        else:
+        # Most values are text or numbers: this runs for every request of every test.
+        if "S" in value:
+            text = value["S"]
             size += len(text) if text.isascii() else len(text.encode())
+        else:
+            size += _number_bytes(value["N"]) if "N" in value else _value_bytes(value)
     return size
 
 
@@ -106,7 +106,8 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
 
 def _number_bytes(text: str) -> int:
     # Two digits per byte, and one more; zeros at either end are free.
-    digits = text.lstrip("-").partition("E")[0].replace(".", "").strip("0")
+    digits = text if text.isdecimal() else text.lstrip("-").partition("E")[0].replace(".", "")
+    digits = digits.strip("0")
     return (len(digits) + 1) // 2 + 1 + text.startswith("-")
 
 

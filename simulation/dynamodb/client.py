@@ -172,7 +172,7 @@ class MemoryTable(MemoryDynamoDB):
     def items(self) -> Iterator[Item]:
         return self._only.items()
 
-    def expire(self, limit: int = 100) -> list[Item]:
-        """Delete items whose TTL is over, as DynamoDB does in the background; return them."""
+    def expire(self, limit: int | None = None) -> list[Item]:
+        """Delete (up to `limit`) items whose TTL is over, as DynamoDB does in the background; return them."""
         with self._lock:
             return self._only.expire(self._clock(), limit)

@@ -12,7 +12,7 @@ from simulation.dynamodb.typed_values import InvalidValueError, Value, comparabl
 
 Test: TypeAlias = Callable[[Mapping[str, Any], Placeholders], bool]
 
-_ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
@@ -70,9 +70,9 @@ class _Parser(Tokens):
         right = operand(self.next())
         if sign == "<>":
             return lambda item, given: not _compare(operator.eq, left(item, given), right(item, given))
-        if sign not in _ORDER:
+        if sign not in ORDER:
             raise InvalidValueError(f"Invalid expression: Syntax error; token: {sign!r}")
-        order = _ORDER[sign]
+        order = ORDER[sign]
         return lambda item, given: _compare(order, left(item, given), right(item, given))
 
     def _function(self, name: str) -> Test:
@@ -92,6 +92,8 @@ class _Parser(Tokens):
 def _compare(order: Callable[[Any, Any], bool], one: Value | None, two: Value | None) -> bool:
     if one is None or two is None:
         return False
+    if "S" in one and "S" in two:
+        return order(one["S"], two["S"])
     (kind, left), (other, right) = comparable(one), comparable(two)
     return kind == other and order(left, right)
 

@@ -6,33 +6,56 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from simulation.dynamodb.condition_expressions import compile_condition
+from simulation.dynamodb.condition_expressions import ORDER
 from simulation.dynamodb.expression_tokens import Placeholders
-from simulation.dynamodb.typed_values import Item
+from simulation.dynamodb.typed_values import InvalidValueError, Item
 
-_PARTITION: Final = re.compile(r"(\S+)\s*=\s*(:\w+)")
+# A key condition is no general expression: the partition key, and at most one test of the sort key.
+_KEY_CONDITION: Final = re.compile(r"\s*\S+\s*=\s*(:\w+)(?:\s+AND\s+(.+?))?\s*")
+_BETWEEN: Final = re.compile(r"\S+\s+BETWEEN\s+(:\w+)\s+AND\s+(:\w+)")
+_PREFIX: Final = re.compile(r"begins_with\(\s*\S+\s*,\s*(:\w+)\s*\)")
+_COMPARISON: Final = re.compile(r"[^\s<>=]+\s*(=|<=?|>=?)\s*(:\w+)")
 
 
 def partition_of(request: Mapping[str, Any]) -> str:
     """The partition key a query asks for."""
-    named = _PARTITION.search(request["KeyConditionExpression"])
-    assert named is not None
-    return str(Placeholders.of(request).value(named[2])["S"])
+    return str(Placeholders.of(request).value(_parsed(request)[1])["S"])
 
 
 def items_of_page(
     request: Mapping[str, Any], partition: Mapping[str, Item], sort_key: str, most: int
 ) -> tuple[list[Item], bool]:
     """The items of one page, whole, and whether more follow."""
-    given = Placeholders.of(request)
-    matches = compile_condition(request["KeyConditionExpression"])
     forward = request.get("ScanIndexForward", True)
-    start = request.get("ExclusiveStartKey", {}).get(sort_key, {}).get("S", "").encode()
-    keys = sorted((key.encode() for key in partition), reverse=not forward)
-    beyond = [partition[key.decode()] for key in keys if not start or (key > start if forward else key < start)]
-    items = [item for item in beyond if matches(item, given)]
+    start = request.get("ExclusiveStartKey", {}).get(sort_key, {}).get("S", "")
+    matches = _range(_parsed(request)[2], Placeholders.of(request))
+    keys = [key for key in partition if matches(key) and (not start or (key > start if forward else key < start))]
+    keys.sort(reverse=not forward)
     most = min(most, request.get("Limit", most))
-    return items[:most], len(items) > most
+    return [partition[key] for key in keys[:most]], len(keys) > most
+
+
+def _parsed(request: Mapping[str, Any]) -> re.Match[str]:
+    found = _KEY_CONDITION.fullmatch(request["KeyConditionExpression"])
+    if found is None:
+        raise InvalidValueError(f"Invalid KeyConditionExpression: {request['KeyConditionExpression']}")
+    return found
+
+
+def _range(test: str | None, given: Placeholders) -> Callable[[str], bool]:
+    # Text in order of code points is text in order of its UTF-8 bytes, as DynamoDB sorts.
+    if test is None:
+        return lambda _: True
+    if found := _BETWEEN.fullmatch(test):
+        low, high = (given.value(token)["S"] for token in found.groups())
+        return lambda key: low <= key <= high
+    if found := _PREFIX.fullmatch(test):
+        prefix = given.value(found[1])["S"]
+        return lambda key: key.startswith(prefix)
+    if found := _COMPARISON.fullmatch(test):
+        order, bound = ORDER[found[1]], given.value(found[2])["S"]
+        return lambda key: order(key, bound)
+    raise InvalidValueError(f"Invalid KeyConditionExpression: {test}")
 
 
 def projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:

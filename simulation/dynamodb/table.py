@@ -64,7 +64,7 @@ class Table:
         keys = {name: key[name] for name in self.keys}
         self.stream.append(keys, old or None, new, size=size + item_bytes(keys), by_ttl=by_ttl)
 
-    def expire(self, now: float, limit: int) -> list[Item]:
+    def expire(self, now: float, limit: int | None) -> list[Item]:
         """Delete and return items whose TTL is over."""
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= now][:limit]
         for item in due:

@@ -47,11 +47,9 @@ def add(one: str, two: str) -> str:
 
 
 def comparable(value: Value) -> tuple[str, Any]:
-    """Type and content, ordered as DynamoDB orders them."""
+    """Type and content, ordered as DynamoDB orders them: text by code points is text by its UTF-8 bytes."""
     [(kind, content)] = value.items()
-    if kind == "N":
-        return kind, Decimal(content)
-    return kind, content.encode() if kind == "S" else content
+    return kind, Decimal(content) if kind == "N" else content
 
 
 def stored(value: Value) -> Value:
