@@ -41,10 +41,10 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 		exec $(PYTHON) -m pytest -m alone)
 
 soak: $(ENVIRONMENT) ## Run fault schedules until time is up [MINUTES=30]
-	$(PYTHON) -m tests.harness.soak --minutes $(or $(MINUTES),30) $(ARGS)
+	$(PYTHON) -m simulation.soak --minutes $(or $(MINUTES),30) $(ARGS)
 
 mutations: $(ENVIRONMENT) ## Switch each safety mechanism off in turn and see a test fail
-	$(PYTHON) -m tests.harness.mutations $(ARGS)
+	$(PYTHON) -m simulation.mutations $(ARGS)
 
 snapshot: $(ENVIRONMENT) ## Write the snapshots of synthesized templates anew
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
@@ -65,7 +65,7 @@ deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
 
 clean: ## Remove what tests and builds left behind
 	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find app.py benchmarks demo infra lambdas tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find app.py benchmarks demo infra lambdas simulation tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache

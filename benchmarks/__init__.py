@@ -1,1 +1,1 @@
-"""Benchmarks: each compares, within one run, what we do with what else one would do."""
+"""Benchmarks: each compares this project, within one run, with the known alternatives."""

@@ -16,13 +16,6 @@ sys.path[:0] = [str(PROJECT / root) for root in ("infra", "lambdas")]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the benchmarks.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Default: those of the command line.
-    """
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--report", type=Path, help="write every figure as JSON to this file")
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
@@ -37,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
-        # The constructs say so often enough.
+        # Every construct would warn anew.
         "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }

@@ -1,4 +1,4 @@
-"""What a cold start costs: imports and first invocation of each handler, beside a bare boto3 client; asset sizes."""
+"""Cold starts: imports and first invocation of each handler, beside a bare boto3 client; asset sizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.best_times import keep_best
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
@@ -30,7 +31,7 @@ _FIRST: Final = _TIMED.format(
 from types import SimpleNamespace
 from dynamodb_counters.handlers import {module} as module
 from botocore.httpsession import URLLib3Session
-# Only the network is left out: whatever is asked gets this answer.
+# Only the network is left out: every request gets this answer.
 body = b'{{"Items":[],"Responses":[{{}}]}}'
 URLLib3Session.send = lambda *_: SimpleNamespace(status_code=200, headers={{}}, content=body, raw=None, text='{{}}')
 context = SimpleNamespace(
@@ -48,20 +49,20 @@ _CHANGE: Final = {"SequenceNumber": "1" * 21, "NewImage": {"pk": {"S": "a"}, "sk
 
 
 def _request(method: str, path: str, body: str = "") -> dict[str, Any]:
-    told = {"http": {"method": method, "path": path}, "stage": "$default", "requestId": "r"}
+    context = {"http": {"method": method, "path": path}, "stage": "$default", "requestId": "r"}
     return {
         "version": "2.0",
         "rawPath": path,
         "rawQueryString": "",
         "headers": {"content-type": "application/json"},
-        "requestContext": told,
+        "requestContext": context,
         "isBase64Encoded": False,
         "body": body,
     }
 
 
 _INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
-    # A batch with nothing to count: the network is needed for the look into quarantine alone.
+    # A batch with nothing to count: only the look into quarantine needs the network.
     "aggregator": {"shardId": "shardId-1", "Records": [{"eventName": "INSERT", "dynamodb": _CHANGE}]},
     "ingest_queue": {"Records": [{"messageId": "1", "eventSource": "aws:sqs", "body": json.dumps(_VIEW)}]},
     "ingest_http": _request("POST", "/events", json.dumps(_VIEW)),
@@ -79,30 +80,17 @@ _PROGRAMS: Final = {
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Measure each in fresh processes, in turn, and keep the best CPU time and its wall time.
-
-    Parameters
-    ----------
-    rounds : int
-        How often each is measured.
-
-    Returns
-    -------
-    dict
-        Seconds.
-    """
-    best: dict[str, dict[str, float]] = {}
+    """Seconds of each, in fresh processes, in turn: the best of all rounds."""
+    best: dict[str, dict[str, Any]] = {}
     for _ in range(rounds):
         for name, program in _PROGRAMS.items():
             wall, cpu = _run(program, (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE))
-            known = best.setdefault(name, {"wall_seconds": wall, "cpu_seconds": cpu})
-            known["wall_seconds"] = min(known["wall_seconds"], wall)
-            known["cpu_seconds"] = min(known["cpu_seconds"], cpu)
+            keep_best(best, name, wall, cpu)
     return best
 
 
 def asset_bytes() -> dict[str, Any]:
-    """Measure what the function's asset weighs, unpacked."""
+    """Size of the functions' unpacked asset."""
     from cdk_dynamodb_counters._staging import runtime_files  # noqa: PLC0415  # CDK is slow to import.
 
     sizes: dict[str, int] = {}

@@ -1,52 +1,39 @@
-"""Write and read units, calls and dollars an event, and errors under redelivery, of every design."""
+"""Units, calls and dollars per event of every design, and its error under redelivery."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import delivery, workloads
+from benchmarks import queue_and_stream, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.delivery import MortalClient, chunks
 from benchmarks.designs import DESIGNS, Design, Ours
 from benchmarks.designs.base import TABLE
 from benchmarks.designs.ours import OursOnThree
-from benchmarks.usage import UNITS_A_SECOND, Usage, dollars_a_million
+from benchmarks.queue_and_stream import Mortality, Stream, chunks
 from demo.examples.blog.traffic import View
+from simulation.dynamodb.capacity import UNITS_PER_SECOND, Usage, dollars_per_million
+from simulation.faults.faulty_client import FaultyClient
 
 
 def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
-    """Count a workload in memory and tell what it took.
-
-    Parameters
-    ----------
-    design : type of Design
-        What counts.
-    views : sequence of View
-        What is counted.
-    batch : int
-        Records a batch of the stream.
-
-    Returns
-    -------
-    dict
-        Figures by name.
-    """
+    """Count a workload in memory, the stream in batches of that many records, and return what it took."""
     database = MemoryDatabase()
     counting = design(database)
-    delivery.deliver(counting, database, views, batch)
+    queue_and_stream.deliver(counting, database, views, batch)
     found = _per_event(database.usage, len(views))
     found["exact"] = _error(counting, views) == 0.0
-    found |= _ceilings(database.usage, views, counts_in_stream=design.reads_stream)
+    found |= _ceilings(database.usage, views, counts_in_stream=design.streamed is not None)
     return found
 
 
 def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
-    """Count a workload under redelivery and crashes and tell how wrong the counts are."""
-    database = MemoryDatabase()
-    database.client = mortal = MortalClient(database.client)
+    """Count a workload under redelivery and crashes and return how wrong the counts are."""
+    database, mortality = MemoryDatabase(), Mortality()
+    database.client = FaultyClient(database.client, mortality.decide, random.Random(1))
     counting = design(database)
-    delivery.deliver_at_least_once(counting, database, mortal, views, batch=batch)
+    queue_and_stream.deliver_at_least_once(counting, database, mortality, views, batch=batch)
     error = _error(counting, views)
     return {"error_percent": error, "exact": error == 0.0}
 
@@ -55,15 +42,7 @@ def steady(views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count with ours while events keep coming: its own changes then take room in each batch of the stream."""
     database = MemoryDatabase()
     counting = Ours(database)
-    done, parts = 0, iter(chunks(views, delivery.QUEUE_BATCH))
-    part: Sequence[View] | None = next(parts)
-    while part is not None or done < len(database.records()):
-        while part is not None and len(database.records()) < done + batch:
-            counting.accept(part)
-            part = next(parts, None)
-        records = database.records()[done : done + batch]
-        counting.aggregate(records)
-        done += len(records)
+    queue_and_stream.deliver_steadily(counting.accept, Stream(database, TABLE, batch), counting.aggregate, views)
     return _per_event(database.usage, len(views))
 
 
@@ -77,7 +56,7 @@ def accepting(views: Sequence[View]) -> dict[str, Any]:
 
 
 def three_on_log(batch: int) -> dict[str, Any]:
-    """Count views a page, requests a client and the site's total of a real log."""
+    """Count views per page, requests per client and the site's total of a real log."""
     return cost(OursOnThree, workloads.log(), batch)
 
 
@@ -90,7 +69,7 @@ def on_engine(
         database = EngineDatabase(engine)
         try:
             counting = design(database)
-            delivery.deliver(counting, database, views, batch)
+            queue_and_stream.deliver(counting, database, views, batch)
             reported = _per_event(database.usage, len(views))
             exact = _error(counting, views) == 0.0
         finally:
@@ -114,19 +93,19 @@ def _per_event(usage: Usage, events: int) -> dict[str, Any]:
         "write_units": writes,
         "read_units": reads,
         "calls": usage.calls / events,
-        "dollars_per_million": dollars_a_million(writes, reads),
+        "dollars_per_million": dollars_per_million(writes, reads),
     }
 
 
 def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) -> dict[str, Any]:
-    """Tell the highest rate of one hot counter: its events are the most viewed page's."""
+    """The highest rate of one hot counter, that of the most viewed page."""
     [(url, events)] = workloads.truth(views).most_common(1)
     counters = [units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key, url)]
     aggregation = sum(
         units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key, None)
     )
     return {
-        "counter_events_a_second": UNITS_A_SECOND * events / max(counters),
+        "counter_events_per_second": UNITS_PER_SECOND * events / max(counters),
         "aggregation_write_units": aggregation / len(views) if counts_in_stream else None,
     }
 
@@ -138,6 +117,6 @@ def _is_counter(key: Sequence[str], url: str | None) -> bool:
 
 
 def _error(counting: Design, views: Sequence[View]) -> float:
-    """Give the sum of all deviations in percent of all events."""
+    """The sum of all deviations in percent of all events."""
     right, found = workloads.truth(views), counting.counts()
     return 100 * sum(abs(right[url] - found.get(url, 0)) for url in right | found) / len(views)

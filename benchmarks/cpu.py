@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,8 +14,9 @@ from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
+from benchmarks.best_times import best_cpu_seconds
 from benchmarks.designs.powertools import idempotent_counter
-from benchmarks.fold import declarations, records
+from benchmarks.log_records import declarations, records
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
@@ -30,7 +30,7 @@ _PROJECT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  #
 
 
 class StubClient:
-    """A client whose every method answers at once."""
+    """A client whose every method returns at once."""
 
     exceptions = SimpleNamespace(
         ConditionalCheckFailedException=type("ConditionalCheckFailedException", (Exception,), {}),
@@ -38,22 +38,19 @@ class StubClient:
     )
 
     def update_item(self, **_: Any) -> dict[str, Any]:
-        """See boto3."""
         return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
 
     def put_item(self, **_: Any) -> dict[str, Any]:
-        """See boto3."""
         return {}
 
     def get_paginator(self, _: str) -> Any:
-        """See boto3."""
         return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
 
 
 @contextmanager
 def botocore_without_network() -> Iterator[Any]:
-    """Make a client that does all its work but sends nothing."""
-    # An answer to whatever is asked: a write's units, a query's items.
+    """A client that does all its work but sends nothing."""
+    # Serves every request: a write's units, a query's items.
     body = b'{"ConsumedCapacity":{"TableName":"counters","CapacityUnits":1.0},"Items":[]}'
     answer = SimpleNamespace(
         status_code=200, headers={"content-type": "application/x-amz-json-1.0"}, content=body, raw=None, text="{}"
@@ -67,20 +64,7 @@ def botocore_without_network() -> Iterator[Any]:
 
 
 def measure(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
-    """Measure the handler at every size, all interleaved, and keep the best time of each.
-
-    Parameters
-    ----------
-    batches, aggregates : tuple of int
-        Records a batch, and how many aggregates are declared.
-    rounds : int
-        How often each is measured.
-
-    Returns
-    -------
-    dict
-        Microseconds of CPU a record by ``<batch>_records.<what>``.
-    """
+    """Microseconds of CPU per record, by ``<batch>_records.<what>``."""
     return {f"{batch}_records": _at(batch, aggregates, rounds) for batch in batches}
 
 
@@ -92,20 +76,15 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     with botocore_without_network() as client:
         contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
         for number in aggregates:
-            contenders |= _of(number, event, given, client if batch <= 1000 else None)  # noqa: PLR2004
+            contenders |= _of(number, event, given, client if batch <= 1000 else None)
             contenders[f"aggregates_{number}.handler_of_few_groups"] = _handler(number, hot)
-        if batch <= 1000:  # noqa: PLR2004  # Its cost a record is the same at any size.
+        if batch <= 1000:  # Its cost per record is the same at any size.
             contenders["reading_sequence_and_type"] = lambda: _read(given)
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, _look)
             count = idempotent_counter(StubClient())
             contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
-        best = dict.fromkeys(contenders, float("inf"))
-        for _ in range(rounds):
-            for name, run in contenders.items():
-                start = time.process_time()
-                run()
-                best[name] = min(best[name], time.process_time() - start)
+        best = best_cpu_seconds(contenders, rounds)
     each = {name: seconds / batch * 1e6 for name, seconds in best.items()}
     for number in aggregates:
         name = f"aggregates_{number}"
@@ -125,7 +104,7 @@ def _of(number: int, event: Any, given: Any, client: Any) -> dict[str, Callable[
     }
     if client is not None:
         whole = Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1)
-        # A process asks once for what quarantine holds of a shard, which is no cost of a batch.
+        # A process looks up a shard in quarantine once, which is no cost of a batch.
         whole.handle({"shardId": SHARD, "Records": given[:1]})
         found[f"{name}.handler_with_botocore"] = lambda: whole.handle(event)
     return found
@@ -137,16 +116,16 @@ def _handler(number: int, event: Any) -> Callable[[], object]:
 
 
 def _of_few_groups(event: Any) -> Any:
-    """Give the same batch with 50 pages and 50 clients, as a hot workload has."""
+    """The same batch with 50 pages and 50 clients, as in a hot workload."""
     copied = json.loads(json.dumps(event))
-    for place, record in enumerate(copied["Records"]):
+    for index, record in enumerate(copied["Records"]):
         image = record["dynamodb"]["NewImage"]
-        image["url"], image["clientId"] = {"S": f"/page-{place * 7 % 50}"}, {"S": f"10.0.0.{place * 11 % 50}"}
+        image["url"], image["clientId"] = {"S": f"/page-{index * 7 % 50}"}, {"S": f"10.0.0.{index * 11 % 50}"}
     return copied
 
 
 def _read(given: Any) -> None:
-    """Read the two things nobody who counts can do without."""
+    """Read the two things that any counter needs."""
     for record in given:
         change = record["dynamodb"]
         _ = change["SequenceNumber"], change["NewImage"]["_type"]["S"]
@@ -175,15 +154,15 @@ def _counting(count: Callable[..., Any]) -> Callable[[Any], None]:
 
 
 def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
-    """Measure the peak memory and CPU seconds of one whole batch in a process of its own."""
+    """Peak memory and CPU seconds of one whole batch in a process of its own."""
     program = (
         "import json, pathlib, resource, sys, time\n"
         "from benchmarks.cpu import SHARD, StubClient\n"
-        "from benchmarks.fold import declarations, records\n"
+        "from benchmarks.log_records import declarations, records\n"
         "from dynamodb_counters._stream.batch import Aggregator\n"
         "from dynamodb_counters._table import Table\n"
         "def peak():\n"
-        # Linux hands getrusage's peak on from a parent to what it executes.
+        # On Linux, a process inherits getrusage's peak from its parent.
         "    if sys.platform == 'linux':\n"
         "        lines = pathlib.Path('/proc/self/status').read_text().splitlines()\n"
         "        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith('VmHWM'))\n"

@@ -1,49 +1,70 @@
-"""The two engines the designs run on: tables in memory, and DynamoDB Local."""
+"""The two engines the designs run on: DynamoDB in memory, and DynamoDB Local."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
 
-from benchmarks.memory import MemoryClient
-from benchmarks.usage import Usage
+from simulation.clock import VirtualClock
+from simulation.delivery.stream_api import ApiSource
+from simulation.dynamodb.capacity import Usage
+from simulation.dynamodb.client import MemoryDynamoDB
+from simulation.dynamodb.stream_source import Source
 
 _METERED: Final = ("PutItem", "UpdateItem", "TransactWriteItems", "Query", "GetItem", "BatchGetItem")
 
 
-class MemoryDatabase:
-    """Tables in memory."""
+class Database(Protocol):
+    """Tables of an engine, and what their use has cost.
 
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self.client: Any = MemoryClient(self.usage)
+    A record is in the stream `stream_delay` seconds after its write; `clock` dates it.
+    """
+
+    client: Any
+    usage: Usage
+    stream_delay: float
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
 
     def create(self, name: str, *keys: str) -> None:
-        """Create a table."""
-        self.client.create(name, *keys)
+        """Create a streamed table with the given key attributes."""
 
     def items(self, table: str) -> Iterable[Mapping[str, Any]]:
-        """Give all items of a table."""
-        return self.client.items(table)  # type: ignore[no-any-return]
+        """All items of a table, free of charge."""
 
-    def records(self) -> list[dict[str, Any]]:
-        """Give the stream records so far."""
-        return self.client.stream  # type: ignore[no-any-return]
+    def stream(self, table: str) -> Source: ...
+
+
+class MemoryDatabase:
+    stream_delay = 0.0
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self._memory = MemoryDynamoDB(self.clock)
+        self.client: Any = self._memory
+        self.usage = self._memory.usage
+
+    def create(self, name: str, *keys: str) -> None:
+        self._memory.create(name, *keys)
+
+    def items(self, table: str) -> Iterable[Mapping[str, Any]]:
+        return self._memory.tables[table].items()
+
+    def stream(self, table: str) -> Source:
+        return self._memory.tables[table].stream
 
 
 class EngineDatabase:
-    """Tables of a running DynamoDB Local, with names that no other run uses.
+    """Tables of a running DynamoDB Local, with names that no other run uses."""
 
-    Parameters
-    ----------
-    engine : Engine
-        Where.
-    """
+    stream_delay = 0.2
 
     def __init__(self, engine: Any) -> None:
         self.usage = Usage()
         self.client: Any = engine.client
+        self.clock = time.time
         self._streams = engine.streams
         self._tables: list[str] = []
         self._metered = True
@@ -53,7 +74,6 @@ class EngineDatabase:
         events.register("after-call.dynamodb", self._note, unique_id="note")
 
     def create(self, name: str, *keys: str) -> None:
-        """Create a table, streamed."""
         self.client.create_table(
             TableName=name,
             AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
@@ -76,7 +96,6 @@ class EngineDatabase:
         self.client.meta.events.unregister("after-call.dynamodb", self._note, unique_id="note")
 
     def items(self, table: str) -> Iterable[Mapping[str, Any]]:
-        """Give all items of a table, unmetered."""
         self._metered = False
         try:
             return [
@@ -85,31 +104,8 @@ class EngineDatabase:
         finally:
             self._metered = True
 
-    def records(self) -> list[dict[str, Any]]:
-        """Give the stream records so far, those of one table after those of another."""
-        found: list[dict[str, Any]] = []
-        # A record shows up some milliseconds after its write.
-        time.sleep(0.2)
-        for table in self._tables:
-            stream = self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
-            for shard in self._streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]:
-                place = self._streams.get_shard_iterator(
-                    StreamArn=stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
-                )["ShardIterator"]
-                while place:
-                    page = self._streams.get_records(ShardIterator=place)
-                    if not page["Records"]:
-                        break
-                    found += [self._plain(record, table) for record in page["Records"]]
-                    place = page.get("NextShardIterator")
-        return found
-
-    @staticmethod
-    def _plain(record: dict[str, Any], table: str) -> dict[str, Any]:
-        change = record["dynamodb"]
-        # The client reads the time as a datetime, Lambda hands it over as a number.
-        created = change["ApproximateCreationDateTime"].timestamp()
-        return {**record, "dynamodb": {**change, "ApproximateCreationDateTime": created}, "table": table}
+    def stream(self, table: str) -> Source:
+        return ApiSource(self._streams, self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"])
 
     def _ask(self, params: dict[str, Any], **_: Any) -> None:
         params["ReturnConsumedCapacity"] = "TOTAL"

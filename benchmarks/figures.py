@@ -7,53 +7,27 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
-_COLOURS: Final = ("#0b6e99", "#d9730d", "#4d6461", "#ad1a72", "#6940a5", "#dfab01", "#0f7b6c", "#e03e3e", "#888888")
+_COLORS: Final = ("#0b6e99", "#d9730d", "#4d6461", "#ad1a72", "#6940a5", "#dfab01", "#0f7b6c", "#e03e3e", "#888888")
 _STYLE: Final = 'font-family="sans-serif" font-size="12"'
 _WIDTH: Final = 720
 
 
 def bars(title: str, values: Mapping[str, float], unit: str) -> str:
-    """Draw one bar a value.
-
-    Parameters
-    ----------
-    title, unit : str
-        What is shown.
-    values : mapping
-        Label to value.
-
-    Returns
-    -------
-    str
-        An SVG document.
-    """
+    """An SVG with a bar per value."""
     most = max(values.values(), default=0.0) or 1.0
     rows = []
-    for place, (label, value) in enumerate(values.items()):
-        y, length = 40 + 24 * place, 380 * value / most
+    for index, (label, value) in enumerate(values.items()):
+        y, length = 40 + 24 * index, 380 * value / most
         rows.append(
             f'<text x="230" y="{y + 12}" text-anchor="end">{escape(label)}</text>'
-            f'<rect x="240" y="{y}" width="{length:.1f}" height="16" fill="{_COLOURS[0]}"/>'
+            f'<rect x="240" y="{y}" width="{length:.1f}" height="16" fill="{_COLORS[0]}"/>'
             f'<text x="{246 + length:.1f}" y="{y + 12}">{value:.4g} {escape(unit)}</text>'
         )
     return _document(title, 50 + 24 * len(values), rows)
 
 
 def lines(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Draw a line for each series, both axes logarithmic.
-
-    Parameters
-    ----------
-    title, x_label, y_label : str
-        What is shown.
-    series : mapping
-        Label to points; values below a thousandth are drawn there.
-
-    Returns
-    -------
-    str
-        An SVG document.
-    """
+    """An SVG with a line per series, both axes logarithmic; values below a thousandth are drawn there."""
     points = [(x, max(y, 1e-3)) for found in series.values() for x, y in found]
     (left, right), (low, high) = (_decades([point[axis] for point in points]) for axis in (0, 1))
     rows = []
@@ -75,10 +49,10 @@ def lines(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[
     rows.append(f'<text x="270" y="338" text-anchor="middle">{escape(x_label)}</text>')
     rows.append(f'<text x="14" y="175" text-anchor="middle" transform="rotate(-90 14 175)">{escape(y_label)}</text>')
     for number, (label, found) in enumerate(series.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
+        color = _COLORS[number % len(_COLORS)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in found))
-        rows.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        rows.append(f'<text x="485" y="{60 + 18 * number}" fill="{colour}">{escape(label)}</text>')
+        rows.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
+        rows.append(f'<text x="485" y="{60 + 18 * number}" fill="{color}">{escape(label)}</text>')
     return _document(title, 350, rows)
 
 

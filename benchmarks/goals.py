@@ -1,4 +1,4 @@
-"""The goals, and what became of them."""
+"""The goals, and whether they are met."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from typing import Any
 
 
 def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Compare the figures of a report with what was to be reached.
-
-    Parameters
-    ----------
-    report : mapping
-        All sections; goals of sections that are missing are left out.
-
-    Returns
-    -------
-    dict
-        By name: the value, the goal as text, whether it is met.
-    """
+    """Value, goal and verdict by name; goals whose section the report lacks are left out."""
     found: dict[str, dict[str, Any]] = {}
 
     def most(name: str, value: float | None, limit: float) -> None:
@@ -63,7 +52,7 @@ def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         most("synth_to_plain_l2", synth["example"]["cpu_seconds"] / synth["plain_l2"]["cpu_seconds"], 1.3)
     if "rate_100000" in report["scale"]["groups_1"]:
         hot = report["scale"]["groups_1"]["rate_100000"]["accept_and_watermark"]
-        least("simulated_hot_counter_events_a_second", hot["events_a_second"], 100_000)
+        least("simulated_hot_counter_events_per_second", hot["events_per_second"], 100_000)
         most("simulated_hot_counter_throttles", hot["throttles"], 0.0)
         most("simulated_hot_counter_lag_seconds", hot["lag_seconds"], 10.0)
     return found

@@ -1,4 +1,4 @@
-"""The leaderboard of reference 004: three ADDs and a query a record, against aggregates over a per-player count."""
+"""The leaderboard of reference 004: three ADDs and a query per record, beside aggregates over a per-player count."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from benchmarks import workloads
 from benchmarks.databases import MemoryDatabase
-from benchmarks.delivery import chunks
 from benchmarks.designs.base import TABLE
 from benchmarks.designs.ours import SHARD
-from benchmarks.usage import dollars_a_million
+from benchmarks.queue_and_stream import Stream, chunks, deliver_steadily
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
+from simulation.dynamodb.capacity import dollars_per_million
 
 SOURCE: Final = "reference 004: Building aggregations with DynamoDB Streams (2023)"
 
@@ -36,7 +36,7 @@ _PLAYERS = Aggregate(
 
 
 def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Aggregate as the reference does: batches of 10, for each record a query and two or three updates."""
+    """The reference's way: batches of 10, for each record a query and two or three updates."""
     database = MemoryDatabase()
     database.create(TABLE, "pk", "sk")
     client = database.client
@@ -50,26 +50,27 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
             ReturnValues="UPDATED_NEW",
         )
 
-    # The stream lags behind by a batch: what a query sees is then what was there at that time.
-    done = 0
-    for part in chunks(found, 10):
-        for user, path in part:
-            item = {"pk": {"S": f"USER#{user}"}, "sk": {"S": f"PATH#{path}"}, "user_submitted_path": {"S": path}}
-            client.put_item(TableName=TABLE, Item=item)
-        records, done = client.stream[done:], len(client.stream)
+    def aggregate(records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
             if record["eventName"] == "INSERT" and "user_submitted_path" in record["dynamodb"]["NewImage"]:
-                user_key = record["dynamodb"]["Keys"]["pk"]
                 paths = client.query(
                     TableName=TABLE,
                     KeyConditionExpression="pk = :pk",
-                    ExpressionAttributeValues={":pk": user_key},
+                    ExpressionAttributeValues={":pk": record["dynamodb"]["Keys"]["pk"]},
                 )["Count"]
                 if paths <= _MOST_PATHS:
                     add("TOTAL_PATHS_FOUND")
                     add(f"{paths}_PATHS_FOUND")
                     if paths == 1:
                         add("TOTAL_PLAYERS")
+
+    # The stream is behind by a batch: a query sees what is in the table at that time.
+    stream = Stream(database, TABLE, 10)
+    for part in chunks(found, 10):
+        for user, path in part:
+            item = {"pk": {"S": f"USER#{user}"}, "sk": {"S": f"PATH#{path}"}, "user_submitted_path": {"S": path}}
+            client.put_item(TableName=TABLE, Item=item)
+        stream.drain(aggregate)
     values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
     # Its "X paths" counts players that found at least X.
     at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
@@ -78,29 +79,25 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
-    """Aggregate with this project: declared, in batches of the stream."""
+    """Declare aggregates, as this project does, and count while events keep coming."""
     database = MemoryDatabase()
     database.create(TABLE, "pk", "sk")
     table = Table(TABLE, database.client)
     aggregator = Aggregator(table, (_PER_PLAYER, _PLAYERS), quarantine_retention_seconds=86_400)
-    done, parts = 0, chunks(found, batch)
-    while True:
-        part = next(parts, ())
-        accept_many(table, _PATH, [{"user": user, "path": path} for user, path in part])
-        records, done = database.records()[done:], len(database.records())
-        for each in chunks(records, batch):
-            aggregator.handle({"shardId": SHARD, "Records": each})
-        if not part and not records:
-            break
+    deliver_steadily(
+        lambda part: accept_many(table, _PATH, [{"user": user, "path": path} for user, path in part]),
+        Stream(database, TABLE, batch),
+        lambda records: aggregator.handle({"shardId": SHARD, "Records": records}),
+        found,
+    )
     [item] = [item for item in database.items(TABLE) if item["pk"]["S"] == "AGGREGATES"]
     exactly = [_number(item, f"found.{number}") for number in range(1, _MOST_PATHS + 1)]
     more = _number(item, "players") - sum(exactly)
-    at_least = [sum(exactly[place:]) + more for place in range(_MOST_PATHS)]
+    at_least = [sum(exactly[index:]) + more for index in range(_MOST_PATHS)]
     return _figures(database, found, (_number(item, "players"), _number(item, "total"), at_least))
 
 
 def measure(players: int, batch: int) -> dict[str, Any]:
-    """Run both on the same submissions."""
     found = workloads.leaderboard(players)
     return {"three_adds": three_adds(found), "accept_and_watermark": ours(found, batch), "events": len(found)}
 
@@ -122,7 +119,7 @@ def _figures(
         "write_units": usage.writes / events,
         "read_units": usage.reads / events,
         "calls": usage.calls / events,
-        "dollars_per_million": dollars_a_million(usage.writes / events, usage.reads / events),
+        "dollars_per_million": dollars_per_million(usage.writes / events, usage.reads / events),
         "exact": wrong == 0,
         "error_percent": 100 * wrong / (right[0] + right[1] + sum(at_least)),
     }

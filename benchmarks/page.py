@@ -15,25 +15,25 @@ _Row = Sequence[Any]
 
 
 def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
-    """Give every table: a heading, and rows of which the first names the columns."""
-    yield "Goals", [("goal", "value", "wanted", "met"), *_goals(report)]
+    """Every table: a heading, and rows of which the first names the columns."""
+    yield "Goals", [("name", "value", "goal", "met"), *_goals(report)]
     cost = report["cost"]
-    for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views a url")):
+    for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views per URL")):
         if workload in cost:
             yield title, [("design", *_COST_COLUMNS), *_costs(cost[workload], cost["redelivered"])]
     if "log_three_aggregates_1000" in cost:
         logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
-        yield "Real log, three aggregates", [("batch", "write units an event"), *logs]
-    board = report["leaderboard"]
+        yield "Real log, three aggregates", [("batch", "write units per event"), *logs]
+    leaderboard = report["leaderboard"]
     yield (
         "Leaderboard",
         [
-            ("design", "write units", "read units", "calls", "$ a million", "error %"),
+            ("design", "write units", "read units", "calls", "$ per million", "error %"),
             *[
                 (
                     title,
                     *(
-                        board[name][key]
+                        leaderboard[name][key]
                         for key in ("write_units", "read_units", "calls", "dollars_per_million", "error_percent")
                     ),
                 )
@@ -43,20 +43,20 @@ def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
     )
     yield "Windows: a day at minute precision", list(_windows(report["windows"]))
     if "designs" in report["engine"]:
-        yield "DynamoDB Local against the rule", list(_engine(report["engine"]["designs"]))
+        yield "DynamoDB Local beside the rule", list(_engine(report["engine"]["designs"]))
         yield (
-            "The model against DynamoDB Local",
+            "The model beside DynamoDB Local",
             [
                 ("groups", "batch", "model: write units", "measured"),
                 *[tuple(row.values()) for row in report["engine"]["model"]],
             ],
         )
-    yield "CPU, microseconds a record", list(_cpu(report["cpu"]))
+    yield "CPU, microseconds per record", list(_cpu(report["cpu"]))
     yield "One big batch", [tuple(report["memory"]), tuple(report["memory"].values())]
     yield (
         "Cold start",
         [
-            ("what", "CPU seconds", "wall seconds"),
+            ("process", "CPU seconds", "wall seconds"),
             *[(name, each["cpu_seconds"], each["wall_seconds"]) for name, each in report["cold_start"].items()],
         ],
     )
@@ -73,15 +73,18 @@ def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
             ],
         )
     for groups, rates in report["scale"].items():
-        yield f"Simulation, {groups.replace('_', ' ')}", list(_scale(rates))
+        yield (
+            f"Simulation, {int(groups.removeprefix('groups_')):,} group{'' if groups == 'groups_1' else 's'}",
+            list(_scale(rates)),
+        )
 
 
 def terminal(report: Mapping[str, Any]) -> str:
-    """Lay the tables out for a terminal."""
+    """The tables as text for a terminal."""
     parts = []
     for title, rows in tables(report):
         texts = [[_text(cell) for cell in row] for row in rows]
-        widths = [max(len(row[place]) for row in texts) for place in range(len(texts[0]))]
+        widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
         laid_out = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
         parts.append("\n".join([f"\n{title}", "-" * len(title), *(line.rstrip() for line in laid_out)]))
     return "\n".join(parts)
@@ -92,8 +95,8 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
-    parts = ["# Benchmarks", "Written by `make bench`; every number comes from that run.", _picture("cost")]
-    parts += [_picture("error"), "How it is measured, and on what machine, stands [below](#what-is-measured)."]
+    parts = ["# Benchmarks", "Written by `make bench`: every number comes from that run.", _picture("cost")]
+    parts += [_picture("error"), "[How it is measured](#how-it-is-measured) and [on what machine](#machine)."]
     for title, rows in tables(report):
         parts.append(_section(title, rows))
         if title == "Goals":
@@ -115,7 +118,7 @@ def _picture(name: str) -> str:
 
 def _not_met(report: Mapping[str, Any]) -> str:
     missed = [name for name, goal in report["goals"].items() if not goal["met"]]
-    reasons = [f"**{name}**: {NOT_MET.get(name, 'no reason known.')}" for name in missed]
+    reasons = [f"**{name}**: {NOT_MET.get(name, 'no known reason.')}" for name in missed]
     return "\n\n".join(["### Goals not met", *(reasons or ["None."])])
 
 
@@ -129,10 +132,10 @@ _COST_COLUMNS: Final = (
     "write units",
     "read units",
     "calls",
-    "$ a million",
-    "error % redelivered",
-    "hot counter events/s",
-    "aggregation units",
+    "$ per million",
+    "error % under redelivery",
+    "hot counter, events/s",
+    "aggregation write units",
 )
 
 
@@ -147,14 +150,21 @@ def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Itera
             _TITLES[name],
             *figures,
             redelivered[name]["error_percent"],
-            each["counter_events_a_second"],
+            each["counter_events_per_second"],
             each["aggregation_write_units"],
         )
 
 
 def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
     yield (
-        *("engine", "design", "write units an event", "read units", "calls", "$ a million reads"),
+        *(
+            "engine",
+            "design",
+            "write units per event",
+            "read units per query",
+            "calls per query",
+            "$ per million queries",
+        ),
         *("exact", "looking back"),
     )
     for engine, designs in found.items():
@@ -171,14 +181,14 @@ def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "memory", "exact")
+    yield ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact")
     for name, each in designs.items():
         yield (_TITLES[name], *each.values())
 
 
 def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
     batches = list(found)
-    yield ("what", *(batch.replace("_", " ") for batch in batches))
+    yield ("step", *(batch.replace("_", " ") for batch in batches))
     names = dict.fromkeys(name for each in found.values() for name in each)
     for name in names:
         yield (name, *(found[batch].get(name) for batch in batches))
@@ -186,10 +196,10 @@ def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
 
 def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
     keys = (
-        "events_a_second",
+        "events_per_second",
         "keeps_up",
-        "throttles_an_event",
-        "conflicts_an_event",
+        "throttles_per_event",
+        "conflicts_per_event",
         "lag_seconds",
         "dollars_per_million",
     )
@@ -202,15 +212,15 @@ def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
 def _figures(report: Mapping[str, Any]) -> dict[str, str]:
     hot = report["cost"]["hot"]
     found = {
-        "cost": bars("Write units an event, hot workload", {_TITLES[n]: e["write_units"] for n, e in hot.items()}, ""),
+        "cost": bars("Write units per event, hot workload", {_TITLES[n]: e["write_units"] for n, e in hot.items()}, ""),
         "error": bars(
-            "Error when a tenth is redelivered",
+            "Error when a tenth of the batches is redelivered",
             {_TITLES[name]: each["error_percent"] for name, each in report["cost"]["redelivered"].items()},
             "%",
         ),
     }
     rates = report["scale"]["groups_1"]
-    for figure, key, label in (("rate", "events_a_second", "counted events/s"), ("lag", "lag_seconds", "lag, s")):
+    for figure, key, label in (("rate", "events_per_second", "counted events/s"), ("lag", "lag_seconds", "lag, s")):
         series = {
             title: [(float(rate.removeprefix("rate_")), each[name][key]) for rate, each in rates.items()]
             for name, title in _TITLES.items()
@@ -224,7 +234,7 @@ def _figures(report: Mapping[str, Any]) -> dict[str, str]:
         for name in report["cpu"]["1000_records"]
         if name == "decode" or name.endswith(".handler")
     }
-    found["growth"] = lines("CPU of a batch", "records", "ms", series)
+    found["growth"] = lines("CPU time of a batch", "records", "ms", series)
     return found
 
 
@@ -234,5 +244,5 @@ def _text(cell: Any) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float):
-        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"  # noqa: PLR2004
+        return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -27,21 +27,11 @@ _ROUTES: Final = (
     "/v1/openapi.json",
     "/{proxy+}",
 )
-"""As many as the blog's read API has; what they are called costs nothing."""
+"""As many as the blog's read API has; their names cost nothing."""
 
 
 class CountingStack(Stack):
-    """Table, function with role and log group, its event source, bucket for what it gives up on, four alarms.
-
-    Parameters
-    ----------
-    scope : Construct
-        The app.
-    construct_id : str
-        The stack's name.
-    asset : Path
-        Directory with the functions' code.
-    """
+    """Table, function with role and log group, its event source, on-failure bucket, four alarms."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
         super().__init__(scope, construct_id)
@@ -75,7 +65,6 @@ class CountingStack(Stack):
         CfnOutput(self, "LogGroupName", value=group.log_group_name)
 
     def function(self, name: str, handler: str, group: logs.ILogGroup) -> lambda_.Function:
-        """Add a function with a role of its own."""
         role = iam.Role(self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         group.grant_write(role)
         return lambda_.Function(
@@ -93,22 +82,14 @@ class CountingStack(Stack):
         )
 
     def alarm(self, name: str, metric: cloudwatch.Metric) -> None:
-        """Add an alarm."""
         cloudwatch.Alarm(self, name, metric=metric, threshold=1, evaluation_periods=1)
 
     def dashboard(self, name: str, *metrics: cloudwatch.Metric) -> None:
-        """Add a dashboard with a graph a metric."""
         cloudwatch.Dashboard(self, name, widgets=[[cloudwatch.GraphWidget(left=[metric])] for metric in metrics])
 
 
-class EdgesStack(CountingStack):
-    """The same with two queues, an HTTP API that writes to one and reads the counts, and their monitoring.
-
-    Parameters
-    ----------
-    scope, construct_id, asset
-        As for `CountingStack`.
-    """
+class HttpStack(CountingStack):
+    """The same with two queues, an HTTP API that writes to one and reads counts, and their monitoring."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
         super().__init__(scope, construct_id, asset)
@@ -181,7 +162,7 @@ def _api(scope: Construct, group: logs.ILogGroup) -> apigateway.HttpApi:
 def main() -> None:
     """Synthesize as many stacks as the example app has."""
     app, asset = App(), Path(sys.argv[1])
-    EdgesStack(app, "PlainBlog", asset)
+    HttpStack(app, "PlainBlog", asset)
     for name in ("PlainJobs", "PlainLeaderboard", "PlainPages"):
         CountingStack(app, name, asset)
     app.synth()

@@ -1,4 +1,4 @@
-"""Runs everything and collects the figures."""
+"""Runs every benchmark and collects the figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS, Ours
 from benchmarks.goals import goals
-from tests.engines import EngineUnavailableError, dynamodb_local
+from simulation.engines import EngineUnavailableError, dynamodb_local
 
 Say = Callable[[str], None]
 
@@ -26,20 +26,9 @@ _PACKAGES: Final = ("boto3", "aws-lambda-powertools", "aws-cdk-lib")
 class Sizes:
     """How much is measured.
 
-    Parameters
-    ----------
-    events, disturbed, engine : int
-        Events of a workload, of one under redelivery, of a subsample on DynamoDB Local.
-    players : int
-        Of the leaderboard.
-    batches, aggregates, rounds
-        For CPU time.
-    big_batch : int
-        Records of the batch whose memory is measured.
-    rates, groups, seconds
-        For the model.
-    synth_rounds, cold_rounds : int
-        How often; no synthesis for 0.
+    `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local; `batches`,
+    `aggregates` and `rounds` for CPU time, `big_batch` for memory; `rates`, `groups` and `seconds` for the model.
+    Without `synth_rounds` nothing is synthesized.
     """
 
     events: int = 100_000
@@ -61,29 +50,13 @@ SMALL: Final = Sizes(events=20_000, disturbed=10_000, engine=200, rounds=2, synt
 """For a busy machine: a fifth of the events, fewer rounds."""
 
 TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
-"""As little as shows that everything still runs."""
+"""Just enough to show that everything runs."""
 
 
 def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
-    """Measure everything.
-
-    Parameters
-    ----------
-    sizes : Sizes
-        How much.
-    say : callable
-        Told what is being done.
-    with_engine : bool, optional
-        Whether to run on DynamoDB Local too. Default True.
-
-    Returns
-    -------
-    dict
-        The report.
-    """
     start = time.perf_counter()
     report: dict[str, Any] = {"machine": _machine(), "sizes": asdict(sizes)}
-    # First what is timed, while this process is as small as a function's: CDK makes garbage slow to collect.
+    # Timings first, while this process is as small as a function's: CDK makes garbage collection slow.
     say("CPU time")
     report["cpu"] = cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds)
     report["memory"] = cpu.peak_memory(sizes.big_batch, max(sizes.aggregates))
@@ -129,7 +102,7 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
 def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]:
     try:
         with dynamodb_local.start() as engine:
-            say(f"DynamoDB Local, {sizes.engine} events a design")
+            say(f"DynamoDB Local, {sizes.engine} events per design")
             found: dict[str, Any] = {"designs": cost.on_engine(engine, workloads.hot(sizes.engine), 100)}
             database = EngineDatabase(engine)
             try:
@@ -144,12 +117,12 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
 
 
 def _validated(engine: Any, events: int, groups: int) -> dict[str, Any]:
-    """Compare the model's units an event with those of a real run."""
+    """The model's units per event beside those of a real run."""
     batch = 100
     views = workloads.long_tail(events, groups)
     measured = cost.on_engine(engine, views, batch, (Ours,))[Ours.name]
     modelled = 1 + scale.touched(groups, batch) / batch
-    # PartiQL's units are not reported: an event is one.
+    # DynamoDB Local reports no units for PartiQL: an event is one.
     return {
         "groups": groups,
         "batch": batch,

@@ -1,12 +1,12 @@
 """A discrete-event model of counting at scale: partitions, shards, batches of Lambda, for every design.
 
-Arrivals and capacities are dealt out in ticks; every batch of every shard is an event of its own. What is assumed:
+Arrivals and capacities come in ticks; every batch of every shard is an event of its own. Assumptions:
 
 - The table is warm: it has the partitions its steady traffic needs (`HEADROOM`), each of 1,000 write units a second.
-  What DynamoDB does while it grows there is not modelled. A page's events have a spread, so that many partitions take
-  them.
+  What DynamoDB does while it grows there is not modelled. A page's events have several write shards, so that many
+  partitions take them.
 - An item takes 1,000 units a second. What exceeds that is throttled and tried again in a later tick.
-- A partition has one shard; one invocation at a time reads a shard, up to `batch` records, at most once a
+- A partition has one shard; one invocation at a time reads a shard, up to `batch` records, at most once per
   `BATCHING_WINDOW`, and sends up to `PARALLEL_REQUESTS` requests at a time, each of `ROUND_TRIP`.
 - Changes of aggregates are records of the stream too, spread over its shards.
 - A transaction meets a conflict if another one on the same item begins within `TRANSACTION_TIME` of it.
@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from benchmarks.usage import UNITS_A_SECOND, dollars_a_million
+from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7
@@ -31,32 +31,21 @@ PARALLEL_REQUESTS: Final = 16
 ROUND_TRIP: Final = 0.006
 INVOCATION: Final = 0.02
 GRACE: Final = 10.0
-"""A count that lags less keeps up."""
+"""A count with less lag keeps up."""
 
-CPU_A_RECORD: Final = 20e-6
+CPU_PER_RECORD: Final = 20e-6
 TRANSACTION_TIME: Final = 0.004
 OFFERED: Final = 2.0
-"""Requests that clients and queues make at most, in terms of the events that come."""
+"""Requests that clients and queues make at most, per arriving event."""
 
 
 @dataclass(frozen=True)
 class Traits:
     """What the model knows of a design.
 
-    Parameters
-    ----------
-    kind : {"direct", "stream"}
-        Counts when the event is written, or from the stream.
-    event_units : float
-        Units an event takes apart from its counter.
-    counter_units : float
-        Units of one write of a counter.
-    counters : int
-        Counters an event is counted in.
-    coalesces : bool
-        Whether a batch writes a counter once.
-    transaction : bool
-        Whether counters are written in transactions.
+    It counts directly (when the event is written) or from the stream. `event_units` are what an event takes apart from
+    its `counters`, `counter_units` those of one write of a counter; one that coalesces writes each counter once per
+    batch.
     """
 
     kind: Literal["direct", "stream"]
@@ -80,10 +69,8 @@ TRAITS: Final = {
 
 
 def touched(groups: int, records: float) -> float:
-    """Tell how many groups a batch touches on average.
+    """How many groups a batch touches on average.
 
-    Examples
-    --------
     >>> touched(1, 1000)
     1.0
     """
@@ -93,32 +80,13 @@ def touched(groups: int, records: float) -> float:
 
 
 def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:
-    """Run the model.
-
-    Parameters
-    ----------
-    traits : Traits
-        The design.
-    rate : int
-        Events a second.
-    groups : int
-        How many counters they belong to.
-    batch : int, optional
-        Records a batch at most. Default 1000.
-    seconds : float, optional
-        How long events come. Default 60.
-
-    Returns
-    -------
-    dict
-        Sustained events a second, throttles and conflicts an event, lag at the end and at most, units and dollars.
-    """
+    """Run the model with so many events per second over so many counters."""
     run = _direct if traits.kind == "direct" else _stream
     return run(traits, rate, groups, batch, seconds)
 
 
 def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> dict[str, Any]:
-    capacity = UNITS_A_SECOND * groups / traits.counter_units
+    capacity = UNITS_PER_SECOND * groups / traits.counter_units
     pending = counted = throttles = conflicts = 0.0
     worst = 0.0
     ticks = round(seconds / TICK)
@@ -152,7 +120,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     per_event = traits.event_units + traits.counter_units * (
         touched(groups, batch) / batch if traits.coalesces else traits.counters
     )
-    shards = max(1, math.ceil(rate * per_event / (UNITS_A_SECOND * HEADROOM)))
+    shards = max(1, math.ceil(rate * per_event / (UNITS_PER_SECOND * HEADROOM)))
     dice = random.Random(rate + groups)
     queues: list[deque[tuple[float, float]]] = [deque() for _ in range(shards)]  # when, how many events
     changes = [0.0] * shards
@@ -166,7 +134,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
         if tick < ticks:
             for queue in queues:
                 queue.append((now, rate * TICK / shards))
-        room = UNITS_A_SECOND * TICK * groups / traits.counter_units
+        room = UNITS_PER_SECOND * TICK * groups / traits.counter_units
         # Batches that were throttled go on first.
         for _ in range(len(open_batches)):
             arrived, shard, events, left = open_batches.popleft()
@@ -193,7 +161,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
                 free[shard] = now + lost * ROUND_TRIP
             concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
             requests = math.ceil(writes / 99) if traits.transaction else writes
-            length = INVOCATION + (events + own) * CPU_A_RECORD + math.ceil(requests / concurrent) * ROUND_TRIP
+            length = INVOCATION + (events + own) * CPU_PER_RECORD + math.ceil(requests / concurrent) * ROUND_TRIP
             free[shard] = max(free[shard], now) + max(length, BATCHING_WINDOW if events + own < batch else 0.0)
             changes[dice.randrange(shards)] += writes
             # Written when the invocation is through; what the item takes by then is room of that tick.
@@ -217,12 +185,12 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
 def _take(
     queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int
 ) -> tuple[float, float, float]:
-    """Take up to a batch of records off a shard, the table's own changes among them in proportion."""
+    """Take up to a batch of records off a shard, with a proportional share of the table's own changes."""
     waiting = sum(events for _, events in queue)
     own = min(changes[shard], batch * changes[shard] / (waiting + changes[shard]))
     changes[shard] -= own
     arrived, events, space = queue[0][0], 0.0, batch - own
-    while queue and space > 1e-9:  # noqa: PLR2004
+    while queue and space > 1e-9:
         when, number = queue.popleft()
         taken = min(number, space)
         events, space = events + taken, space - taken
@@ -235,19 +203,18 @@ def _result(
     rate: int, *, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
 ) -> dict[str, Any]:
     return {
-        "events_a_second": round(min(sustained, float(rate)), 3),
+        "events_per_second": round(min(sustained, float(rate)), 3),
         "keeps_up": sustained >= rate * 0.99 and lag < GRACE,
         "throttles": throttles,
-        "throttles_an_event": throttles / counted if counted else 0.0,
-        "conflicts_an_event": conflicts / counted if counted else 0.0,
+        "throttles_per_event": throttles / counted if counted else 0.0,
+        "conflicts_per_event": conflicts / counted if counted else 0.0,
         "lag_seconds": lag,
         "write_units": units,
-        "dollars_per_million": dollars_a_million(units, 0),
+        "dollars_per_million": dollars_per_million(units, 0),
     }
 
 
 def measure(rates: tuple[int, ...], groups: tuple[int, ...], seconds: float) -> dict[str, Any]:
-    """Run the model for every design, rate and number of groups."""
     found: dict[str, Any] = {}
     for number in groups:
         for rate in rates:

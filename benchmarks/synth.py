@@ -13,9 +13,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.best_times import keep_best
+
 _PROJECT: Final = Path(__file__).resolve().parents[1]
 
-# The example app without cdk-nag, whose rules would be checked on either.
+# Without cdk-nag, which would check either app.
 _EXAMPLE: Final = """
 from aws_cdk import App
 from examples.blog.stack import BlogStack
@@ -33,23 +35,7 @@ _STAGE: Final = "from cdk_dynamodb_counters._staging import stage; import shutil
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Synthesize both in turn, in fresh processes, and keep the best time of each.
-
-    Parameters
-    ----------
-    rounds : int
-        How often.
-
-    Returns
-    -------
-    dict
-        Seconds of wall time and of CPU time, and the types of the resources that either has.
-
-    Raises
-    ------
-    ValueError
-        They do not have the same resources, so the comparison is none.
-    """
+    """Synthesize both in turn, in fresh processes; ValueError unless both have the same resources."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         asset = Path(folder) / "asset"
@@ -59,10 +45,8 @@ def measure(rounds: int) -> dict[str, Any]:
             for name, arguments in programs.items():
                 out = Path(folder) / f"{name}-{number}"
                 wall, cpu = _run(arguments, out)
-                known = found.setdefault(name, {"wall_seconds": wall, "cpu_seconds": cpu})
-                known["wall_seconds"] = min(known["wall_seconds"], wall)
-                known["cpu_seconds"] = min(known["cpu_seconds"], cpu)
-                known["resources"] = _resources(out)
+                keep_best(found, name, wall, cpu)
+                found[name]["resources"] = _resources(out)
     example, plain = (found[name]["resources"] for name in programs)
     if example != plain:
         differing = {kind: (example.get(kind, 0), plain.get(kind, 0)) for kind in {*example, *plain}}

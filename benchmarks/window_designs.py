@@ -1,9 +1,9 @@
-"""How many in the last 24 hours, to the minute: hour and minute keys, and packed buckets.
+"""Events in the last 24 hours, to the minute: hour and minute keys, and packed buckets.
 
 The known design is that of "Counting on dynamodb" (references 001 and 003): every job increments two items, and a
-question reads the 24 hours up to the current one and the minutes of the hour before them that are not yet a day old: at
-most 83 keys in one BatchGetItem. (The article's own arithmetic goes back from the minute a day ago where it would have
-to go forward; that is put right here.)
+query reads the 24 hours up to the current one and the minutes of the hour before them that are not yet a day old: at
+most 83 keys in one BatchGetItem. (The article goes back from the minute a day ago where it has to go forward; corrected
+here.)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from benchmarks.jobs import Job
+from benchmarks.workloads import Job
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
@@ -21,38 +21,28 @@ DAY: Final = timedelta(hours=24)
 
 _KEPT: Final = timedelta(hours=25)
 _JOB: Final = Event("job", pk="JOB#{id}", sk="JOB")
-# Kept for longer than the known design does, so that the past can be asked about; it changes no unit.
+# Longer than in the known design, to look back; it changes no unit.
 _JOBS: Final = Window("jobs", _JOB, pk="PROVIDER#{provider}", time="at", retention=_KEPT * 2)
 _SHARD: Final = "shardId-00000001414576573621-f55eea83"
 
 
 class WindowDesign(Protocol):
-    """Counts jobs and tells how many there were in a day."""
+    """Counts jobs, and those of the last day."""
 
-    def count(self, jobs: Sequence[Job]) -> None:
-        """Count a batch."""
+    def count(self, jobs: Sequence[Job]) -> None: ...
 
     def last_day(self, provider: str, now: int) -> int:
-        """Tell a provider's jobs of the 24 hours up to the end of a minute."""
+        """A provider's jobs of the 24 hours up to the end of the current minute."""
 
 
 class HourAndMinuteKeys:
-    """The known design: two items an event, many keys a question.
-
-    Parameters
-    ----------
-    client : DynamoDBClient
-        Client of the engine.
-    table : str
-        A table of its own.
-    """
+    """The known design: two items per event, many keys per query."""
 
     def __init__(self, client: Any, table: str) -> None:
         self._client = client
         self._table = table
 
     def count(self, jobs: Sequence[Job]) -> None:
-        """Increment an hour and a minute for each job."""
         for job in jobs:
             for unit, seconds in (("hour", 3600), ("minute", 60)):
                 self._client.update_item(
@@ -82,15 +72,7 @@ class HourAndMinuteKeys:
 
 
 class PackedBuckets:
-    """The design of this project: one item an hour, with a slot a minute.
-
-    Parameters
-    ----------
-    client : DynamoDBClient
-        Client of the engine.
-    table : str
-        A table of its own.
-    """
+    """The design of this project: one item per hour, with a slot per minute."""
 
     def __init__(self, client: Any, table: str) -> None:
         self._now = 0.0
@@ -106,7 +88,6 @@ class PackedBuckets:
         self._aggregator.handle({"shardId": _SHARD, "Records": [self._record(job) for job in jobs]})
 
     def last_day(self, provider: str, now: int) -> int:
-        """Query the buckets."""
         as_of = datetime.fromtimestamp(now, UTC)
         return int(self._counters.window(_JOBS, {"provider": provider}, last=DAY, as_of=as_of).count)
 

@@ -1,10 +1,11 @@
-"""The events that are counted: views of a page by a client, as the references have them."""
+"""The events that are counted: page views, submissions of players, jobs of providers, as in the references."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
@@ -16,29 +17,42 @@ from demo.examples.blog.traffic import View
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one beside the project."""
 
+JOB_HOURS: Final = 37
+PROVIDERS: Final = ("1", "2", "3")
+# So far ahead that no engine's TTL deletes what looking back needs.
+FIRST_JOB: Final = int(datetime(2096, 11, 18, 9, 23, 45, tzinfo=UTC).timestamp())
+
 _START: Final = datetime(2026, 11, 20, tzinfo=UTC)
 _CLIENTS: Final = 5_000
 _Choose: TypeAlias = Callable[[random.Random], int]
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job placed for a provider, at a second since 1970."""
+
+    second: int
+    provider: str
+
+
 def hot(events: int = 100_000, groups: int = 50, seed: int = 1) -> list[View]:
-    """Generate views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
+    """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
     weights = list(accumulate(1 / rank for rank in range(1, groups + 1)))
     return _views(random.Random(seed), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0])
 
 
 def long_tail(events: int = 100_000, groups: int = 50_000, seed: int = 2) -> list[View]:
-    """Generate views of very many pages, all alike."""
+    """Views of very many pages, all equally likely."""
     return _views(random.Random(seed), events, lambda dice: dice.randrange(groups))
 
 
 def log(path: Path = LOG) -> list[View]:
-    """Read the distinct views of an access log, in its order."""
+    """The distinct views of an access log, in its order."""
     return list(dict.fromkeys(view for view in read_log(path) if view is not None))
 
 
 def leaderboard(players: int = 2_000, seed: int = 3) -> list[tuple[str, str]]:
-    """Generate who found which path: up to 14 a player, some of them twice, in a random order."""
+    """Who found which path: up to 14 per player, some of them twice, in random order."""
     dice = random.Random(seed)
     found = [
         (f"player-{player}", f"path-{path}")
@@ -50,8 +64,21 @@ def leaderboard(players: int = 2_000, seed: int = 3) -> list[tuple[str, str]]:
     return found
 
 
+def jobs(seed: int = 1) -> list[Job]:
+    """20 to 100 jobs in each hour, in order of time."""
+    dice = random.Random(seed)
+    return sorted(
+        (
+            Job(FIRST_JOB + hour * 3600 + dice.randrange(3600), dice.choice(PROVIDERS))
+            for hour in range(JOB_HOURS)
+            for _ in range(dice.randint(20, 100))
+        ),
+        key=lambda job: job.second,
+    )
+
+
 def truth(views: Sequence[View]) -> Counter[str]:
-    """Count views per page."""
+    """The views of each page."""
     return Counter(view.url for view in views)
 
 
@@ -59,7 +86,7 @@ def _views(dice: random.Random, events: int, choose: _Choose) -> list[View]:
     return [
         View(
             url=f"myblog.com/article{choose(dice)}",
-            # A client views no two pages in one second, so that each event is another.
+            # A client views one page per second, so that no two events are the same.
             time=(_START + timedelta(seconds=number // 10)).isoformat(),
             client=f"client{number % 10}-{dice.randrange(_CLIENTS)}",
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.engines import Engine, EngineUnavailableError, dynamodb_local, ministack, moto
-from tests.engines.tables import create_table
+from simulation.engines import Engine, EngineUnavailableError, dynamodb_local, ministack, moto
+from simulation.engines.tables import create_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

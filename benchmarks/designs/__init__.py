@@ -1,4 +1,4 @@
-"""The known designs, each faithful to its source and told in our own words, one a file."""
+"""The known designs, one per file, each rewritten faithfully after its source."""
 
 from __future__ import annotations
 

@@ -11,19 +11,17 @@ from demo.examples.blog.traffic import View
 
 
 class Coalescing(Design):
-    """Events inserted once; one plain UpdateItem a page and batch."""
+    """Events inserted once; one plain UpdateItem per page and batch."""
 
     name = "coalescing"
     title = "coalescing stream aggregator"
     source = "common practice, e.g. https://github.com/zeroae/zae-limiter (aggregator)"
-    reads_stream = True
+    streamed = TABLE
 
     def accept(self, views: Sequence[View]) -> None:
-        """Insert the events that are new."""
         accept_once(self.client, views)
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Add up the batch, then add to each page."""
         for url, number in Counter(record["dynamodb"]["NewImage"]["url"]["S"] for record in inserted(records)).items():
             self.client.update_item(TableName=TABLE, Key=statistics_key(url), **increment(number))
 

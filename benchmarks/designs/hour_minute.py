@@ -21,10 +21,9 @@ class HourMinute(Design):
     name = "hour_minute_keys"
     title = "hour and minute keys"
     source = "references 001 and 003: Counting on dynamodb (2019)"
-    reads_stream = True
+    streamed = EVENTS
 
     def create(self) -> None:
-        """Create the two tables."""
         self.database.create(EVENTS, "id")
         self.database.create(TABLE, "id")
 

@@ -9,13 +9,12 @@ from demo.examples.blog.traffic import View
 
 
 class Naive(Design):
-    """One UpdateItem an event; remembers nothing."""
+    """One UpdateItem per event; remembers nothing."""
 
     name = "naive_increment"
     title = "naive increment"
     source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
     def accept(self, views: Sequence[View]) -> None:
-        """Count the views."""
         for view in views:
             self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())

@@ -1,4 +1,4 @@
-"""Our own design: accept once, count from the stream under a watermark an item and shard."""
+"""Our own design: accept once, count from the stream under a watermark per item and shard."""
 
 from __future__ import annotations
 
@@ -21,31 +21,28 @@ VISITORS = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", 
 
 
 class Ours(Design):
-    """PartiQL inserts, 25 a call; one conditional UpdateItem a touched item and batch."""
+    """PartiQL inserts, 25 per call; one conditional UpdateItem per touched item and batch."""
 
     name = "accept_and_watermark"
     title = "this: accept + watermark"
     source = "docs/exactly-once.md"
-    reads_stream = True
+    streamed = TABLE
     declarations: tuple[Declaration, ...] = (VIEWS,)
 
     def create(self) -> None:
-        """Create the table and the aggregator."""
         super().create()
         self.table = Table(TABLE, self.client)
         self.aggregator = Aggregator(self.table, self.declarations, quarantine_retention_seconds=86_400)
 
     def accept(self, views: Sequence[View]) -> None:
-        """Insert the events that are new."""
         accept_many(self.table, VIEW, [view.as_event() for view in views])
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Count a batch."""
         self.aggregator.handle({"shardId": SHARD, "Records": records})
 
 
 class OursOnThree(Ours):
-    """The same with views a page, requests a client and the total of the site."""
+    """The same with views per page, requests per client and the total of the site."""
 
     name = "accept_and_watermark_three"
     title = "this, three aggregates"

@@ -25,7 +25,6 @@ class Powertools(Design):
     source = "https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/"
 
     def create(self) -> None:
-        """Create the counters and Powertools' own table."""
         super().create()
         self.database.create(_MARKERS, "id")
         self._count = idempotent_counter(self.client)
@@ -37,14 +36,14 @@ class Powertools(Design):
                 try:
                     self._count(view=view._asdict())
                 except IdempotencyAlreadyInProgressError:
-                    # An invocation died: its lock ends with the time that invocation had. The queue tries later.
+                    # An invocation died: its lock ends with the time that invocation had left. The queue tries later.
                     time.sleep(0.002)
                 else:
                     break
 
 
 def idempotent_counter(client: Any) -> Callable[..., Any]:
-    """Make the increment, guarded as Powertools' documentation shows for records of a batch."""
+    """The increment, guarded as Powertools' documentation shows for records of a batch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store = DynamoDBPersistenceLayer(table_name=_MARKERS, boto3_client=client)

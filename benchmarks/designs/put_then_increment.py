@@ -16,7 +16,6 @@ class PutThenIncrement(Design):
     source = "reference 002: DynamoDB in examples 2.1, page and page view (2015)"
 
     def accept(self, views: Sequence[View]) -> None:
-        """Count the views that are new."""
         for view in views:
             try:
                 self.client.put_item(

@@ -9,14 +9,13 @@ from demo.examples.blog.traffic import View
 
 
 class TransactionalMarker(Design):
-    """One TransactWriteItems of two items an event; a marker that is there cancels both."""
+    """One TransactWriteItems of two items per event; an existing marker cancels both."""
 
     name = "transaction_marker"
     title = "transaction: marker + counter"
     source = "reference 000, accurate counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
     def accept(self, views: Sequence[View]) -> None:
-        """Count the views that are new."""
         for view in views:
             marker = {
                 "TableName": TABLE,

@@ -13,8 +13,8 @@ import pytest
 from dynamodb_counters import Counters
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 
 PROJECT = Path(__file__).resolve().parents[2]
 README = (PROJECT / "README.md").read_text()

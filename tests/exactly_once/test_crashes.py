@@ -6,14 +6,14 @@ import random
 import time
 
 from dynamodb_counters._declarations.codec import encode
-from tests.engines.dynamodb_local import DynamoDBLocal
-from tests.harness.backend import LocalBackend
-from tests.harness.mapping import Mapping
-from tests.harness.process import HandlerProcess
-from tests.harness.settings import Settings
-from tests.harness.specs import SPECS, declarations
-from tests.harness.truth import actual, differences, expected
-from tests.harness.workload import Workload
+from simulation.delivery.event_source_mapping import EventSourceMapping
+from simulation.delivery.mapping_settings import Settings
+from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.handler_process import HandlerProcess
+from simulation.oracle.specs import SPECS, declarations
+from simulation.oracle.truth import actual, differences, expected
+from simulation.schedules.backend import LocalBackend
+from simulation.schedules.writers import Writers
 
 ROUNDS = 25
 SEED = 20_261_120
@@ -22,8 +22,8 @@ SEED = 20_261_120
 def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> None:
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)
-    workload = Workload(backend, rng, 300)
-    mapping = Mapping(backend.source, backend.clock, Settings(batch_size=40, bisect=True))
+    writers = Writers(backend, rng, 300)
+    mapping = EventSourceMapping(backend.source, backend.clock, Settings(batch_size=40, bisect=True))
     process = HandlerProcess(
         {
             "AWS_ACCESS_KEY_ID": "testing",
@@ -40,13 +40,13 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
     usual = 0.2
     try:
         while True:
-            for _ in range(min(10, workload.left)):
-                workload.write()
+            for _ in range(min(10, writers.left)):
+                writers.write()
             deliveries = [delivery for shard in mapping.shards() if (delivery := mapping.poll(shard))]
-            if not deliveries and not workload.left:
+            if not deliveries and not writers.left:
                 if process.kills >= ROUNDS:
                     break
-                workload.left = 50
+                writers.left = 50
             for delivery in deliveries:
                 # Anywhere from before its first write to after its last one.
                 kill_after = rng.uniform(0, 1.2 * usual) if process.kills < ROUNDS else None
@@ -61,7 +61,7 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
         process.stop()
     now = backend.clock()
     wrong = differences(
-        expected(SPECS, workload.live.values(), workload.expired, now), actual(SPECS, backend.items(), now)
+        expected(SPECS, writers.live.values(), writers.expired, now), actual(SPECS, backend.items(), now)
     )
     backend.drop()
     assert not wrong, f"seed {SEED}: {wrong}"

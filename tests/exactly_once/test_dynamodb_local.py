@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.dynamodb_local import DynamoDBLocal
-from tests.harness.backend import LocalTables
-from tests.harness.schedule import check
+from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.schedules.backend import LocalTables
+from simulation.schedules.schedule import check
 
 SCHEDULES = 50
 CHUNK = 10

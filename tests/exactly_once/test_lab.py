@@ -24,12 +24,12 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from tests.engines.dynamodb_local import DynamoDBLocal
-from tests.harness.actors import Crashed
-from tests.harness.backend import LocalBackend
-from tests.harness.faults import Fault, FaultyClient
-from tests.harness.mapping import Mapping
-from tests.harness.settings import Settings
+from simulation.delivery.event_source_mapping import EventSourceMapping
+from simulation.delivery.mapping_settings import Settings
+from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.faults.actors import Crashed
+from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.schedules.backend import LocalBackend
 
 MESSAGES = 10_000
 DUPLICATES = 0.2
@@ -111,10 +111,12 @@ class _Pump(threading.Thread):
         self._random = rng
         self._calls_left = 0
         self._counted = threading.Lock()
-        client: Any = FaultyClient(backend.client, self._decide, _never, _never, rng)
+        client: Any = FaultyClient(backend.client, self._decide, rng)
         table = Table(backend.table, client)
         self._aggregator = Aggregator(table, LEVELS, quarantine_retention_seconds=86_400)
-        self._mapping = Mapping(backend.source, time.time, Settings(batch_size=500, bisect=True, window_seconds=900))
+        self._mapping = EventSourceMapping(
+            backend.source, time.time, Settings(batch_size=500, bisect=True, window_seconds=900)
+        )
         self.stopping = False
         self.invocations = self.failures = 0
 
@@ -142,10 +144,6 @@ class _Pump(threading.Thread):
             if self._calls_left:
                 return Fault.NONE
         return self._random.choice((Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ACK, Fault.THROTTLED))
-
-
-def _never(_: Any) -> None:
-    raise AssertionError("only faults that end the invocation are drawn")
 
 
 @pytest.mark.alone

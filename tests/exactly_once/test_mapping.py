@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.harness.mapping import Delivery, Mapping
-from tests.harness.memory import MemoryTable
-from tests.harness.settings import Settings
-from tests.harness.virtual import VirtualClock
+from simulation.clock import VirtualClock
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
+from simulation.delivery.mapping_settings import Settings
+from simulation.dynamodb.client import MemoryTable
 
 
 class _Stage:
     def __init__(self, **settings: Any) -> None:
         self.clock = VirtualClock()
         self.table = MemoryTable(self.clock)
-        self.mapping = Mapping(self.table.stream, self.clock, Settings(**settings))
+        self.mapping = EventSourceMapping(self.table.stream, self.clock, Settings(**settings))
 
     def put(self, *names: str) -> None:
         for name in names:
@@ -133,8 +133,8 @@ def test_what_is_too_old_goes_to_the_on_failure_destination() -> None:
     stage.clock.advance(101)
     stage.put("b")
     assert _names(stage.poll()) == "b"
-    [[given_up]] = stage.mapping.given_up
-    assert given_up["dynamodb"]["Keys"]["pk"] == {"S": "a"}
+    [[abandoned]] = stage.mapping.on_failure
+    assert abandoned["dynamodb"]["Keys"]["pk"] == {"S": "a"}
 
 
 def test_a_batch_is_no_larger_than_the_payload_may_be() -> None:

@@ -12,25 +12,25 @@ import pytest
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters.errors import CommitError
-from tests.harness.actors import Crashed
-from tests.harness.bench import Bench
+from simulation.faults.actors import Crashed
+from simulation.workbench import Workbench
 
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=30))
 SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
 HOUR = 3600
 
 
-def _sell(bench: Bench, *ids: int, amount: Any = 1) -> None:
+def _sell(bench: Workbench, *ids: int, amount: Any = 1) -> None:
     for number in ids:
         assert bench.counters.accept(SALE, {"shop": "x", "id": number, "amount": amount}).status == "accepted"
 
 
-def _sales(bench: Bench) -> int:
+def _sales(bench: Workbench) -> int:
     return int(bench.counters.get(SALES, {"shop": "x"}).measures["sales"])
 
 
 def test_a_watermark_outlives_every_redelivery_there_can_be() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1)
     for _ in range(6):
         bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
@@ -46,7 +46,7 @@ def test_a_watermark_outlives_every_redelivery_there_can_be() -> None:
 
 
 def test_old_watermarks_are_forgotten() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     for number in range(8):
         bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
         _sell(bench, number)
@@ -58,7 +58,7 @@ def test_old_watermarks_are_forgotten() -> None:
 
 
 def test_a_reset_does_not_forget_what_was_counted() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1, 2, 3)
     bench.deliver(bench.records()[:2])
     assert bench.counters.reset(SALES, {"shop": "x"}) == {"sales": 2, "amount": 2}
@@ -67,7 +67,7 @@ def test_a_reset_does_not_forget_what_was_counted() -> None:
 
 
 def test_a_record_is_in_quarantine_before_anything_after_it_is_counted() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1, amount="much")
     _sell(bench, 2)
     update = bench.table.update_item
@@ -92,7 +92,7 @@ def test_a_record_is_in_quarantine_before_anything_after_it_is_counted() -> None
 
 
 def test_a_redrive_counts_once_however_often_it_is_asked_for() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1, amount="much")
     bench.deliver_all()
     bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
@@ -106,7 +106,7 @@ def test_a_redrive_counts_once_however_often_it_is_asked_for() -> None:
 
 
 def test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1, amount="much")
     bench.deliver(bench.records())
     bench.deploy([Aggregate(**{**_fields(SALES), "measures": {"sales": Count()}})])
@@ -118,7 +118,7 @@ def test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine() -> 
 
 
 def test_a_deployment_that_was_taken_over_quarantines_nothing_more() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1)
     bench.deliver_all()
     before = bench.aggregator
@@ -138,7 +138,7 @@ def test_a_deployment_that_was_taken_over_quarantines_nothing_more() -> None:
 def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> None:
     versioned = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", version="version")
     sales = Aggregate("sales", versioned, pk="SALES#{shop}", sk="ALL", measures={"amount": Sum("amount")})
-    bench = Bench([sales])
+    bench = Workbench([sales])
 
     def amount() -> Any:
         bench.deliver_all()
@@ -156,7 +156,7 @@ def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> No
 
 
 def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1, amount=10**37)
     bench.deliver_all()
     _sell(bench, 2, amount=Decimal("0.5"))
@@ -174,7 +174,7 @@ def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing() -> None
 
 
 def test_a_change_that_concerns_no_measure_writes_nothing() -> None:
-    bench = Bench([SALES])
+    bench = Workbench([SALES])
     _sell(bench, 1)
     bench.deliver_all()
     records = len(bench.records())

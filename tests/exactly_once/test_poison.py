@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
-from tests.harness.bench import Bench
+from simulation.workbench import Workbench
 
 RECORDS = 6_000
 POISONED = 0.01
@@ -49,7 +49,7 @@ POISON: dict[str, dict[str, Any]] = {
 
 def test_the_others_count_and_after_the_repair_every_count_is_exact() -> None:
     rng = random.Random(SEED)
-    bench = Bench(BEFORE, shards=3)
+    bench = Workbench(BEFORE, shards=3)
     now = int(bench.clock())
     shops, poisoned = Counter[str](), Counter[str]()
     for number in range(RECORDS):
@@ -88,7 +88,7 @@ def test_the_others_count_and_after_the_repair_every_count_is_exact() -> None:
     assert list(bench.counters.quarantined()) == []
 
 
-def _deliver_in_pieces(bench: Bench, rng: random.Random) -> None:
+def _deliver_in_pieces(bench: Workbench, rng: random.Random) -> None:
     """Deliver every shard in order, each batch once or twice: none may fail."""
     for shard in bench.shards():
         records = bench.records(shard)
@@ -97,7 +97,7 @@ def _deliver_in_pieces(bench: Bench, rng: random.Random) -> None:
                 bench.deliver(records[start : start + BATCH], shard)
 
 
-def _counts(bench: Bench, now: int) -> dict[str, tuple[int, int]]:
+def _counts(bench: Workbench, now: int) -> dict[str, tuple[int, int]]:
     as_of = datetime.fromtimestamp(now, UTC)
     return {
         shop: (

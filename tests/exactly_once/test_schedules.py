@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.schedule import Schedule, check
+from simulation.schedules.schedule import Schedule, check
 
 SCHEDULES = 2000
 CHUNK = 100

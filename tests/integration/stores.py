@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.unit.fold.streams import NOW, Record, record
 from tests.unit.writes.clients import Clock, FaultyClient
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.engines import Engine, EngineUnavailableError
-from tests.engines.dynamodb_local import DynamoDBLocal, install
-from tests.engines.tables import create_table
+from simulation.engines import Engine, EngineUnavailableError
+from simulation.engines.dynamodb_local import DynamoDBLocal, install
+from simulation.engines.tables import create_table
 
 START_THEN_DIE = """
 import os, signal
-from tests.engines.dynamodb_local import start
+from simulation.engines.dynamodb_local import start
 with start() as engine:
     print(engine.process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Window
 from dynamodb_counters._table import Table
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 

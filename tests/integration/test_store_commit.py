@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import Record, image, record
 from tests.unit.writes.clients import failure

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters.errors import CommitError
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import image, record
 from tests.unit.writes.clients import failure

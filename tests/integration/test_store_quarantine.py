@@ -11,8 +11,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters.errors import CommitError
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
 from tests.unit.writes.clients import failure

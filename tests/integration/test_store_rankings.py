@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Ranking, Sum
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
-from tests.engines import Engine
+from simulation.engines import Engine
 
 GAME = Event("game", pk="GAME#{id}", sk="GAME")
 LONG = "ü#" * 1500

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW, Record, image, record
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 

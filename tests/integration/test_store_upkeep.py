@@ -10,7 +10,7 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum
 from dynamodb_counters._stream.commit import RESERVE_SECONDS
 from dynamodb_counters._stream.watermarks import KEPT_HOURS, PRUNED_AT
 from dynamodb_counters.errors import CommitError
-from tests.engines import Engine
+from simulation.engines import Engine
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import NOW, image, record
 

@@ -22,8 +22,8 @@ from dynamodb_counters import (
     Window,
 )
 from dynamodb_counters._declarations import flatten
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
 

@@ -14,7 +14,7 @@ import pytest
 from dynamodb_counters import Counters, Event, Sum, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from tests.engines import Engine
+from simulation.engines import Engine
 
 _JOB = Event("job", pk="JOB#{id}", sk="JOB")
 _JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at", measure=Sum("amount"), future_tolerance=None)
@@ -200,7 +200,7 @@ def test_a_touched_bucket_takes_one_write_unit(dynamodb_local_engine: Engine, lo
 
 @pytest.fixture
 def local_table(dynamodb_local_engine: Engine) -> Iterator[str]:
-    from tests.engines.tables import create_table  # noqa: PLC0415
+    from simulation.engines.tables import create_table  # noqa: PLC0415
 
     name = f"windows-{id(object())}"
     create_table(dynamodb_local_engine.client, name, expires=False)

@@ -19,8 +19,8 @@ def test_touched_groups_are_those_of_a_draw(groups: int) -> None:
 
 
 def test_an_item_takes_no_more_than_its_units() -> None:
-    assert simulate(TRAITS["naive_increment"], 5_000, 1, seconds=5)["events_a_second"] == pytest.approx(1_000)
-    assert simulate(TRAITS["transaction_marker"], 5_000, 1, seconds=5)["events_a_second"] < 500
+    assert simulate(TRAITS["naive_increment"], 5_000, 1, seconds=5)["events_per_second"] == pytest.approx(1_000)
+    assert simulate(TRAITS["transaction_marker"], 5_000, 1, seconds=5)["events_per_second"] < 500
 
 
 @pytest.mark.parametrize("rate", [100, 10_000])
@@ -28,7 +28,7 @@ def test_an_item_takes_no_more_than_its_units() -> None:
 def test_nothing_is_counted_that_did_not_come(rate: int, groups: int) -> None:
     for traits in TRAITS.values():
         found = simulate(traits, rate, groups, seconds=3)
-        assert 0 < found["events_a_second"] <= rate
+        assert 0 < found["events_per_second"] <= rate
         assert found["write_units"] >= 1.0
 
 

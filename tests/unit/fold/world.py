@@ -18,9 +18,9 @@ from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import event_item, typed_item
 from dynamodb_counters.errors import CommitError
-from tests.harness.failures import failure
-from tests.harness.memory import MemoryTable
-from tests.harness.virtual import VirtualClock
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from simulation.dynamodb.client_errors import failure
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -14,8 +14,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import ShardUnknownError
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from tests.unit.fold.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

@@ -1,4 +1,4 @@
-"""A table with counts of every kind: groups, averages, a leaderboard, a histogram, window buckets."""
+"""A table with counts of every kind in it: groups, averages, a leaderboard, a histogram, buckets of windows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.resources import CountResources
-from tests.unit.http.functions import Function, Pipeline, RankedTable, message
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from simulation.dynamodb.client import MemoryTable
+from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW
 
 TABLE: Final = "counted"
@@ -21,7 +23,7 @@ _BASE: Final = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESP
 
 
 def views() -> list[dict[str, Any]]:
-    """Build views of the last day and earlier, by two clients."""
+    """Views of the last day and of before, by two clients."""
     return [
         {
             "url": url,
@@ -36,8 +38,8 @@ def views() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def counted() -> CountResources:
-    """Count everything by the functions themselves; return the resources over the counts."""
-    client = RankedTable(lambda: NOW, name=TABLE)
+    """Everything counted by the functions themselves, and what reads it."""
+    client = MemoryTable(lambda: NOW, name=TABLE, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
     accepting = {**_BASE, "DECLARATIONS": encode((VIEW,))}
     counting = {**_BASE, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
     pipeline = Pipeline(

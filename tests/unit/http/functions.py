@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Decimal
 from importlib import import_module, reload
 from typing import Any, Final
 
@@ -14,43 +13,15 @@ import pytest
 
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
-from tests.harness.conditions import compile_condition
-from tests.harness.expressions import Placeholders
-from tests.harness.memory import MemoryTable
-from tests.harness.source import Record
+from simulation.dynamodb.client import MemoryTable
+from simulation.dynamodb.stream_source import Record
 from tests.unit.http.handlers import Context
 
 _ALL: Final = 10**6
 
 
-class RankedTable(MemoryTable):
-    """A table in memory that has the ranking index too, with keys only in it."""
-
-    def query(self, **request: Any) -> dict[str, Any]:
-        """See boto3."""
-        if request.get("IndexName") != RANKING_INDEX:
-            return super().query(**request)
-        matches = compile_condition(request["KeyConditionExpression"])
-        given = Placeholders(request["ExpressionAttributeNames"], request["ExpressionAttributeValues"])
-        found = [item for item in self.items() if matches(item, given)]
-        found.sort(key=lambda item: Decimal(item[SCORE]["N"]), reverse=not request["ScanIndexForward"])
-        keys = [{name: item[name] for name in (PK, SK, LEADERBOARD, SCORE)} for item in found]
-        return {"Items": keys[: request["PaginationConfig"]["MaxItems"]]}
-
-
 class Function:
-    """One of the runtime's functions, in an environment of its own.
-
-    Parameters
-    ----------
-    handler : str
-        As in a template.
-    environment : mapping of str to str
-        The variables it is deployed with.
-    client : object
-        What it reaches AWS by: a table, or a queue.
-    """
+    """One of the runtime's handlers in an environment of its own, with a table or a queue as its AWS client."""
 
     def __init__(self, handler: str, environment: Mapping[str, str], client: object) -> None:
         self._environment = {"AWS_LAMBDA_FUNCTION_NAME": "function", **environment}
@@ -77,15 +48,7 @@ class Function:
 
 
 class Pipeline:
-    """What writes a table: the consumer of the queue, and the aggregator behind the stream.
-
-    Parameters
-    ----------
-    client : MemoryTable
-        The table, whose stream has one shard.
-    consumer, aggregator : Function
-        What is called.
-    """
+    """What writes a table of one shard: the consumer of the queue, and the aggregator behind the stream."""
 
     def __init__(self, client: MemoryTable, consumer: Function, aggregator: Function) -> None:
         self._stream, self._consumer, self._aggregator = client.stream, consumer, aggregator
@@ -93,14 +56,14 @@ class Pipeline:
         self._last: str | None = None
 
     def accept(self, *bodies: str) -> list[str]:
-        """Hand messages to the consumer; give the numbers of those to be delivered again."""
+        """Hand messages to the consumer; return the numbers of those to be delivered again."""
         records = [
             {"messageId": str(number), "body": body, "eventSource": "aws:sqs"} for number, body in enumerate(bodies)
         ]
         return [one["itemIdentifier"] for one in self._consumer({"Records": records})["batchItemFailures"]]
 
     def records(self) -> list[Record]:
-        """Read what the stream has had since the last time."""
+        """What the stream got since the last call."""
         found = self._stream.read(self._shard, self._last, _ALL).records
         self._last = found[-1]["dynamodb"]["SequenceNumber"] if found else self._last
         return found
@@ -111,11 +74,11 @@ class Pipeline:
         assert self._aggregator(batch) == {"state": {}}
 
     def settle(self) -> None:
-        """Count all there is, and what comes of it: aggregates of aggregates."""
+        """Count until the stream is empty: aggregates feed aggregates."""
         while records := self.records():
             self.count(records)
 
 
 def message(*events: Mapping[str, Any]) -> str:
-    """Make the body of a queue's message."""
+    """The body of a queue's message."""
     return json.dumps(events)

@@ -11,8 +11,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from cdk_dynamodb_counters import DedupCounterTable, EventIngest
 from dynamodb_counters import Counters
 from dynamodb_counters.handlers import ingest_queue
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from tests.unit.http.handlers import VIEW, Context, environment
 from tests.unit.infra.support import new_stack, synthesized
 

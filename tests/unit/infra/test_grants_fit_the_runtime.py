@@ -16,8 +16,8 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from tests.engines import Engine
-from tests.engines.tables import create_table
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from tests.unit.infra.support import actions, counting_stack, new_stack, statements, synthesized
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")

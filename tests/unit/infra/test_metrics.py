@@ -18,7 +18,7 @@ import pytest
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
-from tests.harness.memory import MemoryTable
+from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEW, VIEWS, new_stack, synthesized

@@ -1,0 +1,144 @@
+"""Delivers a workload to a design: once, at least once as queues and streams do, or while events keep coming."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from benchmarks.databases import Database
+from benchmarks.designs.base import Design
+from demo.examples.blog.traffic import View
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
+from simulation.delivery.mapping_settings import Settings
+from simulation.dynamodb.stream_source import Record
+from simulation.faults.actors import Crashed
+from simulation.faults.faulty_client import Fault
+
+_T = TypeVar("_T")
+Aggregate: TypeAlias = Callable[[Sequence[Record]], object]
+
+QUEUE_BATCH: Final = 25
+REDELIVERED: Final = 0.1
+
+
+class Mortality:
+    """How many calls a function's process lives for."""
+
+    def __init__(self) -> None:
+        self.calls_left = float("inf")
+
+    def decide(self, _operation: str) -> Fault:
+        if self.calls_left <= 0:
+            return Fault.CRASH_BEFORE
+        self.calls_left -= 1
+        return Fault.NONE
+
+
+class Stream:
+    """The stream of a table, delivered in batches by an event source mapping."""
+
+    def __init__(self, database: Database, table: str, batch: int) -> None:
+        self._source = database.stream(table)
+        self._batch = batch
+        self._delay = database.stream_delay
+        # No batch is cut by its size, and no window: designs are compared by full batches.
+        settings = Settings(batch_size=batch, max_bytes=None, window_seconds=0, bisect=True)
+        self.mapping = EventSourceMapping(self._source, database.clock, settings)
+
+    def deliveries(self) -> Iterator[Delivery]:
+        """Poll all shards until nothing is left; each delivery must be settled or failed."""
+        time.sleep(self._delay)
+        while polled := [found for shard in self.mapping.shards() if (found := self.mapping.poll(shard))]:
+            yield from polled
+
+    def holds_a_batch(self) -> bool:
+        """Whether the only shard has a full batch to deliver."""
+        [shard] = self.mapping.shards()
+        return len(self._source.read(shard, self.mapping.checkpoint(shard), self._batch).records) == self._batch
+
+    def drain(self, aggregate: Aggregate) -> None:
+        """Deliver everything once: what is written meanwhile, too."""
+        for delivery in self.deliveries():
+            aggregate(delivery.records)
+            self.mapping.settle(delivery, None)
+
+
+def chunks(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def deliver(design: Design, database: Database, views: Sequence[View], batch: int) -> None:
+    """Deliver every view and every batch of the stream once."""
+    for part in chunks(views, QUEUE_BATCH):
+        design.accept(part)
+    if design.streamed:
+        Stream(database, design.streamed, batch).drain(design.aggregate)
+
+
+def deliver_steadily(
+    accept: Callable[[Sequence[_T]], object], stream: Stream, aggregate: Aggregate, events: Sequence[_T]
+) -> None:
+    """Accept events whenever the stream has less than a batch: its own changes take room in each."""
+    parts = chunks(events, QUEUE_BATCH)
+    part = next(parts, None)
+    while part is not None:
+        while part is not None and not stream.holds_a_batch():
+            accept(part)
+            part = next(parts, None)
+        [shard] = stream.mapping.shards()
+        if delivery := stream.mapping.poll(shard):
+            aggregate(delivery.records)
+            stream.mapping.settle(delivery, None)
+    stream.drain(aggregate)
+
+
+def deliver_at_least_once(
+    design: Design, database: Database, mortality: Mortality, views: Sequence[View], *, batch: int, seed: int = 1
+) -> None:
+    """Deliver a tenth of the queue's and of the stream's batches more than once.
+
+    Half of them because the acknowledgement got lost, half because the function died at a random request of its work.
+    A batch of the stream comes again whole after the first, bisected after the second.
+    """
+    dice = random.Random(seed)
+    for part in chunks(views, QUEUE_BATCH):
+        if dice.random() < REDELIVERED:
+            if _dies(dice):
+                # As if it had as many requests to make as events: what it gets done before varies.
+                _killed(mortality, dice.randrange(2 * len(part)), design.accept, part)
+            else:
+                design.accept(part)
+        design.accept(part)
+    if not design.streamed:
+        return
+    stream = Stream(database, design.streamed, batch)
+    for delivery in stream.deliveries():
+        before = stream.mapping.checkpoint(delivery.shard)
+        if dice.random() >= REDELIVERED:
+            design.aggregate(delivery.records)
+            stream.mapping.settle(delivery, None)
+        elif _dies(dice):
+            _killed(mortality, dice.randrange(60), design.aggregate, delivery.records)
+            stream.mapping.fail(delivery)
+        else:
+            design.aggregate(delivery.records)
+            stream.mapping.settle(delivery, None)
+            stream.mapping.rewind(delivery.shard, before)
+
+
+def _dies(dice: random.Random) -> bool:
+    return dice.random() < 0.5
+
+
+def _killed(mortality: Mortality, calls: int, work: Callable[[Any], None], batch: Any) -> None:
+    """Run until that many calls are made, or to the end if it needs fewer."""
+    mortality.calls_left = calls
+    try:
+        work(batch)
+    except Crashed:
+        pass
+    finally:
+        mortality.calls_left = float("inf")

@@ -1,0 +1,25 @@
+"""DynamoDB and Lambda, simulated: for the tests, the benchmarks and the demo.
+
+From the bottom up; each imports only from what stands above it:
+
+- `clock`: virtual time;
+- `dynamodb`: a client in memory with boto3's methods, its streams, and what each request costs;
+- `engines`: DynamoDB Local, moto and the emulator behind one interface;
+- `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
+- `faults`: what can go wrong with a call, and invocations that stop before each call;
+- `oracle`: declarations, each beside plain Python that says what it must count;
+- `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
+- `protocol`: the commit protocol alone, small enough to try every interleaving;
+- `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
+- `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+if find_spec("dynamodb_counters") is None:
+    # So that `python -m simulation.soak` runs in a plain checkout.
+    sys.path.insert(0, str(Path(__file__).parents[1] / "lambdas"))

@@ -1,0 +1,62 @@
+"""Tumbling windows of one shard: which records share an invocation, the envelope, the state carried on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulation.clock import iso
+from simulation.dynamodb.stream_source import Page, Record
+
+
+class TumblingWindow:
+    """The window one shard is in; a length of 0 seconds is no windows at all."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._start: int | None = None
+        self._state: dict[str, Any] = {}
+
+    def same(self, records: list[Record]) -> list[Record]:
+        """The first records, up to the end of the window that the first one is in."""
+        if not self._seconds or not records:
+            return records
+        first = self._of(records[0])
+        return records[: next((index for index, record in enumerate(records) if self._of(record) > first), None)]
+
+    def admit(self, records: list[Record]) -> list[Record]:
+        """Open a window for records of one window; none of them while an earlier one has to be ended first."""
+        if not self._seconds or not records:
+            return records
+        begins = self._of(records[0])
+        if self._start is None:
+            self._start = begins
+        return records if begins <= self._start else []
+
+    def is_over(self, now: float, page: Page) -> bool:
+        """Whether the last invocation of an open window is due, given what was read."""
+        if self._start is None:
+            return False
+        return bool(page.records) or page.ended or now >= self._start + self._seconds
+
+    def envelope(self, *, final: bool) -> dict[str, Any]:
+        """What Lambda adds to the event: window, state and flags."""
+        assert self._start is not None
+        return {
+            "window": {"start": iso(self._start), "end": iso(self._start + self._seconds)},
+            "state": self._state,
+            "isFinalInvokeForWindow": final,
+            "isWindowTerminatedEarly": False,
+        }
+
+    def keep(self, state: dict[str, Any], *, final: bool) -> None:
+        """Keep the state a function returned for the window's next invocation, if there is one."""
+        self._state = state
+        if final:
+            self.close()
+
+    def close(self) -> None:
+        self._start, self._state = None, {}
+
+    def _of(self, record: Record) -> int:
+        created = int(record["dynamodb"]["ApproximateCreationDateTime"])
+        return created - created % self._seconds

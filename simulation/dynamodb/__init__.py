@@ -1,0 +1,1 @@
+"""DynamoDB in memory: boto3's client methods, expressions, streams and consumed capacity."""

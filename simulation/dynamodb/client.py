@@ -1,0 +1,178 @@
+"""DynamoDB in memory behind the methods of boto3's client: as many of them as the runtime and the benchmarks call."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from simulation.dynamodb.capacity import Usage, query_units
+from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
+from simulation.dynamodb.memory_stream import MemoryStream
+from simulation.dynamodb.query_pages import Paginator, items_of_page, partition_of, projected
+from simulation.dynamodb.request_checks import check_placeholders
+from simulation.dynamodb.single_writes import Attempt, answer, attempt
+from simulation.dynamodb.table import Table
+from simulation.dynamodb.typed_values import Item
+
+_INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
+_NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
+
+
+class MemoryDynamoDB:
+    """A client, its tables, and what its requests cost."""
+
+    exceptions = EXCEPTIONS
+    # Powertools registers its user agent; nothing is sent that could carry it.
+    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
+
+    def __init__(self, clock: Callable[[], float], page_items: int = 1000) -> None:
+        self.usage = Usage()
+        self.tables: dict[str, Table] = {}
+        self._clock = clock
+        self._page_items = page_items
+        self._lock = threading.RLock()
+
+    def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1) -> Table:
+        """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
+        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock))
+        return table
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        with self._lock:
+            self.usage.call()
+            check_placeholders("GetItem", request)
+            found = self._table("GetItem", request).find("GetItem", request["Key"])
+            self.usage.read(query_units([found or {}], consistent=request.get("ConsistentRead", False)))
+            return {"Item": dict(found)} if found else {}
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        return self._single("PutItem", "Put", request)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        return self._single("UpdateItem", "Update", request)
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        return self._single("DeleteItem", "Delete", request)
+
+    def transact_write_items(self, *, TransactItems: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+        writes = [next(iter(item.items())) for item in TransactItems]
+        with self._lock:
+            self.usage.call()
+            keys = [str(self._table("TransactWriteItems", request).key_of(request)) for _, request in writes]
+            if len(set(keys)) < len(keys):
+                raise failure("TransactWriteItems", "ValidationException", "Transaction request cannot include twice")
+            self._execute("TransactWriteItems", writes)
+        return {}
+
+    def batch_get_item(self, *, RequestItems: dict[str, dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+        [(name, asked)] = RequestItems.items()
+        with self._lock:
+            self.usage.call()
+            table = self._table("BatchGetItem", {"TableName": name})
+            found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
+            consistent = asked.get("ConsistentRead", False)
+            self.usage.read(sum(query_units([item or {}], consistent=consistent) for item in found))
+        return {"Responses": {name: [dict(item) for item in found if item]}, "UnprocessedKeys": {}}
+
+    def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
+        """INSERTs only."""
+        self.usage.call()
+        return {"Responses": [self._insert(statement) for statement in Statements]}
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        check_placeholders("Query", request)
+        with self._lock:
+            self.usage.call()
+            table = self._table("Query", request)
+            if index := request.get("IndexName"):
+                items, more = table.of_index(index, request), False
+            else:
+                partition = table.partitions.get(partition_of(request), {})
+                items, more = items_of_page(request, partition, table.keys[-1], self._page_items)
+            self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
+            found = projected(request, items)
+        last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
+        return {"Items": found, "Count": len(found), **last}
+
+    def get_paginator(self, operation: str) -> Paginator:
+        """Of ``query`` only."""
+        assert operation == "query"
+        return Paginator(self.query)
+
+    def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
+        if request["TableName"] not in self.tables:
+            raise failure(operation, "ResourceNotFoundException", "Requested resource not found")
+        return self.tables[request["TableName"]]
+
+    def _insert(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        parsed = _INSERT.fullmatch(statement["Statement"])
+        if parsed is None:
+            return {"Error": {"Code": "ValidationError", "Message": "Statement wasn't well formed"}}
+        names = [name.replace("''", "'") for name in _NAME.findall(parsed[2])]
+        item = dict(zip(names, statement["Parameters"], strict=True))
+        put = {"TableName": parsed[1], "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}
+        try:
+            with self._lock:
+                self._execute("PutItem", [("Put", put)])
+        except ConditionalCheckFailedException:
+            return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
+        except ClientError as error:
+            return {"Error": {"Code": "ValidationError", "Message": str(error)}}
+        return {"TableName": parsed[1]}
+
+    def _single(self, operation: str, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            self.usage.call()
+            [done] = self._execute(operation, [(kind, request)])
+        return answer(request, done)
+
+    def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
+        tried = []
+        for kind, request in writes:
+            check_placeholders(operation, request)
+            table = self._table(operation, request)
+            key = table.key_of(request)
+            tried.append((table, key, attempt(kind, request, table.keys, table.find(operation, key))))
+        for table, key, done in tried:
+            if done.reason["Code"] != "ValidationError":
+                # A transaction writes twice: it prepares, then commits.
+                units = done.units * 2 if operation == "TransactWriteItems" else done.units
+                self.usage.write(table.address(key), units)
+        raise_first(operation, [done.reason for _, _, done in tried])
+        for table, key, done in tried:
+            if (done.old or None) != done.new:
+                table.store(key, done.old, done.new, size=done.old_bytes + done.new_bytes)
+        return [done for _, _, done in tried]
+
+
+class MemoryTable(MemoryDynamoDB):
+    """A client with one table of ``pk`` and ``sk``; `indexes` has the partition and sort key of each index by name."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        seed: int = 0,
+        shards: int = 1,
+        name: str = "counters",
+        *,
+        page_items: int = 1000,
+        indexes: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        super().__init__(clock, page_items)
+        self.name = name
+        self._only = self.create(name, "pk", "sk", seed=seed, shards=shards)
+        self._only.indexes |= indexes or {}
+        self.stream = self._only.stream
+
+    def items(self) -> Iterator[Item]:
+        return self._only.items()
+
+    def expire(self, limit: int | None = None) -> list[Item]:
+        """Delete (up to `limit`) items whose TTL is over, as DynamoDB does in the background; return them."""
+        with self._lock:
+            return self._only.expire(self._clock(), limit)

@@ -1,0 +1,43 @@
+"""Errors as boto3's client raises them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+
+class ConditionalCheckFailedException(ClientError):  # noqa: N818
+    """As the client's ``exceptions`` name it."""
+
+
+class TransactionCanceledException(ClientError):  # noqa: N818
+    """As the client's ``exceptions`` name it."""
+
+
+EXCEPTIONS: Final = SimpleNamespace(
+    ConditionalCheckFailedException=ConditionalCheckFailedException,
+    TransactionCanceledException=TransactionCanceledException,
+)
+
+
+def failure(operation: str, code: str, message: str = "injected", **more: Any) -> ClientError:
+    """An error of the class the client's ``exceptions`` have for the code; `more` goes into its response."""
+    response: Any = {"Error": {"Code": code, "Message": message}, **more}
+    kind: type[ClientError] = getattr(EXCEPTIONS, code, ClientError)
+    return kind(response, operation)
+
+
+def raise_first(operation: str, reasons: list[dict[str, Any]]) -> None:
+    """Raise for the first refused write, if any; a transaction's error lists the reasons of all its writes."""
+    reason = next((reason for reason in reasons if reason["Code"] != "None"), None)
+    if reason is None:
+        return
+    if operation == "TransactWriteItems":
+        message = f"Transaction cancelled, please refer cancellation reasons [{', '.join(r['Code'] for r in reasons)}]"
+        raise failure(operation, "TransactionCanceledException", message, CancellationReasons=reasons)
+    if reason["Code"] == "ValidationError":
+        raise failure(operation, "ValidationException", reason["Message"])
+    more = {"Item": reason["Item"]} if "Item" in reason else {}
+    raise failure(operation, "ConditionalCheckFailedException", reason["Message"], **more)

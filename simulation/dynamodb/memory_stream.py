@@ -1,0 +1,109 @@
+"""A stream in memory: shards that own ranges of partition keys, close, and have children."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from simulation.dynamodb.stream_source import Page, Record, ShardInfo
+from simulation.dynamodb.typed_values import Item
+
+TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+_HASHES: Final = 2**32
+_FEWEST_DIGITS: Final = 21
+_MOST_DIGITS: Final = 40
+
+
+@dataclass(slots=True)
+class _Shard:
+    id: str
+    parent: str | None
+    low: int
+    high: int
+    sequence: int
+    step: int
+    closed: bool = False
+    records: list[Record] = field(default_factory=list)
+    indexes: dict[str, int] = field(default_factory=dict)
+
+
+class MemoryStream:
+    """The stream of one table; the seed decides shard ids and sequence numbers."""
+
+    def __init__(self, seed: int, shards: int, clock: Callable[[], float]) -> None:
+        self.arn = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
+        self._random = random.Random(seed)
+        self._clock = clock
+        self._shards: dict[str, _Shard] = {}
+        bounds = [_HASHES * number // shards for number in range(shards + 1)]
+        for low, high in pairwise(bounds):
+            self._open(None, low, high)
+
+    def shards(self) -> list[ShardInfo]:
+        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values()]
+
+    def read(self, shard: str, after: str | None, limit: int) -> Page:
+        found = self._shards[shard]
+        start = 0 if after is None else found.indexes[after] + 1
+        stop = start + limit
+        return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
+
+    def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
+        """Write the record of a change to the shard that owns its partition key, the first of `keys`."""
+        partition = next(iter(keys.values()))["S"]
+        owner = zlib.crc32(partition.encode())
+        [shard] = [s for s in self._shards.values() if not s.closed and s.low <= owner < s.high]
+        shard.sequence = self._next(shard)
+        sequence = str(shard.sequence)
+        change: dict[str, Any] = {
+            "ApproximateCreationDateTime": float(int(self._clock())),
+            "Keys": keys,
+            "SequenceNumber": sequence,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            **{name: image for name, image in (("NewImage", new), ("OldImage", old)) if image is not None},
+            "SizeBytes": size,
+        }
+        record: Record = {
+            "eventID": f"{shard.id[-8:]}{sequence}",
+            "eventName": "INSERT" if old is None else "REMOVE" if new is None else "MODIFY",
+            "eventVersion": "1.1",
+            "eventSource": "aws:dynamodb",
+            "awsRegion": "us-east-1",
+            "eventSourceARN": self.arn,
+            "dynamodb": change,
+        }
+        if by_ttl:
+            record["userIdentity"] = TTL_IDENTITY
+        shard.indexes[sequence] = len(shard.records)
+        shard.records.append(record)
+
+    def split(self, shard: str, children: int = 2) -> None:
+        """Close an open shard; children take over its keys: 2 is a split, 1 what DynamoDB does every few hours."""
+        parent = self._shards[shard]
+        parent.closed = True
+        width = parent.high - parent.low
+        bounds = [parent.low + width * number // children for number in range(children + 1)]
+        for low, high in pairwise(bounds):
+            self._open(parent.id, low, high)
+
+    def open_shards(self) -> list[str]:
+        return [shard.id for shard in self._shards.values() if not shard.closed]
+
+    def _open(self, parent: str | None, low: int, high: int) -> None:
+        # Sequence numbers begin just below a power of ten, so that their lengths differ within one shard.
+        digits = self._random.randint(_FEWEST_DIGITS, _MOST_DIGITS - 8)
+        step = self._random.choice((1, 10**3, 10 ** (digits - 2)))
+        sequence = 10**digits - self._random.randint(1, 6) * step
+        name = f"shardId-{self._random.getrandbits(40):020d}-{self._random.getrandbits(32):08x}"
+        self._shards[name] = _Shard(name, parent, low, high, sequence, step)
+
+    def _next(self, shard: _Shard) -> int:
+        grown = shard.sequence + self._random.randint(1, shard.step)
+        if self._random.random() < 0.05 and len(str(grown)) < _MOST_DIGITS - 1:
+            grown *= 10
+        return grown

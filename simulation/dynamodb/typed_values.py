@@ -1,0 +1,92 @@
+"""DynamoDB's typed values: canonical numbers and order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
+from typing import Any, Final, TypeAlias
+
+Value: TypeAlias = Mapping[str, Any]
+"""A typed value, ``{"S": "text"}``."""
+
+Item: TypeAlias = dict[str, Any]
+"""Attribute name to typed value."""
+
+_WIDE: Final = Context(prec=600, Emax=9999, Emin=-9999, traps=[Inexact, InvalidOperation, Overflow])
+_MAX_DIGITS: Final = 38
+_LARGEST: Final = 125
+_SMALLEST: Final = -130
+
+
+class InvalidValueError(Exception):
+    """A value DynamoDB refuses; the message is the one it would give."""
+
+
+def parse(text: str) -> Decimal:
+    """The value of ``{"N": text}``, refused as DynamoDB refuses it."""
+    try:
+        return _checked(Decimal(text))
+    except DecimalException:
+        raise InvalidValueError(f"The parameter cannot be converted to a numeric value: {text}") from None
+
+
+def canonical(text: str) -> str:
+    """A number in DynamoDB's one form, without exponent and trailing zeros.
+
+    >>> canonical("1E+2"), canonical("0.10")
+    ('100', '0.1')
+    """
+    if text.isdecimal() and len(text) <= _MAX_DIGITS and (text[0] != "0" or len(text) == 1):
+        return text
+    return _text(parse(text))
+
+
+def add(one: str, two: str) -> str:
+    """The exact sum, refused beyond 38 digits or DynamoDB's range."""
+    return _text(_checked(_WIDE.add(parse(one), parse(two))))
+
+
+def comparable(value: Value) -> tuple[str, Any]:
+    """Type and content, ordered as DynamoDB orders them: text by code points is text by its UTF-8 bytes."""
+    [(kind, content)] = value.items()
+    return kind, Decimal(content) if kind == "N" else content
+
+
+def stored(value: Value) -> Value:
+    """A value as the table keeps it: with canonical numbers."""
+    if "N" in value:
+        text = value["N"]
+        if not isinstance(text, str):
+            raise InvalidValueError(f"Invalid type for N: {text!r}")
+        return {"N": canonical(text)}
+    if "M" in value:
+        return {"M": {name: stored(part) for name, part in value["M"].items()}}
+    if "L" in value:
+        return {"L": [stored(part) for part in value["L"]]}
+    return value
+
+
+def _checked(number: Decimal) -> Decimal:
+    if not number.is_finite():
+        raise InvalidValueError("The parameter cannot be converted to a numeric value")
+    if not number:
+        return Decimal(0)
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    if len(digits) > _MAX_DIGITS:
+        raise InvalidValueError("DynamoDB only supports precision up to 38 digits")
+    if number.adjusted() > _LARGEST:
+        raise InvalidValueError(
+            "Number overflow. Attempting to store a number with magnitude larger than supported range"
+        )
+    if number.adjusted() < _SMALLEST:
+        raise InvalidValueError(
+            "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+        )
+    return number
+
+
+def _text(number: Decimal) -> str:
+    text = format(number, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("", "-0") else text

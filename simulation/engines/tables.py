@@ -1,0 +1,36 @@
+"""The table every engine is tested with: same schema as the one the constructs provision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+__all__ = ["TABLE_NAME", "create_table"]
+
+TABLE_NAME = "counters"
+
+
+def create_table(client: DynamoDBClient, name: str = TABLE_NAME, *, expires: bool = True) -> str:
+    """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL."""
+    client.create_table(
+        TableName=name,
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+    if expires:
+        client.update_time_to_live(
+            TableName=name,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+        )
+    return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]

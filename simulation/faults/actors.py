@@ -1,0 +1,120 @@
+"""Invocations as actors: one runs at a time, and stops before each store call until it is told to go on.
+
+Threads serve because the runtime is plain synchronous code; a baton makes them deterministic.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, Final, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_idle: Final[list[_Worker]] = []
+
+
+class Crashed(BaseException):
+    """Ends an invocation as the death of its process would: nothing of the runtime may catch it."""
+
+
+class _Worker(threading.Thread):
+    """A thread that runs one actor after the other: starting a thread costs more than a short invocation."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.go = threading.Lock()
+        self.back = threading.Lock()
+        self.go.acquire()
+        self.back.acquire()
+        self.work: Callable[[], None] = lambda: None
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self.go.acquire()
+            self.work()
+            self.back.release()
+
+
+class Actor:
+    """A function that runs in steps: it calls `pause` wherever it may be interrupted.
+
+    `waiting` is what it paused before (None before its first step and after its last); `result` and `error` are what
+    the function returned or raised.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._worker: _Worker | None = None
+        self._order: Any = None
+        self.waiting: str | None = None
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def step(self, order: Any = None) -> None:
+        """Let it go on until it pauses again or ends; its `pause` returns the order."""
+        if self._worker is None:
+            self._worker = _idle.pop() if _idle else _Worker()
+            self._worker.work = self._run
+        self._order = order
+        worker = self._worker
+        worker.go.release()
+        worker.back.acquire()
+        if self.done:
+            _idle.append(worker)
+
+    def pause(self, about: str) -> Any:
+        """Hand the baton back, before doing what `about` says; called from within the function."""
+        worker = self._worker
+        assert worker is not None
+        self.waiting = about
+        worker.back.release()
+        worker.go.acquire()
+        self.waiting = None
+        return self._order
+
+    def _run(self) -> None:
+        try:
+            self.result = self._function()
+        except BaseException as error:  # noqa: BLE001
+            # Also the end of the process, which Crashed stands for, must not end the thread.
+            self.error = error
+        self.done = True
+
+
+class DeferredPool(Executor):
+    """Runs what was submitted once the first result is wanted, one by one in a random order."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._random = rng
+        self._tasks: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        future = _Deferred[_T](self._run)
+        self._tasks.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def _run(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        self._random.shuffle(tasks)
+        for future, task in tasks:
+            try:
+                future.set_result(task())
+            except Exception as error:  # noqa: BLE001
+                future.set_exception(error)
+
+
+class _Deferred(Future[_T]):
+    def __init__(self, run: Callable[[], None]) -> None:
+        super().__init__()
+        self._run_all = run
+
+    def result(self, timeout: float | None = None) -> _T:
+        if not self.done():
+            self._run_all()
+        return super().result(timeout)

@@ -1,0 +1,159 @@
+"""What can go wrong with a store call, and a client it goes wrong with."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final
+
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+
+from simulation.dynamodb.client_errors import failure
+from simulation.dynamodb.query_pages import Paginator
+from simulation.faults.actors import Crashed
+
+_ENDPOINT: Final = "http://harness"
+_OPERATIONS: Final = {
+    "get_item": "GetItem",
+    "put_item": "PutItem",
+    "update_item": "UpdateItem",
+    "delete_item": "DeleteItem",
+    "transact_write_items": "TransactWriteItems",
+    "batch_execute_statement": "BatchExecuteStatement",
+    "batch_get_item": "BatchGetItem",
+    "query": "Query",
+}
+_THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
+
+
+class Fault(Enum):
+    """What becomes of one call."""
+
+    NONE = "none"
+    THROTTLED = "throttled"
+    """Refused, not applied."""
+    INTERNAL = "internal error"
+    """Failed, not applied."""
+    LOST_ACK = "lost acknowledgement"
+    """Applied, but the caller sees an error."""
+    RETRIED = "lost acknowledgement, retried by the client"
+    """Applied, lost, and sent again by botocore: the caller sees the second answer."""
+    LATE = "applied late"
+    """The caller gives up; the request is applied some time later."""
+    LATE_RETRIED = "applied late, after the client's retry"
+    """As before, but botocore sends it again: applied now and once more later."""
+    SLOW = "slow"
+    """Applied, but much of the invocation's time is gone."""
+    CRASH_BEFORE = "crash before a call"
+    CRASH_AFTER = "crash after a call"
+
+
+FAULTS: Final = tuple(fault for fault in Fault if fault is not Fault.NONE)
+
+
+def _never(_: Any) -> None:
+    raise AssertionError("a fault that needs virtual time was drawn without any")
+
+
+class FaultyClient:
+    """A client whose every call meets the `Fault` that `decide` draws for its operation.
+
+    `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        decide: Callable[[str], Fault],
+        rng: random.Random,
+        postpone: Callable[[Callable[[], Any]], None] = _never,
+        delay: Callable[[float], None] = _never,
+    ) -> None:
+        self._client = client
+        self._decide = decide
+        self._postpone = postpone
+        self._delay = delay
+        self._random = rng
+        self.exceptions, self.meta = client.exceptions, client.meta
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = _OPERATIONS[name]
+        call = getattr(self._client, name)
+        return lambda **request: self._call(operation, lambda: call(**request))
+
+    def get_paginator(self, operation: str) -> Paginator:
+        assert operation == "query"
+        return Paginator(self.query)
+
+    def _call(self, operation: str, send: Callable[[], Any]) -> Any:  # noqa: C901
+        match self._decide(operation):
+            case Fault.NONE:
+                return send()
+            case Fault.THROTTLED:
+                raise failure(operation, self._random.choice(_THROTTLED))
+            case Fault.INTERNAL:
+                raise failure(operation, "InternalServerError")
+            case Fault.LOST_ACK:
+                _ignored(send)
+                raise self._lost(operation)
+            case Fault.RETRIED:
+                _ignored(send)
+                return self._call(operation, send)
+            case Fault.LATE:
+                self._postpone(lambda: _ignored(send))
+                raise ReadTimeoutError(endpoint_url=_ENDPOINT)
+            case Fault.LATE_RETRIED:
+                self._postpone(lambda: _ignored(send))
+                return self._call(operation, send)
+            case Fault.SLOW:
+                self._delay(self._random.uniform(1, 40))
+                return send()
+            case Fault.CRASH_BEFORE:
+                raise Crashed
+            case Fault.CRASH_AFTER:
+                _ignored(send)
+                raise Crashed
+
+    def _lost(self, operation: str) -> Exception:
+        return self._random.choice(
+            (
+                failure(operation, "InternalServerError"),
+                ReadTimeoutError(endpoint_url=_ENDPOINT),
+                ConnectionClosedError(endpoint_url=_ENDPOINT),
+            )
+        )
+
+
+class FaultPlan:
+    """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end."""
+
+    def __init__(self, rng: random.Random, rate: float, budget: int) -> None:
+        self._random = rng
+        self._rate = rate
+        self._budget = budget
+        self.injected: Counter[str] = Counter()
+
+    def draw(self) -> Fault:
+        if not self.happens(self._rate):
+            return Fault.NONE
+        fault = self._random.choice(FAULTS)
+        self.count(fault.value)
+        return fault
+
+    def happens(self, probability: float) -> bool:
+        """Whether something goes wrong now; never again once the budget is used up."""
+        return self._budget > 0 and self._random.random() < probability
+
+    def count(self, name: str) -> None:
+        self._budget -= 1
+        self.injected[name] += 1
+
+
+def _ignored(send: Callable[[], Any]) -> None:
+    # Whatever it answers, nobody is listening.
+    try:
+        send()
+    except ClientError:
+        return

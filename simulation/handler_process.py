@@ -1,0 +1,79 @@
+"""The Lambda handler in a process of its own, which can be killed at any moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+# A fork server has the runtime imported already: a new process is there within milliseconds.
+_CONTEXT: Final = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["dynamodb_counters.handlers.aggregator", "simulation.handler_process"])
+
+_PATIENCE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Context:
+    """The part of Lambda's context that is used."""
+
+    function_name: str = "aggregator"
+    memory_limit_in_mb: int = 256
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:aggregator"
+    aws_request_id: str = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+class HandlerProcess:
+    """A process that runs the aggregator's handler; `kills` counts how often it died while handling an event."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self.kills = 0
+        self._start()
+
+    def invoke(self, event: dict[str, Any], kill_after: float | None) -> dict[str, Any] | None:
+        """Invoke the handler, killed after `kill_after` seconds; None if it failed or died."""
+        self._connection.send(event)
+        if not self._connection.poll(_PATIENCE_SECONDS if kill_after is None else kill_after):
+            self.stop()
+            self.kills += 1
+            self._start()
+            return None
+        response: dict[str, Any] | None = self._connection.recv()
+        return response
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+    def _start(self) -> None:
+        self._connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, self._environment), daemon=True)
+        self._process.start()
+        theirs.close()
+
+
+def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    # Logs and metrics go to Lambda's standard output; here they would bury the test's.
+    with open(os.devnull, "w") as nowhere, suppress(EOFError):  # noqa: PTH123
+        sys.stdout = sys.stderr = nowhere
+        from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
+
+        while True:
+            event = connection.recv()
+            try:
+                response = handler(event, Context())
+            except Exception:  # noqa: BLE001
+                # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
+                response = None
+            connection.send(response)

@@ -1,0 +1,94 @@
+"""Switches each safety mechanism off in turn and shows which test notices: ``python -m simulation.mutations``.
+
+A mutation is an edit of a copy of ``lambdas``. One whose text is not found any more is an error: the table must not
+claim what it has not tried.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from simulation.mechanisms import MUTATIONS, Mutation
+
+_ROOT: Final = Path(__file__).parents[1]
+_RUNTIME: Final = Path("lambdas/dynamodb_counters")
+_TIMEOUT_SECONDS: Final = 600
+_IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+CAUGHT: Final = "caught"
+
+
+def mutate(mutation: Mutation, root: Path) -> None:
+    """Apply a mutation to a copy of the project; LookupError unless its text is there exactly once."""
+    file = root / _RUNTIME / mutation.file
+    text = file.read_text()
+    if text.count(mutation.old) != 1:
+        raise LookupError(f"{mutation.name}: {mutation.file} has {text.count(mutation.old)} times {mutation.old!r}")
+    file.write_text(text.replace(mutation.old, mutation.new))
+
+
+def run(mutation: Mutation | None) -> str:
+    """Run the test that must notice a mutation (None: all such tests, unmutated); return what it noticed."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name in ("lambdas", "simulation", "tests"):
+            shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
+        shutil.copy(_ROOT / "pyproject.toml", root)
+        if mutation is not None:
+            try:
+                mutate(mutation, root)
+            except LookupError as error:
+                return f"ERROR: {error}"
+        tests = [mutation.test] if mutation is not None else sorted({m.test for m in MUTATIONS})
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        command += [f"tests/exactly_once/{test}" for test in tests]
+        # The tests must import the copy, not what this process was started with.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        try:
+            done = subprocess.run(
+                command,
+                cwd=root,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "ERROR: the test does not end"
+    if done.returncode == 1:
+        # The first line of the failure tells what was noticed.
+        told = re.search(r"^E +(?:[\w.]+: )?(.*)$", done.stdout, re.MULTILINE)
+        return f"{CAUGHT}: {told[1]}" if told else f"ERROR: {done.stdout[-500:]}"
+    return "SURVIVED" if done.returncode == 0 else f"ERROR: {done.stdout[-500:]}{done.stderr[-500:]}"
+
+
+def table(results: Iterable[tuple[Mutation, str]]) -> str:
+    rows = [f"| {mutation.name} | `{mutation.test}` | {result} |" for mutation, result in results]
+    return "\n".join(["| mutation | caught by | result |", "|---|---|---|", *rows])
+
+
+def main() -> int:
+    """Run the mutations whose names contain an argument; without arguments all of them."""
+    wanted = [m for m in MUTATIONS if not sys.argv[1:] or any(part in m.name for part in sys.argv[1:])]
+    unbroken = run(None)
+    if unbroken != "SURVIVED":
+        print(f"the tests do not pass on the runtime as it is: {unbroken}")
+        return 1
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(zip(wanted, pool.map(run, wanted), strict=True))
+    print(table(results))
+    return 0 if all(result.startswith(CAUGHT) for _, result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What is counted, and in plain Python what the counts must be."""

@@ -1,0 +1,155 @@
+"""What the schedules count: declarations, each beside a plain Python statement of what it must come to.
+
+The statements use nothing of the runtime: keys are spelled out, filters are Python, sums are Decimals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from dynamodb_counters._items.conditions import Attr
+from simulation.oracle.derived import crowded, sizes
+from simulation.oracle.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
+
+TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
+RETENTION: Final = timedelta(hours=3)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A declaration and what it means.
+
+    `key` is that of the item an event is counted in, `parts` what the event adds (nothing if filtered out); `coarser`
+    is the key and the slot in a window's second tier.
+    """
+
+    declaration: Declaration
+    key: Callable[[Values], tuple[str, str]]
+    parts: Callable[[Values], Parts]
+    coarser: Callable[[Values], tuple[tuple[str, str], str]] | None = None
+
+    def places(self, values: Values, parts: Parts) -> list[tuple[tuple[str, str], Parts]]:
+        """Every item an event is counted in, and what it adds there."""
+        places = [(self.key(values), parts)]
+        if self.coarser is not None:
+            key, slot = self.coarser(values)
+            places.append((key, {"total": parts["total"], slot: parts["total"]}))
+        return places
+
+    @property
+    def keeps_expired(self) -> bool:
+        """Whether an event deleted by TTL stays counted."""
+        return self.declaration.on_expiry == "keep"
+
+
+BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
+
+SPECS: Final = (
+    Spec(
+        Aggregate(
+            "by_desk",
+            TRADE,
+            pk="REGION#{region}",
+            sk="DESK#{desk}",
+            measures={"trades": Count(), "amount": Sum("amount")},
+            ranking=Ranking(by="trades", leaderboard="DESKS"),
+        ),
+        lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
+        lambda v: {"trades": ONE, "amount": amount(v), "_score": ONE},
+    ),
+    Spec(
+        BOOKS.members,
+        lambda v: (f"REGION#{escaped(v['region'])}", f"BOOKS#MEMBER#{escaped(v['book'])}"),
+        lambda _: {"items": ONE},
+    ),
+    Spec(
+        # Beside the other one: its fields follow each other in one key, so an unescaped value could pass for two.
+        Aggregate("by_cell", TRADE, pk="CELL#{region}#{desk}", sk="ALL", measures={"trades": Count()}),
+        lambda v: (f"CELL#{escaped(v['region'])}#{escaped(v['desk'])}", "ALL"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Aggregate("net", TRADE, pk="NET", sk="ALL", measures={"amount": Sum("amount")}),
+        lambda _: ("NET", "ALL"),
+        lambda v: {"amount": amount(v)},
+    ),
+    Spec(
+        Aggregate(
+            "settled",
+            TRADE,
+            pk="SETTLED#{desk}",
+            sk="ALL",
+            measures={"trades": Count(), "amount": Sum("amount")},
+            where=Attr("status").eq("settled") & ~Attr("amount").lt(0),
+        ),
+        lambda v: (f"SETTLED#{escaped(v['desk'])}", "ALL"),
+        lambda v: {"trades": ONE, "amount": amount(v)} if v["status"] == "settled" and amount(v) >= 0 else {},
+    ),
+    Spec(
+        Aggregate("live", TRADE, pk="LIVE", sk="STATUS#{status}", measures={"trades": Count()}, on_expiry="subtract"),
+        lambda v: ("LIVE", f"STATUS#{escaped(v['status'])}"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Aggregate("busy", TRADE, pk="BUSY", sk="ALL", measures={"trades": Count()}, write_shards=4),
+        lambda _: ("BUSY", "ALL"),
+        lambda _: {"trades": ONE},
+    ),
+    Spec(
+        Window("pace", TRADE, pk="REGION#{region}", time="at", retention=RETENTION),
+        lambda v: (f"REGION#{escaped(v['region'])}", f"WINDOW#pace#{bucket(v['at'])}"),
+        lambda v: slots(v, ONE),
+    ),
+    Spec(
+        Window("month", TRADE, pk="MONTH", time="at", longest=timedelta(days=30), future_tolerance=None),
+        lambda v: ("MONTH", f"WINDOW#month#{bucket(v['at'])}"),
+        lambda v: slots(v, ONE),
+        lambda v: (("MONTH", f"WINDOW#month#D#{bucket(v['at'])[2:12]}"), f"h{v['at'] // 3600 % 24:02d}"),
+    ),
+    Spec(
+        Window(
+            "volume",
+            TRADE,
+            pk="VOLUME",
+            time="at",
+            measure=Sum("amount"),
+            where=Attr("status").ne("void"),
+            future_tolerance=None,
+            on_expiry="subtract",
+        ),
+        lambda v: ("VOLUME", f"WINDOW#volume#{bucket(v['at'])}"),
+        lambda v: slots(v, amount(v)) if v["status"] != "void" else {},
+    ),
+)
+
+
+def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
+    """What the runtime is given for some specs, and for what looks at their groups."""
+    declared = [spec.declaration for spec in specs]
+    by_desk = [part for part in declared if isinstance(part, Aggregate) and part.name == "by_desk"]
+    books = [BOOKS.total] if BOOKS.members in declared else []
+    return (*declared, *map(crowded, by_desk), *map(sizes, by_desk), *books)
+
+
+def repaired(spec: Spec) -> Spec:
+    """The spec after the deployment that fixes its poisoned records: what has no amount to add is left out."""
+    declared = spec.declaration
+    measures = [declared.measure] if isinstance(declared, Window) else list(declared.measures.values())
+    if Sum("amount") not in measures:
+        return spec
+    # Only a number is less than a number.
+    is_number = Attr("amount").lt(Decimal("1E+100"))
+    where = is_number if declared.where is None else is_number & declared.where
+    return replace(spec, declaration=replace(declared, where=where), parts=lambda values: _parts_or_none(spec, values))
+
+
+def _parts_or_none(spec: Spec, values: Values) -> Parts:
+    try:
+        return spec.parts(values)
+    except (ArithmeticError, LookupError):
+        return {}

@@ -1,0 +1,1 @@
+"""The commit protocol as a model: every interleaving of a small configuration."""

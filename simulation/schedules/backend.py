@@ -1,0 +1,120 @@
+"""The table a schedule runs on: in memory, or a real engine's."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simulation.clock import VirtualClock
+from simulation.delivery.stream_api import ApiSource
+from simulation.dynamodb.client import MemoryTable
+from simulation.dynamodb.memory_stream import TTL_IDENTITY
+from simulation.dynamodb.stream_source import Record, Source
+from simulation.engines.tables import create_table
+
+if TYPE_CHECKING:
+    from simulation.engines.dynamodb_local import DynamoDBLocal
+
+
+class Backend(Protocol):
+    """A table with its stream and its time."""
+
+    table: str
+    client: Any
+    clock: VirtualClock
+    source: Source
+
+    def items(self) -> Iterable[Mapping[str, Any]]: ...
+
+    def expire(self, limit: int) -> list[dict[str, Any]]:
+        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
+
+    def split(self, rng: random.Random) -> None:
+        """Close a shard and open its children."""
+
+
+class MemoryBackend:
+    def __init__(self, rng: random.Random, shards: int) -> None:
+        self.clock = VirtualClock()
+        memory = MemoryTable(self.clock, rng.getrandbits(32), shards, page_items=3)
+        self.table = memory.name
+        self.client: Any = memory
+        self.source: Source = memory.stream
+        self._memory = memory
+
+    def items(self) -> Iterable[Mapping[str, Any]]:
+        return self._memory.items()
+
+    def expire(self, limit: int) -> list[dict[str, Any]]:
+        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
+        return self._memory.expire(limit)
+
+    def split(self, rng: random.Random) -> None:
+        """Close a shard and open its children."""
+        stream = self._memory.stream
+        stream.split(rng.choice(stream.open_shards()), rng.choice((1, 2)))
+
+
+class LocalBackend:
+    """A table of its own in DynamoDB Local."""
+
+    def __init__(self, engine: DynamoDBLocal) -> None:
+        assert engine.streams is not None
+        self._engine = engine
+        self.clock = VirtualClock(time.time())
+        self.table = f"schedule-{uuid.uuid4().hex[:12]}"
+        self.client: Any = engine.client
+        self._expired: set[str] = set()
+        self.source: Source = ApiSource(engine.streams, create_table(engine.client, self.table), self._amend)
+
+    def items(self) -> Iterable[Mapping[str, Any]]:
+        for page in self.client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):
+            yield from page["Items"]
+
+    def expire(self, limit: int) -> list[dict[str, Any]]:
+        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
+        due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]
+        for item in due:
+            self._expired.add(_identity(item))
+            self.client.delete_item(TableName=self.table, Key={"pk": item["pk"], "sk": item["sk"]})
+        return [dict(item) for item in due]
+
+    def split(self, rng: random.Random) -> None:  # noqa: ARG002
+        """Close all open shards, each with a child."""
+        self._engine.rollover()
+
+    def drop(self) -> None:
+        self.client.delete_table(TableName=self.table)
+
+    def _amend(self, record: Record) -> Record:
+        change = record["dynamodb"]
+        change["ApproximateCreationDateTime"] = float(int(self.clock()))
+        if record["eventName"] == "REMOVE" and _identity(change["OldImage"]) in self._expired:
+            return {**record, "userIdentity": TTL_IDENTITY}
+        return record
+
+
+class LocalTables:
+    """A fresh table for each schedule."""
+
+    def __init__(self, engine: DynamoDBLocal) -> None:
+        self._engine = engine
+        self._current: LocalBackend | None = None
+
+    def next(self, _rng: random.Random) -> Backend:
+        self.drop()
+        self._current = LocalBackend(self._engine)
+        return self._current
+
+    def drop(self) -> None:
+        if self._current is not None:
+            self._current.drop()
+        self._current = None
+
+
+def _identity(item: Mapping[str, Any]) -> str:
+    # An image that expires is told from an earlier or later one of the same key by all its attributes.
+    return repr(sorted((name, sorted(value.items())) for name, value in item.items()))

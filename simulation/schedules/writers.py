@@ -1,0 +1,148 @@
+"""The writers: events accepted and repeated, corrected, deleted by users and by TTL, from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from boto3.dynamodb.types import TypeSerializer
+
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept, accept_many
+from simulation.oracle.plain_parts import escaped
+from simulation.oracle.specs import TRADE
+from simulation.oracle.truth import Change
+from simulation.schedules.backend import Backend
+
+Key = tuple[str, str]
+
+# Together "a", "b#c" and "a#b", "c" make the same text, unless "#" is escaped.
+_REGIONS: Final = ("a", "a#b", "", "50%", "é")
+_DESKS: Final = ("b#c", "c", "%23", "x\ny")
+_STATUSES: Final = ("open", "settled", "void")
+_AMOUNTS: Final = (
+    Decimal(1),
+    Decimal(-1),
+    Decimal(0),
+    Decimal("0.1"),
+    Decimal("-2.50"),
+    Decimal("12345678901234567890123456789.0625"),
+    10**30,
+)
+_HOUR: Final = 3600
+
+
+class Writers:
+    """Writes to a table, and knows what it must hold: the share `poison` of all events cannot be counted.
+
+    `live` has the values of the events in the table by key, `expired` those TTL has deleted, `history` every change,
+    `left` how many writes are still to come.
+    """
+
+    def __init__(self, backend: Backend, rng: random.Random, operations: int, poison: float = 0.0) -> None:
+        self._backend = backend
+        self._table = Table(backend.table, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
+        self._random = rng
+        self._poison = poison
+        self._serializer = TypeSerializer()
+        self._keys = [(str(rng.randint(0, 3)), number) for number in range(max(3, operations // 2))]
+        self.live: dict[Key, dict[str, Any]] = {}
+        self.expired: list[dict[str, Any]] = []
+        self.history: list[Change] = []
+        self.left = operations
+
+    def write(self) -> None:
+        self.left -= 1
+        choices: list[tuple[Callable[[], None], int]] = [(self._accept, 6), (self._accept_many, 1)]
+        if self.live:
+            choices += [(self._correct, 5), (self._touch, 1), (self._delete, 2), (self._expire, 2)]
+        [act] = self._random.choices([act for act, _ in choices], [weight for _, weight in choices])
+        act()
+
+    def _values(self, book: str, number: int) -> dict[str, Any]:
+        draw = self._random
+        now = int(self._backend.clock())
+        values = {
+            "book": book,
+            "id": number,
+            "region": draw.choice(_REGIONS),
+            "desk": draw.choice(_DESKS),
+            "status": draw.choice(_STATUSES),
+            "amount": draw.choice(_AMOUNTS),
+            "at": draw.choice((now, now - draw.randint(0, 5 * _HOUR), now + draw.randint(0, 600))),
+        }
+        if draw.random() < self._poison:
+            draw.choice((lambda: values.pop("amount"), lambda: values.update(amount="much")))()
+        return values
+
+    def _accept(self) -> None:
+        values = self._values(*self._random.choice(self._keys))
+        # Sent twice: as a producer does that did not hear of its success.
+        for _ in range(self._random.choice((1, 1, 2))):
+            outcome = accept(self._table, TRADE, values)
+            assert outcome.status in ("accepted", "duplicate"), outcome
+            if outcome.status == "accepted":
+                self._changed(None, values)
+
+    def _accept_many(self) -> None:
+        batch = [self._values(*self._random.choice(self._keys)) for _ in range(self._random.randint(1, 4))]
+        for values, outcome in zip(batch, accept_many(self._table, TRADE, batch), strict=True):
+            assert outcome.status in ("accepted", "duplicate"), outcome
+            if outcome.status == "accepted":
+                self._changed(None, values)
+
+    def _correct(self) -> None:
+        key = self._random.choice(list(self.live))
+        old = self.live[key]
+        new = self._values(old["book"], old["id"])
+        choices = sorted({*old, *new} - {"book", "id"})
+        changed = self._random.sample(choices, self._random.randint(1, len(choices)))
+        corrected = {name: (new if name in changed else old).get(name) for name in {**old, **new}}
+        self._replace(old, {name: value for name, value in corrected.items() if value is not None})
+
+    def _touch(self) -> None:
+        # Of no concern to any count: no aggregate may be written for it.
+        old = self.live[self._random.choice(list(self.live))]
+        self._replace(old, dict(old))
+
+    def _delete(self) -> None:
+        key = self._random.choice(list(self.live))
+        self._backend.client.delete_item(TableName=self._backend.table, Key=_typed_key(key))
+        self._changed(self.live[key], None)
+
+    def _expire(self) -> None:
+        self._backend.clock.advance(self._random.choice((60, 900, 1800)))
+        for item in self._backend.expire(self._random.randint(1, 3)):
+            if item["_type"]["S"] == TRADE.name:
+                old = self.live[item["pk"]["S"], item["sk"]["S"]]
+                self.expired.append(old)
+                self._changed(old, None, by_ttl=True)
+
+    def _replace(self, old: dict[str, Any], values: dict[str, Any]) -> None:
+        item = {
+            **{name: self._serializer.serialize(value) for name, value in values.items()},
+            **_typed_key(_key(values)),
+            "_type": {"S": TRADE.name},
+            "ttl": {"N": str(int(self._backend.clock() + self._random.randint(60, 2400)))},
+            # No write without a change, so that every one of the history has its record.
+            "revision": {"N": str(len(self.history))},
+        }
+        self._backend.client.put_item(TableName=self._backend.table, Item=item)
+        self._changed(old, values)
+
+    def _changed(self, old: dict[str, Any] | None, new: dict[str, Any] | None, *, by_ttl: bool = False) -> None:
+        self.history.append((old, new, by_ttl))
+        if new is not None:
+            self.live[_key(new)] = new
+        elif old is not None:
+            del self.live[_key(old)]
+
+
+def _key(values: dict[str, Any]) -> Key:
+    return f"BOOK#{escaped(values['book'])}", f"TRADE#{values['id']}"
+
+
+def _typed_key(key: Key) -> dict[str, Any]:
+    return {"pk": {"S": key[0]}, "sk": {"S": key[1]}}

@@ -1,0 +1,145 @@
+"""Runs schedules until time is up: ``python -m simulation.soak --minutes 30``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from simulation.engines import dynamodb_local
+from simulation.schedules.backend import Backend, LocalTables
+from simulation.schedules.outcome import Outcome, WrongCountError
+from simulation.schedules.schedule import Schedule
+
+ENGINES: Final = ("memory", "dynamodb-local")
+_CHUNK: Final = {"memory": 50, "dynamodb-local": 2}
+_PROGRESS_SECONDS: Final = 10.0
+_MOST_SHOWN: Final = 20
+
+_backend: Callable[[random.Random], Backend] | None = None
+_for_life: Final = ExitStack()
+
+
+@dataclass
+class Totals:
+    """What a soak came to; `wrong` counts schedules with a count that is not exact."""
+
+    engine: str
+    first_seed: int
+    schedules: int = 0
+    deliveries: int = 0
+    records: int = 0
+    wrong: int = 0
+    seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        self.schedules += 1
+        self.deliveries += outcome.deliveries
+        self.records += outcome.records
+        self.faults += outcome.faults
+        if outcome.wrong:
+            self.wrong += 1
+            self.failures.append(str(WrongCountError(outcome, self.engine)))
+
+    def text(self) -> str:
+        lines = [
+            f"engine {self.engine}, seeds {self.first_seed} to {self.first_seed + self.schedules - 1}",
+            (
+                f"{self.schedules:,} schedules, {self.deliveries:,} deliveries, {self.records:,} record deliveries "
+                f"in {self.seconds:.0f} s ({self.records / max(self.seconds, 0.001):,.0f} a second)"
+            ),
+            f"{self.faults.total():,} faults injected:",
+            *(f"  {number:>9,}  {name}" for name, number in self.faults.most_common()),
+            f"{self.wrong} schedules with wrong counts",
+            *self.failures[:_MOST_SHOWN],
+        ]
+        return "\n".join(lines)
+
+
+def soak(
+    engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int, progress: bool = True
+) -> Totals:
+    """Run schedules, with seeds counting up, until time is up or enough are done."""
+    begun = shown = time.monotonic()
+    totals = Totals(engine, first_seed)
+    spawn = multiprocessing.get_context("spawn")
+    stop = None if schedules is None else first_seed + schedules
+    with ProcessPoolExecutor(processes, spawn, _prepare, (engine,)) as pool:
+        chunks = _chunks(first_seed, stop, _CHUNK[engine], begun + minutes * 60)
+        # Twice as many chunks as processes: none waits for work, and none is left over when time is up.
+        running = {pool.submit(_run, chunk) for chunk in islice(chunks, 2 * processes)}
+        while running:
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {pool.submit(_run, chunk) for chunk in islice(chunks, len(finished))}
+            for outcome in (outcome for chunk in finished for outcome in chunk.result()):
+                totals.add(outcome)
+            now = time.monotonic()
+            totals.seconds = now - begun
+            if progress and now > shown + _PROGRESS_SECONDS:
+                shown = now
+                print(
+                    f"{totals.seconds:6.0f} s  {totals.schedules:,} schedules  {totals.records:,} record deliveries  "
+                    f"{totals.faults.total():,} faults  {totals.wrong} wrong",
+                    flush=True,
+                )
+    return totals
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m simulation.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--schedules", type=int, help="stop after this many")
+    parser.add_argument("--engine", choices=ENGINES, default="memory")
+    parser.add_argument("--seed", type=int, help="first seed; default: from the clock")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", type=Path, help="write the report there")
+    given = parser.parse_args()
+    seed = int(time.time()) * 1000 if given.seed is None else given.seed
+    totals = soak(given.engine, seed, minutes=given.minutes, schedules=given.schedules, processes=given.processes)
+    print(totals.text())
+    if given.json:
+        given.json.write_text(json.dumps(vars(totals), indent=2) + "\n")
+    return 1 if totals.wrong else 0
+
+
+def _chunks(first: int, stop: int | None, size: int, until: float) -> Iterator[range]:
+    while time.monotonic() < until and (stop is None or first < stop):
+        yield range(first, first + size if stop is None else min(first + size, stop))
+        first += size
+
+
+def _run(seeds: range) -> list[Outcome]:
+    return [_outcome(seed) for seed in seeds]
+
+
+def _outcome(seed: int) -> Outcome:
+    try:
+        return Schedule(seed, _backend).run()
+    except Exception as error:  # noqa: BLE001
+        # One that breaks must not end the soak, nor go unnoticed.
+        return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
+
+
+def _prepare(engine: str) -> None:
+    global _backend  # noqa: PLW0603
+    if engine == "dynamodb-local":
+        tables = LocalTables(_for_life.enter_context(dynamodb_local.start()))
+        _backend = tables.next
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""A workbench for single mechanisms: the real aggregator over a table in memory, delivered to by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from simulation.dynamodb.stream_source import Record
+
+QUARANTINE_SECONDS = 14 * 86_400.0
+
+
+class Workbench:
+    def __init__(self, declarations: Sequence[Declaration], shards: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.table = MemoryTable(self.clock, shards=shards)
+        client: Any = self.table
+        self.counters = Counters(self.table.name, client=client, clock=self.clock)
+        self._store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
+        self.deploy(declarations)
+
+    def deploy(self, declarations: Sequence[Declaration]) -> None:
+        self.aggregator = Aggregator(self._store, tuple(declarations), quarantine_retention_seconds=QUARANTINE_SECONDS)
+
+    def records(self, shard: str | None = None) -> list[Record]:
+        """All records of a shard, by default the first."""
+        return self.table.stream.read(shard or self.shards()[0], None, 1_000_000).records
+
+    def shards(self) -> list[str]:
+        return [shard.id for shard in self.table.stream.shards()]
+
+    def deliver(self, records: list[Record], shard: str | None = None) -> Report:
+        return self.aggregator.handle({"shardId": shard or self.shards()[0], "Records": records})
+
+    def deliver_all(self) -> None:
+        """Deliver every shard from its beginning, until that changes nothing."""
+        before = -1
+        while before < (now := sum(len(self.records(shard)) for shard in self.shards())):
+            before = now
+            for shard in self.shards():
+                self.deliver(self.records(shard), shard)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryDynamoDB
+from simulation.dynamodb.client_errors import ConditionalCheckFailedException, TransactionCanceledException
+from simulation.dynamodb.stream_source import Record
+
+_KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+_ADD: dict[str, Any] = {
+    "TableName": "t",
+    "Key": _KEY,
+    "UpdateExpression": "ADD #n :one",
+    "ExpressionAttributeNames": {"#n": "n"},
+    "ExpressionAttributeValues": {":one": {"N": "1"}},
+}
+
+
+@pytest.fixture
+def client() -> MemoryDynamoDB:
+    made = MemoryDynamoDB(VirtualClock())
+    made.create("t", "pk", "sk")
+    return made
+
+
+def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: MemoryDynamoDB) -> None:
+    client.put_item(TableName="t", Item={**_KEY, "x": {"S": "y" * 1500}})
+    assert client.usage.writes == 2
+    client.transact_write_items(TransactItems=[{"Update": _ADD}])
+    assert client.usage.writes == 6
+    assert client.usage.calls == 2
+
+
+def test_a_refused_put_costs_and_changes_nothing(client: MemoryDynamoDB) -> None:
+    client.update_item(**_ADD)
+    with pytest.raises(ConditionalCheckFailedException):
+        client.put_item(TableName="t", Item=_KEY, ConditionExpression="attribute_not_exists(pk)")
+    assert client.usage.writes == 2
+    assert [item["n"] for item in client.tables["t"].items()] == [{"N": "1"}]
+
+
+def test_a_cancelled_transaction_changes_nothing(client: MemoryDynamoDB) -> None:
+    put = {"TableName": "t", "Item": {"pk": {"S": "c"}, "sk": {"S": "d"}}}
+    refused = {**_ADD, "ConditionExpression": "attribute_exists(pk)"}
+    with pytest.raises(TransactionCanceledException) as caught:
+        client.transact_write_items(TransactItems=[{"Put": put}, {"Update": refused}])
+    assert [reason["Code"] for reason in caught.value.response["CancellationReasons"]] == [
+        "None",
+        "ConditionalCheckFailed",
+    ]
+    assert list(client.tables["t"].items()) == []
+
+
+def test_a_change_that_is_none_gives_no_record(client: MemoryDynamoDB) -> None:
+    client.put_item(TableName="t", Item=_KEY)
+    client.put_item(TableName="t", Item=_KEY)
+    assert [record["eventName"] for record in _records(client)] == ["INSERT"]
+
+
+def test_a_query_is_charged_by_what_it_finds(client: MemoryDynamoDB) -> None:
+    for number in range(3):
+        client.put_item(TableName="t", Item={"pk": {"S": "q"}, "sk": {"S": f"{number}"}, "x": {"S": "y" * 3000}})
+    found = client.query(
+        TableName="t",
+        KeyConditionExpression="pk = :pk AND sk BETWEEN :a AND :b",
+        ExpressionAttributeValues={":pk": {"S": "q"}, ":a": {"S": "0"}, ":b": {"S": "1"}},
+    )
+    assert found["Count"] == 2
+    assert client.usage.reads == 1.0
+
+
+def _records(client: MemoryDynamoDB) -> list[Record]:
+    stream = client.tables["t"].stream
+    [shard] = stream.shards()
+    return stream.read(shard.id, None, 10).records
