@@ -106,7 +106,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a deletion by TTL is never subtracted",
-        "_fold/contributions.py",
+        "_fold/plan.py",
         'keeps_expired=declaration.on_expiry == "keep"',
         "keeps_expired=True",
     ),
