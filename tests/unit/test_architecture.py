@@ -163,7 +163,7 @@ def test_a_key_is_laid_out_as_its_row_says(example: str, written: dict[str, Item
         assert re.fullmatch(_pattern(layout), item[name]["S"])
 
 
-def test_every_bookkeeping_attribute_on_the_page_iswritten -> None:
+def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, Item]) -> None:
     missing = [
         (row, name)
         for row, (_, names) in _rows().items()
