@@ -179,12 +179,12 @@ def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, I
 
 
 def test_the_page_names_everything_that_the_schema_names() -> None:
-    catalogue = _section("### Catalogue")
+    catalog = _section("### Catalog")
     names = {name: value for name, value in vars(table_schema).items() if name.isupper() and isinstance(value, str)}
     unnamed = [
         name
         for name, value in names.items()
-        if not re.search(rf"(?<!\w){re.escape(value)}" + (r"(?!\w)" if value[-1].isalnum() else ""), catalogue)
+        if not re.search(rf"(?<!\w){re.escape(value)}" + (r"(?!\w)" if value[-1].isalnum() else ""), catalog)
     ]
 
     assert len(names) >= 10
@@ -371,10 +371,10 @@ def _section(heading: str) -> str:
 
 
 def _rows() -> dict[str, tuple[list[str], list[str]]]:
-    """Read the catalogue: kind of item to its key layouts and the names of its attributes."""
+    """Read the catalog: kind of item to its key layouts and the names of its attributes."""
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in _section("### Catalogue").splitlines()
+        for line in _section("### Catalog").splitlines()
         if line.startswith("| **")
     ]
     return {
