@@ -31,8 +31,15 @@ _ROOMS = [
 _LEVELS = {room: level for level, rooms in enumerate(_ROOMS) for room in rooms}
 _PURE = ("errors", "_timeline", "_items", "_declarations", "_fold")
 
-_SHARED_WITH_CONSTRUCTS = ("errors", "_declarations", "_items.table_schema", "_items.decimals")
-"""What both packages must agree on: the declarations, the table's schema, and how a wrong argument is refused."""
+_SHARED_WITH_CONSTRUCTS = (
+    "errors",
+    "_declarations",
+    "_items.table_schema",
+    "_timeline.cost_estimate",
+    "_http.json_schema",
+    "_http.parameters",
+)
+"""What both packages must agree on: declarations, the table's schema, and the checks that hold at synth as at run time."""
 
 _IMPURE_MODULES = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "sys", "threading"}
 _IMPURE_MODULES |= {"time", "uuid", "boto3", "botocore", "aws_lambda_powertools", "mypy_boto3_dynamodb"}

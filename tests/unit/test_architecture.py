@@ -1,0 +1,414 @@
+"""docs/architecture.md against the code: its rooms, every kind of item in the table, and the update of a batch.
+
+``make snapshot`` writes the page's examples anew; review them as you would a change of the stored format.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Average,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Hierarchy,
+    Histogram,
+    Items,
+    Ranking,
+    Sum,
+    Window,
+)
+from dynamodb_counters._items import table_schema
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
+
+Item = dict[str, dict[str, Any]]
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGE = PROJECT / "docs" / "architecture.md"
+RUNTIME = PROJECT / "lambdas" / "dynamodb_counters"
+
+TABLE_NAME = "counters"
+NOW = int(datetime(2026, 11, 20, 10, 30, 5, tzinfo=UTC).timestamp())
+SHARD = "shardId-00000001795161600000-f55eea83"
+FIRST_SEQUENCE = 4421584500000000017450439091
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
+JOB = Event("job", pk="JOB#{id}", sk="JOB")
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE")
+PATH = Items("path", where=Attr("user_submitted_path").exists())
+
+# Public names differ between releases: `spread` and `board` are the older ones.
+SHARDED: dict[str, Any] = {"write_shards" if hasattr(Aggregate, "write_shards") else "spread": 8}
+PLAYER_BOARD: dict[str, Any] = {"leaderboard" if hasattr(Ranking, "leaderboard") else "board": "PLAYERS"}
+
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, **SHARDED)
+VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId")
+VIEWS_WINDOW = Window(
+    "views_24h",
+    VIEW,
+    pk="URL#{url}",
+    time="time",
+    precision=timedelta(seconds=1),
+    retention=timedelta(days=61),
+    tiers=("minute", "hour", "day", "month"),
+)
+CUSTOMERS = Aggregate("customers", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
+SHOPS = Aggregate(
+    "shops",
+    SALE,
+    pk="SHOP#{shop}",
+    sk="STATISTICS",
+    measures={
+        "taken": Sum("price"),
+        "price": Average("price"),
+        "prices": Histogram("price", bounds=[0, 10, 100]),
+    },
+)
+PLAYERS = Aggregate(
+    "players",
+    PATH,
+    pk="PLAYER#{player}",
+    sk="STATISTICS",
+    measures={"paths": Count()},
+    ranking=Ranking(by="paths", **PLAYER_BOARD),
+)
+RISK = Hierarchy(
+    "risk",
+    TRADE,
+    pk="REGION#{region}",
+    levels=("TOTAL", "DESK#{desk}"),
+    measures={"trades": Count(), "risk": Sum("risk")},
+)
+DECLARATIONS: tuple[Aggregate | Window, ...] = (
+    VIEWS,
+    SITE,
+    *VISITORS.parts,
+    VIEWS_WINDOW,
+    CUSTOMERS,
+    SHOPS,
+    PLAYERS,
+    *RISK.parts,
+)
+
+LONG_URL = "/search?q=" + "x" * 2100
+
+EXAMPLES: dict[str, Callable[[Item], bool]] = {
+    "Event": lambda item: _is(item, "URL#/", "T#2026-11-20T10:30:00Z#CID#c1"),
+    "Event: with a version": lambda item: _is(item, "ORDER#1", "ORDER"),
+    "Event: counted by `record_once`": lambda item: _is(item, "JOB#1", "JOB"),
+    "Group": lambda item: _is(item, "URL#/", "STATISTICS"),
+    "Group: sum, average, histogram": lambda item: _is(item, "SHOP#a", "STATISTICS"),
+    "Group: ranked": lambda item: _is(item, "PLAYER#ann", "STATISTICS"),
+    "Group: one of its write shards": lambda item: item["pk"]["S"].startswith("SITE#~"),
+    "Group: a key too long": lambda item: item["pk"]["S"].startswith("URL#/search") and "views" in item,
+    "Group: a distinct member": lambda item: _is(item, "URL#/", "VISITORS#2026-11-20#MEMBER#c1"),
+    "Group: distinct members": lambda item: _is(item, "URL#/", "VISITORS#2026-11-20"),
+    "Group: a level of a hierarchy": lambda item: _is(item, "REGION#emea", "DESK#rates"),
+    "Bucket: minute": lambda item: _is(item, "URL#/", "WINDOW#views_24h#M#2026-11-20T10:30"),
+    "Bucket: hour": lambda item: _is(item, "URL#/", "WINDOW#views_24h#H#2026-11-20T10"),
+    "Bucket: day": lambda item: _is(item, "URL#/", "WINDOW#views_24h#D#2026-11-20"),
+    "Bucket: month": lambda item: _is(item, "URL#/", "WINDOW#views_24h#N#2026-11"),
+    "Quarantined image": lambda item: item["sk"]["S"].startswith(SHARD) and item["sk"]["S"].endswith("Image"),
+    "Quarantined delta": lambda item: item["sk"]["S"].startswith(SHARD) and item["sk"]["S"].endswith("#shops"),
+    "Fencing token": lambda item: item["sk"]["S"].startswith("FENCE#"),
+}
+
+
+def test_the_page_has_a_row_for_every_kind_of_item_and_no_other() -> None:
+    assert set(_rows()) == {_row_of(example) for example in EXAMPLES}
+
+
+@pytest.mark.snapshot
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_is_what_the_code_writes(example: str, written: dict[str, Item]) -> None:
+    _hold(f"#### {example}", _shown(written[example]))
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_attribute_of_an_item_is_in_the_row_of_its_kind(example: str, written: dict[str, Item]) -> None:
+    _, names = _rows()[_row_of(example)]
+    known = re.compile("|".join(map(_pattern, names)))
+
+    assert [name for name in written[example] if not known.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_key_is_laid_out_as_its_row_says(example: str, written: dict[str, Item]) -> None:
+    layouts, _ = _rows()[_row_of(example)]
+    item = written[example]
+
+    assert len(layouts) in (0, 2), "both keys, or 'as declared'"
+    for layout, name in zip(layouts, ("pk", "sk"), strict=False):
+        assert re.fullmatch(_pattern(layout), item[name]["S"])
+
+
+def test_every_bookkeeping_attribute_on_the_page_is_written(written: dict[str, Item]) -> None:
+    missing = [
+        (row, name)
+        for row, (_, names) in _rows().items()
+        for name in names
+        if _is_bookkeeping(name)
+        and not any(
+            re.fullmatch(_pattern(name), attribute)
+            for example, item in written.items()
+            if _row_of(example) == row
+            for attribute in item
+        )
+    ]
+
+    assert missing == []
+
+
+def test_the_page_names_everything_that_the_schema_names() -> None:
+    catalog = _section("### Catalog")
+    names = {name: value for name, value in vars(table_schema).items() if name.isupper() and isinstance(value, str)}
+    unnamed = [
+        name
+        for name, value in names.items()
+        if not re.search(rf"(?<!\w){re.escape(value)}" + (r"(?!\w)" if value[-1].isalnum() else ""), catalog)
+    ]
+
+    assert len(names) >= 10
+    assert unnamed == []
+
+
+@pytest.mark.snapshot
+def test_the_update_of_a_batch_is_the_one_that_is_sent() -> None:
+    with mock_aws():
+        world = World((VIEWS,))
+        world.view_twice()
+        batch = world.changes()
+        first = world.deliver(batch)
+        sent = world.updates.copy()
+        items = world.items()
+        again = world.deliver(batch)
+
+        assert (first.updated, first.skipped) == (1, 0)
+        assert (again.updated, again.skipped) == (0, 1)
+        assert world.items() == items
+        assert world.updates == [*sent, *sent], "the second delivery sends what the first one sent"
+    [request] = sent
+    _hold("### The update", _shown_request(request))
+
+
+def test_a_redriven_item_differs_in_its_state_alone() -> None:
+    with mock_aws():
+        world = World(DECLARATIONS)
+        world.write_every_kind()
+        before = world.items()
+        for record in world.counters.quarantined():
+            assert world.counters.redrive(record)
+        after = world.items()
+
+    changed = [key for key in after if after[key] != before[key]]
+    assert [{**before[key], "state": {"S": "released"}} for key in changed] == [after[key] for key in changed]
+    assert len(changed) == 2
+
+
+@pytest.mark.parametrize("room", sorted({path.parent.name for path in RUNTIME.glob("*/*.py")}))
+def test_a_room_imports_what_the_page_says(room: str) -> None:
+    [row] = re.findall(rf"^\| `{room}` \|.*\|(.*)\|$", _section("## Rooms"), re.MULTILINE)
+    allowed = {room, "errors", *re.findall(r"`(\w+)`", row)}
+    named = set(re.findall(r"`(\w+)`", _section("## Rooms")))
+
+    assert sorted(_imported(room) & named - allowed) == []
+
+
+class World:
+    """A table with events in it, and the consumer of its stream, at one fixed time."""
+
+    def __init__(self, declarations: tuple[Aggregate | Window, ...]) -> None:
+        client = self._client = boto3.client("dynamodb")
+        client.create_table(
+            TableName=TABLE_NAME,
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.counters = Counters(TABLE_NAME, client=client, bulk="put", clock=lambda: NOW)
+        table = Table(TABLE_NAME, client, clock=lambda: NOW)
+        self._aggregator = Aggregator(table, declarations, quarantine_retention_seconds=30 * 86_400)
+        self._sequence = FIRST_SEQUENCE
+        self._seen: dict[tuple[str, str], Item] = {}
+        self.updates: list[dict[str, Any]] = []
+        client.meta.events.register(
+            "provide-client-params.dynamodb.UpdateItem", lambda params, **_: self.updates.append(params)
+        )
+
+    def items(self) -> dict[tuple[str, str], Item]:
+        found: list[Any] = self._client.scan(TableName=TABLE_NAME)["Items"]
+        return {_key(item): dict(sorted(item.items())) for item in sorted(found, key=_key)}
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Return the stream records of what changed since the last call; nothing is ever deleted here."""
+        before, self._seen = self._seen, self.items()
+        return [self._record(before.get(key), item) for key, item in self._seen.items() if before.get(key) != item]
+
+    def deliver(self, records: list[dict[str, Any]]) -> Report:
+        return self._aggregator.handle({"Records": records, "shardId": SHARD})
+
+    def _record(self, old: Item | None, new: Item) -> dict[str, Any]:
+        change: dict[str, Any] = {
+            "ApproximateCreationDateTime": NOW,
+            "Keys": {name: new[name] for name in ("pk", "sk")},
+            "SequenceNumber": str(self._sequence),
+            "NewImage": new,
+        }
+        self._sequence += 1
+        return {"eventName": "MODIFY" if old else "INSERT", "dynamodb": {**change, "OldImage": old} if old else change}
+
+    def view_twice(self) -> None:
+        for time, client in (("2026-11-20T10:30:00Z", "c1"), ("2026-11-20T10:30:02Z", "c2")):
+            self.counters.accept(VIEW, {"url": "/", "time": time, "clientId": client})
+
+    def write_every_kind(self) -> None:
+        self.view_twice()
+        self.counters.accept(VIEW, {"url": LONG_URL, "time": "2026-11-20T10:30:03Z", "clientId": "c1"})
+        self.counters.accept(ORDER, {"id": 1, "revision": 1, "total": 90})
+        self.counters.accept(ORDER, {"id": 1, "revision": 2, "total": 95})
+        self.counters.record_once(JOB, {"id": 1, "customer": "7"}, [CUSTOMERS])
+        for number, shop, price in ((1, "a", 5), (2, "a", 12), (3, "c", 10**38 - 1), (4, "c", 2)):
+            self.counters.accept(SALE, {"id": number, "shop": shop, "price": price})
+        self.counters.accept(SALE, {"id": 5, "shop": "b"})
+        self.counters.accept(TRADE, {"id": 1, "region": "emea", "desk": "rates", "risk": 3})
+        path = {"pk": "PATHS", "sk": "1", "player": "ann", "user_submitted_path": "a>b"}
+        self._client.put_item(TableName=TABLE_NAME, Item={name: {"S": value} for name, value in path.items()})
+        while records := self.changes():
+            self.deliver(records)
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, Item]:
+    """One item of each kind, as the code writes it now."""
+    with mock_aws():
+        world = World(DECLARATIONS)
+        world.write_every_kind()
+        items = world.items().values()
+        found = {example: [item for item in items if picks(item)] for example, picks in EXAMPLES.items()}
+    assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
+    return {example: item for example, [item] in found.items()}
+
+
+def _key(item: Any) -> tuple[str, str]:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def _is(item: Item, pk: str, sk: str) -> bool:
+    return _key(item) == (pk, sk)
+
+
+def _row_of(example: str) -> str:
+    return example.partition(":")[0]
+
+
+def _shown(item: Item) -> str:
+    """Show an item as the console's JSON view does, one attribute per line, with long texts cut."""
+    order = {"pk": 0, "sk": 1, "_type": 2, "ttl": 9}
+    rank = {name: (order.get(name, 8 if name.startswith("_") else 5), name) for name in item}
+    lines = [f"  {_json(name)}: {_json(_cut(name, item[name]))}" for name in sorted(item, key=rank.__getitem__)]
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _shown_request(request: dict[str, Any]) -> str:
+    """Show a request with what matters first, and typed values on one line."""
+    order = ["TableName", "Key", "UpdateExpression", "ConditionExpression", *sorted(request)]
+    text = json.dumps({name: request[name] for name in dict.fromkeys(order) if name in request}, indent=2)
+    return re.sub(r'\{\s+("[A-Z]+": "[^"]*")\s+\}', r"{\1}", text)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    if name == "deployment":
+        return {"S": "<digest of the runtime's code and its declarations>"}
+    if name in ("pk", "url") and len(value.get("S", "")) > 200:
+        return {"S": f"{value['S'][:24]}…{value['S'][-60:]}"}
+    return value
+
+
+def _hold(heading: str, text: str) -> None:
+    """Hold the first JSON block under a heading to what the code gives now."""
+    page = PAGE.read_text()
+    section = _section(heading)
+    block = re.compile(r"(?<=```json\n).*?(?=\n```)", re.DOTALL)
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        PAGE.write_text(page.replace(section, block.sub(lambda _: text, section, count=1)))
+    else:
+        found = block.search(section)
+        assert found is not None, f"no example under {heading!r}"
+        assert found[0] == text, "if that was meant: make snapshot"
+
+
+def _section(heading: str) -> str:
+    """Return the page from a heading to the next of its level or above."""
+    level = heading.split(maxsplit=1)[0]
+    found = re.search(
+        rf"^{re.escape(heading)}$.*?(?=^#{{1,{len(level)}}} |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert found is not None, f"no heading {heading!r}"
+    return found[0]
+
+
+def _rows() -> dict[str, tuple[list[str], list[str]]]:
+    """Read the catalog: kind of item to its key layouts and the names of its attributes."""
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in _section("### Catalog").splitlines()
+        if line.startswith("| **")
+    ]
+    return {
+        kind.strip("*"): (re.findall(r"`(.+?)`", key), re.findall(r"`(.+?)`", attributes))
+        for kind, key, attributes, *_ in cells
+    }
+
+
+def _pattern(text: str) -> str:
+    """Return the regular expression of a name or key with ``<fields>``."""
+    own = rf"(?!{table_schema.RESERVED_PREFIX}|(pk|sk|ttl)$).+"
+    if re.fullmatch(r"<\w+>", text):
+        return own
+    return "".join(
+        r"\d\d" if part == "<nn>" else ".+" if part.startswith("<") else re.escape(part)
+        for part in re.split(r"(<.+?>)", text)
+    )
+
+
+def _is_bookkeeping(name: str) -> bool:
+    return not name.startswith("<")
+
+
+def _imported(room: str) -> set[str]:
+    """Name the rooms and root modules that a room imports."""
+    return {name.split(".")[1] for path in (RUNTIME / room).glob("*.py") for name in _modules(path)}
+
+
+def _modules(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        yield from (name for name in names if name.startswith("dynamodb_counters."))
