@@ -56,11 +56,9 @@ TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE")
 PATH = Items("path", where=Attr("user_submitted_path").exists())
 
 # Public names differ between releases: `spread` and `board` are the older ones.
-SHARDED: dict[str, Any] = {"write_shards" if hasattr(Aggregate, "write_shards") else "spread": 8}
-PLAYER_BOARD: dict[str, Any] = {"leaderboard" if hasattr(Ranking, "leaderboard") else "board": "PLAYERS"}
 
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, **SHARDED)
+SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, write_shards=8)
 VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId")
 VIEWS_WINDOW = Window(
     "views_24h",
@@ -89,7 +87,7 @@ PLAYERS = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"paths": Count()},
-    ranking=Ranking(by="paths", **PLAYER_BOARD),
+    ranking=Ranking(by="paths", leaderboard="PLAYERS"),
 )
 RISK = Hierarchy(
     "risk",
