@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._reads.group_reads import GroupReads
+from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
 from dynamodb_counters._stream import redrive
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(GroupReads, RankingReads, WindowReads):
+class Counters(AggregateReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters

@@ -55,7 +55,6 @@ SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE")
 PATH = Items("path", where=Attr("user_submitted_path").exists())
 
-# Public names differ between releases: `spread` and `board` are the older ones.
 
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, write_shards=8)

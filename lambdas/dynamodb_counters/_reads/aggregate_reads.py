@@ -1,0 +1,144 @@
+"""Read what an aggregate says: all groups of one partition, distinct members, histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
+from dynamodb_counters._declarations.groups import Group, group_of, values_of
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._reads.group_reads import GroupReads
+from dynamodb_counters.errors import InvalidArgumentError
+
+_FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+class AggregateReads(GroupReads):
+    """Reads aggregates of one table. Part of `Counters`."""
+
+    def group(
+        self, aggregates: Sequence[Aggregate], values: Mapping[str, object], *, consistent: bool = False
+    ) -> dict[str, list[Group]]:
+        """Read all groups of some aggregates that share a partition key by one Query.
+
+        Parameters
+        ----------
+        aggregates : sequence of Aggregate
+            Aggregates with one ``pk`` template and ``write_shards=1``, such as the ``parts`` of a `Hierarchy`.
+        values : mapping of str to str or number
+            A value per field of that template.
+        consistent : bool, optional
+            Whether to read strongly consistently, at twice the read units. Default False.
+
+        Returns
+        -------
+        dict of str to list of Group
+            Groups by the aggregate's name.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The aggregates do not share a partition key.
+
+        Examples
+        --------
+        >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
+        [Group(values={'region': 'emea'}, measures={'trades': 7})]
+        """
+        shared = len({aggregate.pk for aggregate in aggregates}) == 1
+        if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
+            names = [aggregate.name for aggregate in aggregates]
+            raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
+        first, last = _sort_key_range(aggregates)
+        by_name = {aggregate.name: aggregate for aggregate in aggregates}
+        found: dict[str, list[Group]] = {name: [] for name in by_name}
+        pages = self._table.client.get_paginator("query").paginate(
+            TableName=self._table.name,
+            # From the first aggregate's items to the last one's, which leaves out most events beside them.
+            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+            ExpressionAttributeValues={
+                ":pk": {"S": aggregates[0].pk_template.render(values)},
+                ":first": {"S": first},
+                ":last": {"S": last},
+            },
+            ConsistentRead=consistent,
+        )
+        for page in pages:
+            for item in page["Items"]:
+                aggregate = by_name.get(item.get(TYPE, {}).get("S", ""))
+                if aggregate is not None:
+                    found[aggregate.name].append(
+                        group_of(aggregate, {**values, **(values_of(aggregate, item) or {})}, [item])
+                    )
+        return found
+
+    def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
+        """Read how many different members a group has.
+
+        Parameters
+        ----------
+        declared : Distinct
+            The declaration.
+        values : mapping of str to str or number
+            The group: a value per field.
+        consistent : bool, optional
+            Whether to read strongly consistently, at twice the read units. Default False.
+
+        Returns
+        -------
+        int
+            The number of different members.
+
+        Examples
+        --------
+        >>> counters.distinct(VISITORS, {"url": "/"})  # doctest: +SKIP
+        17
+        """
+        return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
+
+    def histogram(
+        self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
+    ) -> Mapping[Number, Number]:
+        """Read a histogram.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            The aggregate.
+        values : mapping of str to str or number
+            The group: a value per field.
+        measure : str
+            Name of the `Histogram`.
+        consistent : bool, optional
+            Whether to read strongly consistently, at twice the read units. Default False.
+
+        Returns
+        -------
+        mapping of number to number
+            Count per bin.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The measure is not a histogram.
+
+        Examples
+        --------
+        >>> counters.histogram(LEADERBOARD, {}, "players_by_paths")  # doctest: +SKIP
+        {1: 20, 2: 12, 3: 5}
+        """
+        if not isinstance(aggregate.measures.get(measure), Histogram):
+            raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
+        bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
+        return bins
+
+
+def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
+    templates = [aggregate.sk_template for aggregate in aggregates]
+    first = min(template.prefix for template in templates)
+    # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
+    last = max(template.prefix + (_LAST_CHARACTER if template.fields else "") for template in templates)
+    return first or _FIRST_CHARACTER, last
