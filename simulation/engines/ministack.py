@@ -24,7 +24,13 @@ def is_available() -> bool:
 
 @contextmanager
 def start() -> Iterator[Engine]:
-    """Start an empty emulator and stop it on exit."""
+    """Start an empty emulator and stop it on exit.
+
+    Yields
+    ------
+    Engine
+        The running engine.
+    """
     from demo.emulator import Emulator  # noqa: PLC0415 - the other engines must work without the demo
 
     with Emulator.start(max_seconds=MAX_SECONDS) as emulator:
