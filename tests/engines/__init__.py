@@ -1,0 +1,1 @@
+"""The engines that only tests run on: moto, and the emulator of the demo."""
