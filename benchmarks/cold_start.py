@@ -90,7 +90,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def asset_bytes() -> dict[str, Any]:
-    """Size of the functions' unpacked asset."""
+    """Measure what the function's asset weighs, unpacked."""
     from cdk_dynamodb_counters.runtime_code import _files  # noqa: PLC0415  # CDK is slow to import.
 
     sizes: dict[str, int] = {}
