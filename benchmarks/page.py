@@ -20,27 +20,14 @@ def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
     cost = report["cost"]
     for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views per URL")):
         if workload in cost:
-            yield title, [("design", *_COST_COLUMNS), *_costs(cost[workload], cost["redelivered"])]
+            yield title, list(_costs(cost[workload], cost["redelivered"]))
     if "log_three_aggregates_1000" in cost:
         logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
         yield "Real log, three aggregates", [("batch", "write units per event"), *logs]
-    leaderboard = report["leaderboard"]
-    yield (
-        "Leaderboard",
-        [
-            ("design", "write units", "read units", "calls", "$ per million", "error %"),
-            *[
-                (
-                    title,
-                    *(
-                        leaderboard[name][key]
-                        for key in ("write_units", "read_units", "calls", "dollars_per_million", "error_percent")
-                    ),
-                )
-                for name, title in (("three_adds", "three ADDs and a query"), ("accept_and_watermark", "this"))
-            ],
-        ],
-    )
+    columns = {**_PER_EVENT, "error %": "error_percent"}
+    designs = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
+    rows = [(title, *_cells(report["leaderboard"][name], columns)) for name, title in designs.items()]
+    yield "Leaderboard", [("design", *columns), *rows]
     yield "Windows: a day at minute precision", list(_windows(report["windows"]))
     if "designs" in report["engine"]:
         yield "DynamoDB Local beside the rule", list(_engine(report["engine"]["designs"]))
@@ -128,15 +115,32 @@ def _machine(report: Mapping[str, Any]) -> str:
     return f"## Machine\n\n{machine}\n- took: {report['seconds']:.0f} s\n\nSizes: {sizes}."
 
 
-_COST_COLUMNS: Final = (
-    "write units",
-    "read units",
-    "calls",
-    "$ per million",
-    "error % under redelivery",
-    "hot counter, events/s",
-    "aggregation write units",
+_PER_EVENT: Final = {
+    "write units": "write_units",
+    "read units": "read_units",
+    "calls": "calls",
+    "$ per million": "dollars_per_million",
+}
+_WINDOWS: Final = {
+    "write units per event": "write_units",
+    "read units per query": "read_units",
+    "calls per query": "read_calls",
+    "$ per million queries": "dollars_per_million_reads",
+    "exact": "exact",
+    "looking back": "exact_looking_back",
+}
+_SCALE: Final = (
+    "events_per_second",
+    "keeps_up",
+    "throttles_per_event",
+    "conflicts_per_event",
+    "lag_seconds",
+    "dollars_per_million",
 )
+
+
+def _cells(figures: Mapping[str, Any], columns: Mapping[str, str]) -> list[Any]:
+    return [figures[key] for key in columns.values()]
 
 
 def _goals(report: Mapping[str, Any]) -> list[_Row]:
@@ -144,40 +148,18 @@ def _goals(report: Mapping[str, Any]) -> list[_Row]:
 
 
 def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Iterator[_Row]:
+    yield ("design", *_PER_EVENT, "error % under redelivery", "hot counter, events/s", "aggregation write units")
     for name, each in workload.items():
-        figures = [each[key] for key in ("write_units", "read_units", "calls", "dollars_per_million")]
-        yield (
-            _TITLES[name],
-            *figures,
-            redelivered[name]["error_percent"],
-            each["counter_events_per_second"],
-            each["aggregation_write_units"],
-        )
+        error = redelivered[name]["error_percent"]
+        ceilings = each["counter_events_per_second"], each["aggregation_write_units"]
+        yield (_TITLES[name], *_cells(each, _PER_EVENT), error, *ceilings)
 
 
 def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
-    yield (
-        *(
-            "engine",
-            "design",
-            "write units per event",
-            "read units per query",
-            "calls per query",
-            "$ per million queries",
-        ),
-        *("exact", "looking back"),
-    )
+    yield ("engine", "design", *_WINDOWS)
     for engine, designs in found.items():
         for name, each in designs.items():
-            keys = (
-                "write_units",
-                "read_units",
-                "read_calls",
-                "dollars_per_million_reads",
-                "exact",
-                "exact_looking_back",
-            )
-            yield (engine, name.replace("_", " "), *(each[key] for key in keys))
+            yield (engine, name.replace("_", " "), *_cells(each, _WINDOWS))
 
 
 def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
@@ -195,18 +177,10 @@ def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
-    keys = (
-        "events_per_second",
-        "keeps_up",
-        "throttles_per_event",
-        "conflicts_per_event",
-        "lag_seconds",
-        "dollars_per_million",
-    )
-    yield ("events/s", "design", *(key.replace("_", " ") for key in keys))
+    yield ("events/s", "design", *(key.replace("_", " ") for key in _SCALE))
     for rate, designs in rates.items():
         for name, each in designs.items():
-            yield (int(rate.removeprefix("rate_")), name.replace("_", " "), *(each[key] for key in keys))
+            yield (int(rate.removeprefix("rate_")), name.replace("_", " "), *(each[key] for key in _SCALE))
 
 
 def _figures(report: Mapping[str, Any]) -> dict[str, str]:

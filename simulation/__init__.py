@@ -4,7 +4,7 @@ From the bottom up; each imports only from what stands above it:
 
 - `clock`: virtual time;
 - `dynamodb`: a client in memory with boto3's methods, its streams, and what each request costs;
-- `engines`: DynamoDB Local, moto and the emulator behind one interface;
+- `engines`: DynamoDB Local, started where it is installed;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
 - `oracle`: declarations, each beside plain Python that says what it must count;

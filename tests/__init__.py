@@ -1,1 +1,1 @@
-"""Tests of both packages, the demo, the benchmarks and the simulation."""
+"""Tests of both packages, the demo and the harness that delivers stream records."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from simulation.engines import Engine, EngineUnavailableError, dynamodb_local, ministack, moto
+from simulation.engines import Engine, EngineUnavailableError, dynamodb_local
 from simulation.engines.tables import create_table
+from tests.engines import ministack, moto
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -107,7 +107,7 @@ class EventSourceMapping:
         return True
 
     def fail(self, delivery: Delivery) -> None:
-        """Take note that an invocation failed or timed out."""
+        """Record that an invocation failed or timed out."""
         if self._busy.get(delivery.shard) is not delivery:
             return
         del self._busy[delivery.shard]

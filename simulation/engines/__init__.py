@@ -23,7 +23,19 @@ class EngineUnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Engine:
-    """A running DynamoDB."""
+    """A running DynamoDB.
+
+    Parameters
+    ----------
+    name : str
+        What tests and reports call it.
+    client : DynamoDBClient
+        Client of its tables.
+    streams : DynamoDBStreamsClient or None
+        Client of its streams; None where it has none to read.
+    endpoint_url : str or None
+        Where another process reaches it; None when it lives in this process only.
+    """
 
     name: str
     client: DynamoDBClient
@@ -32,7 +44,20 @@ class Engine:
 
 
 def connect(name: str, endpoint_url: str | None = None) -> Engine:
-    """Make the clients of an engine."""
+    """Make the clients of an engine.
+
+    Parameters
+    ----------
+    name : str
+        What tests and reports call it.
+    endpoint_url : str, optional
+        Where it listens. By default AWS's own addresses, which a mock intercepts.
+
+    Returns
+    -------
+    Engine
+        With clients that share no state with boto3's default session.
+    """
     # A client that retries would hide the faults tests look for.
     # moto does not know the addresses that carry an account id.
     config = Config(

@@ -13,7 +13,22 @@ TABLE_NAME = "counters"
 
 
 def create_table(client: DynamoDBClient, name: str = TABLE_NAME, *, expires: bool = True) -> str:
-    """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL."""
+    """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL.
+
+    Parameters
+    ----------
+    client : DynamoDBClient
+        Client of the engine.
+    name : str, optional
+        The table's name.
+    expires : bool, optional
+        Whether the engine deletes what has expired by its own clock. Default True.
+
+    Returns
+    -------
+    str
+        The ARN of its stream.
+    """
     client.create_table(
         TableName=name,
         AttributeDefinitions=[

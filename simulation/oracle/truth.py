@@ -14,7 +14,7 @@ from simulation.oracle.plain_parts import Parts, Values
 from simulation.oracle.specs import RETENTION, Spec, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
-"""By declaration, partition key and sort key: attribute and number; zeros are left out."""
+"""By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""
 
 Change: TypeAlias = tuple[Values | None, Values | None, bool]
 """An event before and after a write, and whether TTL deleted it."""
@@ -59,7 +59,7 @@ def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Va
 
 
 def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float) -> Counts:
-    """The counts in a table's items, without buckets whose retention is over."""
+    """The counts in a table's items."""
     names = {declared.name for declared in declarations(specs)}
     counts: Counts = {}
     for item in items:

@@ -49,17 +49,19 @@ class MemoryBackend:
         return self._memory.items()
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
-        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
         return self._memory.expire(limit)
 
     def split(self, rng: random.Random) -> None:
-        """Close a shard and open its children."""
         stream = self._memory.stream
         stream.split(rng.choice(stream.open_shards()), rng.choice((1, 2)))
 
 
 class LocalBackend:
-    """A table of its own in DynamoDB Local."""
+    """A table of its own in DynamoDB Local.
+
+    The engine dates records by the machine's clock; here a record is dated by virtual time when it is first read, and
+    a deletion by `expire` is told by the image it deleted.
+    """
 
     def __init__(self, engine: DynamoDBLocal) -> None:
         assert engine.streams is not None
@@ -75,7 +77,6 @@ class LocalBackend:
             yield from page["Items"]
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
-        """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]
         for item in due:
             self._expired.add(_identity(item))
@@ -83,7 +84,7 @@ class LocalBackend:
         return [dict(item) for item in due]
 
     def split(self, rng: random.Random) -> None:  # noqa: ARG002
-        """Close all open shards, each with a child."""
+        """Close all open shards, each with a child: the engine can do no less."""
         self._engine.rollover()
 
     def drop(self) -> None:

@@ -58,7 +58,7 @@ LEVELS = (
 
 
 def _messages(rng: random.Random) -> list[dict[str, Any]]:
-    """Make the messages in the order they are sent: some twice, and versions of one trade in any order."""
+    """Messages in the order they are sent: some twice, and versions of one trade in any order."""
     messages: list[dict[str, Any]] = []
     while len(messages) < MESSAGES * (1 - DUPLICATES):
         trade = {

@@ -39,7 +39,13 @@ class DynamoDBLocal(Engine):
         self._command("rollover")
 
     def age(self, hours: int) -> None:
-        """Make tables, shards and stream records that much older."""
+        """Make tables, shards and stream records that much older.
+
+        Parameters
+        ----------
+        hours : int
+            How much older.
+        """
         self._command(f"age {hours}")
 
     def _command(self, command: str) -> None:
@@ -54,7 +60,18 @@ class DynamoDBLocal(Engine):
 
 @contextmanager
 def start() -> Iterator[DynamoDBLocal]:
-    """Start an empty DynamoDB Local, in memory, and stop it on exit."""
+    """Start an empty DynamoDB Local, in memory, and stop it on exit.
+
+    Yields
+    ------
+    DynamoDBLocal
+        The running engine.
+
+    Raises
+    ------
+    EngineUnavailableError
+        If Java is missing or unsuitable, or Maven cannot provide the engine.
+    """
     java, jars = find_java(), installed_jars()
     command = [
         java,

@@ -26,7 +26,18 @@ DOWNLOAD_SECONDS = 300
 
 
 def find_java() -> str:
-    """Find a Java that can run DynamoDB Local and its launcher."""
+    """Find a Java that can run DynamoDB Local and its launcher.
+
+    Returns
+    -------
+    str
+        Path of the ``java`` command.
+
+    Raises
+    ------
+    EngineUnavailableError
+        If there is none, it is too old, or it is no JDK (the launcher is run from source).
+    """
     needed = f"DynamoDB Local needs a JDK {MINIMUM_JAVA} or newer (Debian: default-jdk-headless)"
     java = shutil.which("java")
     if java is None:
@@ -41,7 +52,18 @@ def find_java() -> str:
 
 
 def installed_jars() -> Path:
-    """Return the folder of the pinned release, downloading it first where needed."""
+    """Return the folder of the pinned release, downloading it first where needed.
+
+    Returns
+    -------
+    Path
+        Folder with all jars and native libraries.
+
+    Raises
+    ------
+    EngineUnavailableError
+        If it has to be downloaded and Maven is missing or fails.
+    """
     jars = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
     with _only_one_process():
         if not jars.is_dir():

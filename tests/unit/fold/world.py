@@ -1,4 +1,4 @@
-"""A table in memory whose own changes come back as stream records, delivered however badly a test asks for."""
+"""A table in memory whose own changes come back as stream records, delivered as badly as a test asks for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Source = Event | Items
 
 
 class Inline:
-    """Runs at once what a thread pool would run at some time, so that a seed decides everything."""
+    """A thread pool that runs everything at once, so that a seed decides everything."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -44,7 +44,7 @@ class Inline:
 
 
 class FaultyTable(MemoryTable):
-    """Fails some updates, and hides of others that they were done."""
+    """Fails some updates, and loses the acknowledgement of others."""
 
     faults: random.Random | None = None
     updates = 0
@@ -74,12 +74,12 @@ class World:
         self._reached: dict[str, int] = {}
 
     def declare(self, declared: Iterable[Declarable]) -> None:
-        """Deploy declarations, to a table with whatever is in it."""
+        """Deploy declarations; the table keeps what is in it."""
         self.declarations = flatten(declared)
         self.plan = Plan(self.declarations)
 
     def put(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
-        """Insert or replace an item; one that is no event stands under a key of its own."""
+        """Insert or replace an item; one that is no event gets a key of its own."""
         self.client.put_item(TableName="counters", Item=self._item(source, values, key))
 
     def delete(self, source: Source, values: Mapping[str, Any], key: str = "") -> None:
@@ -93,7 +93,7 @@ class World:
         assert len(self.client.expire()) == 1
 
     def deliver(self, chance: random.Random, *, faults: bool = False) -> bool:
-        """Hand over a batch of some shard, which may begin before what was delivered already."""
+        """Deliver a batch, perhaps from before what was delivered already; return whether it committed."""
         shard = chance.choice(self.client.stream.shards()).id
         records, reached = self._records(shard), self._reached.get(shard, 0)
         start = chance.randint(0, reached) if chance.random() < 0.3 else reached
@@ -109,7 +109,7 @@ class World:
         return True
 
     def settle(self, batch: int = 100) -> None:
-        """Deliver all that is left, and what comes of it, to the end."""
+        """Deliver everything left, and the changes that makes, to the end."""
         busy = True
         while busy:
             busy = False
@@ -121,11 +121,10 @@ class World:
                     self._reached[shard] = min(reached + batch, len(records))
 
     def measures(self, aggregate: Aggregate, **values: Any) -> dict[str, Any]:
-        """Read a group's measures."""
         return dict(self.counters.get(aggregate, values).measures)
 
     def groups(self, aggregate: Aggregate) -> set[tuple[str, ...]]:
-        """Give all groups the table has an item of."""
+        """All groups that have an item."""
         items = [item for item in self.client.items() if item.get("_type") == {"S": aggregate.name}]
         found = [values_of(aggregate, item) for item in items]
         return {tuple(values[name] for name in aggregate.fields) for values in found if values is not None}

@@ -1,4 +1,4 @@
-"""A table with counts of every kind in it: groups, averages, a leaderboard, a histogram, buckets of windows."""
+"""A table with counts of every kind: groups, averages, a leaderboard, a histogram, window buckets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
-from simulation.dynamodb.client import MemoryTable
-from tests.unit.http.functions import Function, Pipeline, message
+from tests.unit.http.functions import Function, Pipeline, message, ranked_table
 from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW
 
 TABLE: Final = "counted"
@@ -23,7 +21,7 @@ _BASE: Final = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESP
 
 
 def views() -> list[dict[str, Any]]:
-    """Views of the last day and of before, by two clients."""
+    """Build views of the last day and earlier, by two clients."""
     return [
         {
             "url": url,
@@ -38,8 +36,8 @@ def views() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def counted() -> CountResources:
-    """Everything counted by the functions themselves, and what reads it."""
-    client = MemoryTable(lambda: NOW, name=TABLE, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+    """Count everything by the functions themselves; return the resources over the counts."""
+    client = ranked_table(lambda: NOW, TABLE)
     accepting = {**_BASE, "DECLARATIONS": encode((VIEW,))}
     counting = {**_BASE, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
     pipeline = Pipeline(

@@ -1,4 +1,4 @@
-"""Clients that do as they are told: they answer from a script, or pass calls on and fail some of them."""
+"""Clients that answer from a script, or pass calls on and fail some of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-import boto3
 from botocore.exceptions import ClientError
 
 from dynamodb_counters._table import Table
@@ -29,18 +28,18 @@ _OPERATIONS = {
 
 
 def failure(code: str, operation: str = "Any", **extra: Any) -> ClientError:
-    """Make the error a client raises when DynamoDB answers with a code."""
+    """The error a client raises when DynamoDB answers with this code."""
     response: Any = {"Error": {"Code": code, "Message": f"{code} by script"}, **extra}
     return ClientError(response, operation)
 
 
 def cancelled(*codes: str) -> ClientError:
-    """Make the error of a cancelled transaction."""
+    """The error of a canceled transaction."""
     return failure("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
 class ScriptedClient:
-    """Answers each operation from its script, in order; any other call is an error of the test."""
+    """Answers each operation from its script, in order; any other call fails the test."""
 
     def __init__(self, **scripts: list[Any]) -> None:
         self._scripts: dict[str, Iterator[Any]] = {name: iter(script) for name, script in scripts.items()}
@@ -89,7 +88,6 @@ class FaultyClient:
         return call
 
     def called(self, name: str) -> int:
-        """Count the calls of an operation."""
         return sum(called == name for called, _ in self.calls)
 
 
@@ -103,13 +101,8 @@ class Clock:
         return self.now
 
 
-def real_client() -> DynamoDBClient:
-    """Make a client that must never be called, for what can be learnt from it without a call."""
-    return boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
-
-
 def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *, now: float = 0.0) -> Table:
-    """Make a table that answers from a script, whose pauses take no time but are noted."""
+    """A table that answers from a script; its pauses take no time but are noted."""
     noted = pauses if pauses is not None else []
     return Table(
         "table",

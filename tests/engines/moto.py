@@ -17,6 +17,12 @@ __all__ = ["start"]
 
 @contextmanager
 def start() -> Iterator[Engine]:
-    """Mock AWS, empty, until the block ends."""
+    """Mock AWS, empty, until the block ends.
+
+    Yields
+    ------
+    Engine
+        Clients that moto answers.
+    """
     with mock_aws():
         yield connect("moto")
