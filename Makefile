@@ -1,4 +1,4 @@
-# Works with GNU make 4.3 and a POSIX sh. `make help` lists what it can do.
+# Works with GNU make 4.3 and a POSIX sh. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
 
@@ -7,7 +7,7 @@ PYTHONS := python3.14 python3.13 python3.12 python3.11 python3
 CDK := PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk
 ENVIRONMENT := .venv/.installed node_modules/.installed
 
-# File names may hold spaces and quotes: recipes read these from the environment, never as text of make.
+# File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
 .PHONY: help setup demo bench test soak mutations snapshot lint synth diff deploy clean clean-all
@@ -17,7 +17,7 @@ help: ## List the targets
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
 
-setup: $(ENVIRONMENT) ## Create .venv and node_modules, where they are missing or out of date
+setup: $(ENVIRONMENT) ## Create .venv and node_modules if missing or out of date
 
 demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [LOG= DUPLICATES= SEED= REPORT= KEEP=1]
 	@set --; \
@@ -28,7 +28,7 @@ demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [
 	case "$$KEEP" in ''|0|no|false) ;; *) set -- "$$@" --keep ;; esac; \
 	exec $(PYTHON) -m demo "$$@"
 
-bench: $(ENVIRONMENT) ## Measure cost, speed and scale beside known designs; writes docs/benchmarks.md [REPORT=]
+bench: $(ENVIRONMENT) ## Compare cost, speed and scale with known designs; writes docs/benchmarks.md [REPORT=]
 	@set --; \
 	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
 	exec $(PYTHON) -m benchmarks "$$@"
@@ -37,16 +37,16 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@$(if $(ARGS),exec $(PYTHON) -m pytest $(ARGS),$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not alone' && \
+	@$(if $(ARGS),exec $(PYTHON) -m pytest $(ARGS),$(PYTHON) -m pytest -n 2 -m 'not alone' && \
 		exec $(PYTHON) -m pytest -m alone)
 
-soak: $(ENVIRONMENT) ## Run fault schedules until time is up [MINUTES=30]
+soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
 	$(PYTHON) -m simulation.soak --minutes $(or $(MINUTES),30) $(ARGS)
 
-mutations: $(ENVIRONMENT) ## Switch each safety mechanism off in turn and see a test fail
+mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check that a test fails
 	$(PYTHON) -m simulation.mutations $(ARGS)
 
-snapshot: $(ENVIRONMENT) ## Write the snapshots of synthesized templates anew
+snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
 
 lint: $(ENVIRONMENT) ## Check style and types
@@ -57,7 +57,7 @@ lint: $(ENVIRONMENT) ## Check style and types
 synth: $(ENVIRONMENT) ## Synthesize the example app into cdk.out
 	$(CDK) synth --quiet $(ARGS)
 
-diff: $(ENVIRONMENT) ## Compare the example app with what is deployed in your AWS account
+diff: $(ENVIRONMENT) ## Compare the example app with its deployment in your AWS account
 	$(CDK) diff $(ARGS)
 
 deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
@@ -70,7 +70,7 @@ clean: ## Remove what tests and builds left behind
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache
 
-# A command that exists may still not run (version managers' shims) and Debian's may lack venv: try each.
+# A command that exists may still not run (version managers' shims), and Debian's may lack venv: try each.
 .venv/.installed: requirements.txt
 	@set -e; \
 	usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from simulation.engines import Engine, EngineUnavailableError, dynamodb_local
 from simulation.engines.tables import create_table
@@ -31,6 +33,32 @@ settings.register_profile(
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev")
 settings.load_profile(PROFILE)
 
+# They share one deployment, so one process runs them all.
+_DEPLOYED = {f"tests/e2e/test_{name}.py" for name in ("deployment", "edges", "many_events", "page")}
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C through: a shell has what it starts in the background ignore it, children included."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _SlowFilesFirst(LoadFileScheduling):  # type: ignore[misc]
+    """Whole files in the order collected: end-to-end tests first, so that the last file to start is a quick one."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "deployed" if file in _DEPLOYED else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return _SlowFilesFirst(config, log)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_real_account() -> Iterator[None]:
@@ -52,7 +80,7 @@ def _no_real_account() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def dynamodb_local_engine() -> Iterator[dynamodb_local.DynamoDBLocal]:
-    """Start DynamoDB Local; without Java or Maven the test is skipped, but in CI it fails."""
+    """Start DynamoDB Local; without Java or Maven tests on it are skipped, in CI they fail."""
     try:
         with dynamodb_local.start() as engine:
             yield engine
@@ -71,14 +99,14 @@ def ministack_engine() -> Iterator[Engine]:
 
 @pytest.fixture
 def moto_engine() -> Iterator[Engine]:
-    """Mock AWS, empty for each test."""
+    """moto, empty for each test."""
     with moto.start() as engine:
         yield engine
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Take each engine in turn."""
+    """Each engine in turn."""
     engine = request.getfixturevalue(f"{request.param}_engine")
     assert isinstance(engine, Engine)
     return engine
@@ -86,9 +114,9 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture
 def table(engine: Engine) -> Iterator[str]:
-    """Create an empty table on the engine and name it."""
+    """Create an empty table on the engine."""
     name = f"counters-{uuid.uuid4().hex[:12]}"
-    # Tests tell their own time, which is not that of the engine's TTL process.
+    # Tests set their own clock, which the engine's TTL process does not follow.
     create_table(engine.client, name, expires=False)
     yield name
     engine.client.delete_table(TableName=name)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 _PULSE_SECONDS = 0.25
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 60.0
 TIME_IS_UP = 124
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import boto3
@@ -23,19 +24,7 @@ class EngineUnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Engine:
-    """A running DynamoDB.
-
-    Parameters
-    ----------
-    name : str
-        What tests and reports call it.
-    client : DynamoDBClient
-        Client of its tables.
-    streams : DynamoDBStreamsClient or None
-        Client of its streams; None where it has none to read.
-    endpoint_url : str or None
-        Where another process reaches it; None when it lives in this process only.
-    """
+    """A running DynamoDB; without `endpoint_url` it lives in this process only."""
 
     name: str
     client: DynamoDBClient
@@ -44,22 +33,8 @@ class Engine:
 
 
 def connect(name: str, endpoint_url: str | None = None) -> Engine:
-    """Make the clients of an engine.
-
-    Parameters
-    ----------
-    name : str
-        What tests and reports call it.
-    endpoint_url : str, optional
-        Where it listens. By default AWS's own addresses, which a mock intercepts.
-
-    Returns
-    -------
-    Engine
-        With clients that share no state with boto3's default session.
-    """
-    # A client that retries would hide the faults tests look for.
-    # moto does not know the addresses that carry an account id.
+    """Connect to an engine; without `endpoint_url`, to AWS's own addresses, which a mock intercepts."""
+    # Retries would hide the faults tests look for. moto does not know addresses that carry an account id.
     config = Config(
         account_id_endpoint_mode="disabled",
         retries={"total_max_attempts": 1, "mode": "standard"},
@@ -67,11 +42,17 @@ def connect(name: str, endpoint_url: str | None = None) -> Engine:
         connect_timeout=5,
         read_timeout=60,
     )
-    # DynamoDB Local accepts letters and digits only in an access key id.
-    session = boto3.Session("testing", "testing", "testing", region_name=REGION)
+    session = _session(name)
     return Engine(
         name=name,
         client=session.client("dynamodb", endpoint_url=endpoint_url, config=config),
         streams=session.client("dynamodbstreams", endpoint_url=endpoint_url, config=config),
         endpoint_url=endpoint_url,
     )
+
+
+@cache
+def _session(_engine: str) -> boto3.Session:
+    # Cached, because each session parses the API's model anew. DynamoDB Local accepts only letters and digits in an
+    # access key id.
+    return boto3.Session("testing", "testing", "testing", region_name=REGION)

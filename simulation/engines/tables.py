@@ -1,4 +1,4 @@
-"""The table every engine is tested with: same schema as the one the constructs provision."""
+"""The table tests create on every engine: same schema as the one the constructs provision."""
 
 from __future__ import annotations
 
@@ -13,22 +13,7 @@ TABLE_NAME = "counters"
 
 
 def create_table(client: DynamoDBClient, name: str = TABLE_NAME, *, expires: bool = True) -> str:
-    """Create the single table: ``pk`` and ``sk``, on demand, streamed, with TTL.
-
-    Parameters
-    ----------
-    client : DynamoDBClient
-        Client of the engine.
-    name : str, optional
-        The table's name.
-    expires : bool, optional
-        Whether the engine deletes what has expired by its own clock. Default True.
-
-    Returns
-    -------
-    str
-        The ARN of its stream.
-    """
+    """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
     client.create_table(
         TableName=name,
         AttributeDefinitions=[

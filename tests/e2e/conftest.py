@@ -1,4 +1,4 @@
-"""The blog of the example app, deployed once for all tests of its HTTP edges."""
+"""The example app, deployed once for all tests that ask what is deployed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from urllib.parse import urlencode
 import pytest
 
 from demo.platform import cdk
-from demo.platform.deployment import CONTEXT
+from demo.platform.deployment import CONTEXT, Deployment
 from demo.platform.emulator import Emulator
 
-_PATIENCE_SECONDS = 60.0
+# Only a failure takes this long: tests go on as soon as the condition holds.
+PATIENCE_SECONDS = 180.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
 class Blog:
-    """The deployed blog."""
-
     emulator: Emulator
     outputs: dict[str, str]
 
@@ -55,8 +54,8 @@ class Blog:
                 return error.code, json.loads(error.read())
 
 
-def eventually(condition: Callable[[], bool], seconds: float = _PATIENCE_SECONDS) -> bool:
-    """Wait until something is so; tell whether it is."""
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
+    """Wait for a condition; return whether it holds."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -64,8 +63,12 @@ def eventually(condition: Callable[[], bool], seconds: float = _PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="session")
-def blog() -> Iterator[Blog]:
+def deployment() -> Iterator[Deployment]:
     with Emulator.start(max_seconds=3600) as emulator:
         cdk.bootstrap(emulator)
-        outputs = cdk.deploy(emulator, "CountersBlog", context=CONTEXT)
-        yield Blog(emulator, outputs["CountersBlog"])
+        yield Deployment(emulator, cdk.deploy(emulator, context=CONTEXT))
+
+
+@pytest.fixture(scope="session")
+def blog(deployment: Deployment) -> Blog:
+    return Blog(deployment.emulator, dict(deployment.outputs["CountersBlog"]))

@@ -1,4 +1,4 @@
-"""Events over HTTP and counts over HTTP, deployed: taken at once, counted once, refused with a reason."""
+"""Events and counts over HTTP, deployed: accepted at once, counted once, refused with a reason."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
     arn = queues.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})
     queues.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "1", "RedrivePolicy": redrive})
-    # As in direct mode, in which nothing checks what is posted.
+    # As in direct mode, where nothing checks what is posted.
     queues.send_message(QueueUrl=queue, MessageBody="no JSON")
     queues.send_message(QueueUrl=queue, MessageBody=json.dumps(view("/beside", "c1")))
     queues.send_message(QueueUrl=queue, MessageBody=json.dumps({"url": "/incomplete"}))

@@ -23,7 +23,7 @@ EVENTS = int(os.environ.get("EVENTS", "5000"))
 BATCH = 500
 DUPLICATES = 0.1
 PATIENCE_SECONDS = 120 + EVENTS / 100
-# Few of both: each write costs the emulator time in proportion to the partition keys there are.
+# Few of both: each write takes the emulator time in proportion to the number of partition keys.
 URLS = [f"/many/{number}" for number in range(20)]
 CLIENTS = 50
 
@@ -37,14 +37,14 @@ def test_none_is_lost_and_none_is_double(blog: Blog) -> None:
     ]
     sent = events + chance.sample(events, int(EVENTS * DUPLICATES))
     chance.shuffle(sent)
-    # What another test has posted and can never be accepted stays for ever, without a dead-letter queue.
+    # Messages of other tests that can never be accepted stay forever where no dead-letter queue takes them.
     poison = _waiting(blog)
     started = time.monotonic()
     for start in range(0, len(sent), BATCH):
         _post(blog, sent[start : start + BATCH])
     posted = time.monotonic() - started
     assert eventually(lambda: _waiting(blog) <= poison, PATIENCE_SECONDS)
-    # The emulator's stream has one shard: once this one is counted, all before it are.
+    # The emulator's stream has one shard: once this event is counted, all before it are.
     _post(blog, [_view("/many/last", now, "c")])
     assert eventually(lambda: blog.views("/many/last") == 1, PATIENCE_SECONDS)
     print(f"\n{len(sent):,} posted in {posted:.0f} s, all counted after {time.monotonic() - started:.0f} s")
@@ -61,7 +61,7 @@ def _post(blog: Blog, events: list[dict[str, str]]) -> None:
 
 
 def _waiting(blog: Blog) -> int:
-    """Tell how many messages are in queues or in the hands of a function."""
+    """Count the messages in queues or in the hands of a function."""
     queues: Any = blog.emulator.client("sqs")
     names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     told = [

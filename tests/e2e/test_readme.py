@@ -1,4 +1,4 @@
-"""The README's example is run as it stands: synthesized as an app, and counting in a table."""
+"""The README's example runs as it stands: synthesized as an app, and counting in a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_app_synthesizes(tmp_path: Path) -> None:
     roots = [str(PROJECT / root) for root in ("infra", "lambdas")]
     program = APP.replace("App()", f"App(outdir={str(tmp_path)!r})")
     subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {roots}\n{program}"], check=True, timeout=120, cwd=tmp_path
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {roots}\n{program}"], check=True, timeout=600, cwd=tmp_path
     )
     assert "AWS::DynamoDB::GlobalTable" in (tmp_path / "Blog.template.json").read_text()
 

@@ -25,7 +25,7 @@ import cdk_dynamodb_counters, dynamodb_counters
 from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 from cdk_dynamodb_counters import CountersLayer, DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters.declarations import Aggregate, Count, Event, Window
+from dynamodb_counters import Aggregate, Count, Event, Window
 
 ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
 ORDERS = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="TOTAL", measures={"orders": Count()})
@@ -69,7 +69,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the interpreter of a fresh environment with the wheel in it."""
+    """Return the interpreter of a fresh environment with the wheel in it."""
     home = tmp_path_factory.mktemp("foreign") / "venv"
     venv.create(home, with_pip=False)
     interpreter = home / "bin" / "python"
@@ -77,8 +77,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--quiet", "--no-deps", str(wheel)],
         check=True,
     )
-    # Its dependencies are the ones installed here: downloading CDK again would take minutes and prove nothing more. A
-    # path named in a .pth file is searched, but .pth files found there are not: an editable install stays out of it.
+    # Its dependencies are those installed here: downloading CDK again would take minutes and prove nothing more. Python
+    # searches a path named in a .pth file, but reads no .pth files there: an editable install stays out of it.
     (site_packages(home) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return interpreter
 

@@ -1,4 +1,4 @@
-"""ministack: the emulator the demo deploys to, asked for its DynamoDB only."""
+"""ministack: the emulator the demo deploys to, used for its DynamoDB only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["is_available", "start"]
 
-# Longer than any test session: it ends with the session, this is only the emulator's own safety net.
+# Longer than any test session: only the emulator's own safety net, since it ends with the session.
 MAX_SECONDS = 7200
 
 
 def is_available() -> bool:
-    """Tell whether this checkout has the demo's emulator."""
+    """Whether this checkout has the demo's emulator."""
     return find_spec("demo") is not None and find_spec("demo.platform.emulator") is not None
 
 

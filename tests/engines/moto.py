@@ -1,4 +1,4 @@
-"""moto: DynamoDB inside this process, quick to start and to throw away."""
+"""moto: DynamoDB inside this process, quick to start and to discard."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ __all__ = ["start"]
 
 @contextmanager
 def start() -> Iterator[Engine]:
-    """Mock AWS, empty, until the block ends.
-
-    Yields
-    ------
-    Engine
-        Clients that moto answers.
-    """
+    """Mock AWS, empty, until the block ends."""
     with mock_aws():
         yield connect("moto")

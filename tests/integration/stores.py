@@ -19,44 +19,36 @@ SHARD = "shardId-00000001790000000000-aaaaaaaa"
 
 
 class Store:
-    """One table of an engine, as producers, readers and the stream's consumer see it.
-
-    Parameters
-    ----------
-    engine : Engine
-        Where the table is.
-    name : str
-        The table.
-    """
+    """One table of an engine, as producers, readers and the stream's consumer see it."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.name = name
         self.client = FaultyClient(engine.client)
         self.clock = Clock(NOW)
         typed = cast("DynamoDBClient", self.client)
-        # moto refuses parameters in a PartiQL INSERT: its parser knows no value for "?".
+        # moto's parser refuses parameters in a PartiQL INSERT.
         bulk = "put" if engine.name == "moto" else "partiql"
         self.counters = Counters(name, client=typed, bulk=bulk, clock=self.clock)  # type: ignore[arg-type]
         self.table = Table(name, typed, bulk, self.clock, sleep=lambda _: None, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
-        """Make a consumer, as a cold start does."""
+        """Build a consumer, as a cold start does."""
         return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9)
 
     def deliver(self, records: Iterable[Record], *declarations: Aggregate | Window, shard: str = SHARD) -> Report:
-        """Hand a batch to a consumer of its own."""
+        """Deliver a batch to a new consumer."""
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
     def items(self) -> list[dict[str, Any]]:
-        """Read the whole table, but for the fences of the quarantine."""
+        """All items but the fencing tokens of the quarantine."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
         return [item for page in pages for item in page["Items"] if not item["sk"]["S"].startswith("FENCE#")]
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:
-        """Read one item; empty where there is none."""
+        """One item; empty if there is none."""
         answer = self.client.get_item(TableName=self.name, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True)
         return cast("Mapping[str, Any]", answer.get("Item", {}))
 
     def inserts(self, first: int = 10**21) -> list[Record]:
-        """Make the stream's records of the items there are."""
+        """Return the stream's records of all items."""
         return [record(first + place, item) for place, item in enumerate(self.items())]

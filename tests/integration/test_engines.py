@@ -16,6 +16,9 @@ from simulation.engines import Engine, EngineUnavailableError
 from simulation.engines.dynamodb_local import DynamoDBLocal, install
 from simulation.engines.tables import create_table
 
+# Only a failure takes this long.
+PATIENCE_SECONDS = 60.0
+
 START_THEN_DIE = """
 import os, signal
 from simulation.engines.dynamodb_local import start
@@ -53,7 +56,12 @@ def test_writes_show_in_the_stream(engine: Engine, table: str) -> None:
     iterator = engine.streams.get_shard_iterator(
         StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
-    (record,) = engine.streams.get_records(ShardIterator=iterator)["Records"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    # Records become visible some milliseconds after the write.
+    while not (records := engine.streams.get_records(ShardIterator=iterator)["Records"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    (record,) = records
     assert record["eventName"] == "INSERT"
     assert record["dynamodb"]["NewImage"] == {"pk": {"S": "p"}, "sk": {"S": "s"}}
 
@@ -82,11 +90,11 @@ def test_dynamodb_local_listens_on_loopback_only(dynamodb_local_engine: DynamoDB
 def test_dynamodb_local_does_not_outlive_a_killed_parent(dynamodb_local_engine: DynamoDBLocal) -> None:
     root = Path(__file__).parents[2]
     parent = subprocess.run(
-        [sys.executable, "-c", START_THEN_DIE], cwd=root, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", START_THEN_DIE], cwd=root, capture_output=True, text=True, timeout=300, check=False
     )
     assert parent.returncode == -signal.SIGKILL
     orphan = int(parent.stdout)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline and _runs(orphan):
         time.sleep(0.1)
     assert not _runs(orphan)

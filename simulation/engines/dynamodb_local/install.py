@@ -26,18 +26,7 @@ DOWNLOAD_SECONDS = 300
 
 
 def find_java() -> str:
-    """Find a Java that can run DynamoDB Local and its launcher.
-
-    Returns
-    -------
-    str
-        Path of the ``java`` command.
-
-    Raises
-    ------
-    EngineUnavailableError
-        If there is none, it is too old, or it is no JDK (the launcher is run from source).
-    """
+    """Find a Java that runs DynamoDB Local and, being a JDK, its launcher from source."""
     needed = f"DynamoDB Local needs a JDK {MINIMUM_JAVA} or newer (Debian: default-jdk-headless)"
     java = shutil.which("java")
     if java is None:
@@ -52,18 +41,7 @@ def find_java() -> str:
 
 
 def installed_jars() -> Path:
-    """Return the folder of the pinned release, downloading it first where needed.
-
-    Returns
-    -------
-    Path
-        Folder with all jars and native libraries.
-
-    Raises
-    ------
-    EngineUnavailableError
-        If it has to be downloaded and Maven is missing or fails.
-    """
+    """Return the folder with all jars and native libraries of the pinned release, downloaded if missing."""
     jars = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
     with _only_one_process():
         if not jars.is_dir():
@@ -83,7 +61,7 @@ def _download(jars: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise EngineUnavailableError("DynamoDB Local is downloaded by Maven (Debian: maven): no mvn on the PATH")
-    # Renamed when complete: an interrupted download never passes for an installation.
+    # Renamed when complete, so that an interrupted download never passes for an installation.
     partial = jars.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     command = [maven, "-B", "-q", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
