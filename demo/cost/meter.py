@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from demo.cost.capacity import item_bytes, query_units, write_units
+from simulation.dynamodb.capacity import item_bytes, query_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"

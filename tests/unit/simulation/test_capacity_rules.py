@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from demo.cost.capacity import item_bytes, query_units, write_units
+from simulation.dynamodb.capacity import item_bytes, query_units, write_units
 
 
 @pytest.mark.parametrize(
