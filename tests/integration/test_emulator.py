@@ -46,7 +46,7 @@ def _listens(port: int) -> bool:
 
 
 def _runs(pid: int) -> bool:
-    # An orphan that has ended stays visible until init collects it: that is not running.
+    # An ended orphan stays visible until init collects it.
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not state.lstrip().startswith("Z")
 

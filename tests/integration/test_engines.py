@@ -1,4 +1,4 @@
-"""What every engine must get right for the tests on it to mean anything."""
+"""What every engine must do right for tests on it to prove anything."""
 
 from __future__ import annotations
 

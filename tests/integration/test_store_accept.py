@@ -132,7 +132,7 @@ def test_puts_are_used_where_asked(store: Store) -> None:
 
 
 _RUNS = count()
-"""Tells the examples of one table apart."""
+"""Distinguishes the examples on one table."""
 
 _HOSTILE = st.one_of(
     st.text(alphabet="#%~\0\x7f 2350CIDT/é\u0301\U0001f600", max_size=6),

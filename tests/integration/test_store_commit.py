@@ -1,4 +1,4 @@
-"""Every record is applied to every item exactly once, however its batch is repeated, cut, raced and hindered."""
+"""Every record is applied to every item exactly once, however its batch is repeated, cut, raced or disturbed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def store(engine: Engine, table: str) -> Store:
 
 
 def _records(urls: str, first: int = _FIRST) -> list[Record]:
-    """Make one insert a letter; the letter is the url, its place the number."""
+    """Build one insert per letter: the letter is the url, its index the number."""
     return [record(first + n, image("view", url=url, id=str(n), number=10**n)) for n, url in enumerate(urls)]
 
 
@@ -234,4 +234,4 @@ def test_a_sum_that_outgrows_its_item_blocks_neither_its_batch_nor_the_next(stor
 
 
 def _no_fault(name: str, arguments: Mapping[str, Any]) -> None:
-    """Let a call be."""
+    """Let a call pass."""

@@ -39,7 +39,7 @@ def _schedules(draw: st.DrawFn) -> list[tuple[str, int, int, int]]:
         end = draw(st.integers(done + 1, _LENGTH))
         for what in draw(st.lists(st.sampled_from(["fails", "lost", "bisected", "zombie"]), max_size=3)):
             if what == "zombie":
-                # An invocation given up earlier, which began where the stream had been counted up to then.
+                # An invocation given up earlier, which began where the stream had been counted up to by then.
                 start = draw(st.integers(0, done))
                 steps.append((what, start, draw(st.integers(start + 1, _LENGTH)), draw(st.integers(0, 7))))
             elif what == "bisected":
@@ -53,7 +53,7 @@ def _schedules(draw: st.DrawFn) -> list[tuple[str, int, int, int]]:
 
 _LENGTH = 6
 _RUNS = count()
-"""Tells the examples of one table apart."""
+"""Distinguishes the examples on one table."""
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -71,7 +71,7 @@ def test_any_legal_history_of_deliveries_counts_each_record_once(
         what, start, end, hit = histories[shard].pop(0)
 
         def fault(name: str, arguments: Mapping[str, Any], hit: int = hit) -> None:
-            # Each of the three items fails or not, as a bit of the seed says.
+            # A bit of the seed decides whether each of the three items fails.
             if name == "update_item" and hit >> "abc".index(arguments["Key"]["pk"]["S"][-1]) & 1:
                 raise failure("InternalServerError", "UpdateItem")
 
@@ -91,4 +91,4 @@ def test_any_legal_history_of_deliveries_counts_each_record_once(
 
 
 def _no_fault(name: str, arguments: Mapping[str, Any]) -> None:
-    """Let a call be."""
+    """Let a call pass."""

@@ -1,4 +1,4 @@
-"""What cannot be counted is kept, holds nothing up, and is counted once after all when it is redriven."""
+"""What cannot be counted is kept, blocks nothing, and is counted once when it is redriven."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
 _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
 _HOURS = Window("hours", _EVENT, pk="SHOP#{shop}", time="at")
 _MENDED = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count()})
-"""The same aggregate after the fault is mended: it needs no amount any more."""
+"""The same aggregate after the fix: it no longer needs an amount."""
 
 _AT = "2026-09-21T13:00:00Z"
 _OTHER = "shardId-00000001790000000001-bbbbbbbb"
@@ -68,7 +68,7 @@ POISON: dict[str, Record] = {
 
 
 def _redriven(store: Store, entry: Quarantined, sequence: int) -> Record | None:
-    """Redrive an entry; give the record that the stream would carry of it."""
+    """Redrive an entry and return the record the stream would carry."""
     before = store.item(*entry.key)
     redriven = store.counters.redrive(entry)
     after = store.item(*entry.key)
@@ -165,7 +165,7 @@ def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Stor
 
 
 def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(dynamodb_local_engine: Engine) -> None:
-    # Only DynamoDB itself and DynamoDB Local refuse such a sum; moto and ministack round it.
+    # Only DynamoDB and DynamoDB Local refuse such a sum; moto and ministack round it.
     create_table(dynamodb_local_engine.client, "sums", expires=False)
     store = Store(dynamodb_local_engine, "sums")
     large = _sale(1, amount=10**37)
@@ -214,7 +214,7 @@ def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: St
     store.deliver([record(1, bad), record(2, good, bad)], _SALES)
     assert _count(store) == 1
 
-    # Whoever redrives both after all changes nothing by it: what the one adds the other takes back.
+    # Redriving both changes nothing: one adds what the other takes back.
     for place, entry in enumerate(list(store.counters.quarantined()), start=9):
         change = _redriven(store, entry, place)
         assert change is not None

@@ -1,4 +1,4 @@
-"""Upkeep of aggregate items: old watermarks go, resets keep them, hot groups are spread, time limits are kept."""
+"""Upkeep of aggregate items: stale watermarks go, resets keep watermarks, hot groups are sharded, time limits hold."""
 
 from __future__ import annotations
 
