@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image, TypedValue, reader
-from dynamodb_counters._items.decimals import Number, parse_number, require_storable
+from dynamodb_counters._items.decimals import parse_number, require_storable
 from dynamodb_counters.errors import InvalidArgumentError
 
 Predicate: TypeAlias = Callable[[Image], bool]
@@ -192,14 +192,10 @@ def _comparison(find: Callable[[Image], TypedValue | None], name: str, operand: 
     compare, unequal = _COMPARISONS[name], name == "ne"
     kind = "BOOL" if isinstance(operand, bool) else "S" if isinstance(operand, str) else "N"
     # DynamoDB orders strings by UTF-8 bytes, Python by code points: the same order.
-    read: Callable[[Any], Any] = _number if kind == "N" else lambda value: value
+    read: Callable[[Any], Any] = parse_number if kind == "N" else lambda value: value
 
     def holds(image: Image) -> bool:
         value = (find(image) or _MISSING).get(kind)
         return unequal if value is None else compare(read(value), operand)
 
     return holds
-
-
-def _number(text: str) -> Number:
-    return parse_number(text)
