@@ -68,12 +68,7 @@ class Distinct:
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
         return Aggregate(
-            self.name,
-            self.members,
-            pk=self.pk,
-            sk=self.sk,
-            measures={"distinct": Count()},
-            where=Attr("items").ge(1),
+            self.name, self.members, pk=self.pk, sk=self.sk, measures={"distinct": Count()}, where=Attr("items").ge(1)
         )
 
     @property

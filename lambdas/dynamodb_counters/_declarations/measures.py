@@ -15,9 +15,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 MAX_BINS: Final = 100
 """Most bins of a histogram."""
 
-Value: TypeAlias = Number | Mapping[Number, Number] | None
-"""A measure as read: a number, a count per bin for a histogram, None for an average of nothing."""
-
 _DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 
 

@@ -20,12 +20,8 @@ Predicate: TypeAlias = Callable[[Image], bool]
 Operand: TypeAlias = str | int | Decimal | bool
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
+    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "begins_with": str.startswith,
 }
 
 
@@ -175,11 +171,6 @@ def compile_condition(condition: Condition, *, literal: bool = False) -> Predica
     find = reader(attribute, literal=literal)
     if name == "exists":
         return lambda image: find(image) is not None
-    if name == "begins_with":
-        prefix: str = condition.operands[0]
-        return lambda image: (
-            str((find(image) or _MISSING).get("S", "")).startswith(prefix) and ("S" in (find(image) or _MISSING))
-        )
     if name not in _COMPARISONS:
         raise InvalidArgumentError("operator", name, "a known operator")
     return _comparison(find, name, condition.operands[0])

@@ -195,7 +195,7 @@ class WindowReads:
         require_retained(window, "period", start, now)
         unit = timedelta(seconds=window.unit)
         interval = Interval(start // window.unit * window.unit, Interval.ending_at(until, unit, window.unit).end)
-        return self._count(window, values, interval, consistent=consistent)
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def between(
         self, window: Window, values: Mapping[str, object], start: datetime, end: datetime, *, consistent: bool = False
@@ -221,7 +221,7 @@ class WindowReads:
         """
         first, last = self._checked(window, start, end)
         interval = Interval.around(first, last, window.unit)
-        return self._count(window, values, interval, consistent=consistent)
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def series(
         self,
@@ -255,11 +255,6 @@ class WindowReads:
         first, last = self._checked(window, start, end)
         intervals = steps(first, last, step, time_zone(tz), window.unit)
         return count_series(self._table, window, values, intervals, consistent=consistent)
-
-    def _count(
-        self, window: Window, values: Mapping[str, object], interval: Interval, *, consistent: bool
-    ) -> WindowCount:
-        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
         now = self._table.clock()
