@@ -91,7 +91,6 @@ class Attr:
     --------
     >>> Attr("bytes").gt(0)
     Condition(operator='gt', attribute='bytes', operands=(0,))
-    >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
     """
 
     name: str

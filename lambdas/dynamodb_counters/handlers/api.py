@@ -72,12 +72,8 @@ def _get_openapi() -> Response[str]:
 
 
 @app.get("/")
-def _get_page() -> Response[str]:
-    return page_response("index.html", _if_none_match())
-
-
 @app.get("/page/<name>")
-def _get_page_file(name: str) -> Response[str]:
+def _get_page(name: str = "index.html") -> Response[str]:
     return page_response(name, _if_none_match())
 
 
