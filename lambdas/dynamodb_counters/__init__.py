@@ -34,31 +34,19 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
 
-_HOMES = {
-    "Aggregate": "_declarations",
-    "Attr": "_items.conditions",
-    "Average": "_declarations",
-    "Comparison": "_reads.window_counts",
-    "Condition": "_items.conditions",
-    "Count": "_declarations",
-    "Counters": "_counters",
-    "CountersError": "errors",
-    "Distinct": "_declarations",
-    "Event": "_declarations",
-    "Group": "_declarations.groups",
-    "Hierarchy": "_declarations",
-    "Histogram": "_declarations",
-    "InvalidArgumentError": "errors",
-    "Items": "_declarations",
-    "Outcome": "_writes.insert",
-    "Quarantined": "_stream.quarantine_items",
-    "Ranked": "_reads.rankings",
-    "Ranking": "_declarations",
-    "Sum": "_declarations",
-    "Window": "_declarations",
-    "WindowCount": "_reads.window_counts",
-    "evaluate": "_evaluate",
+_NAMES = {
+    "_counters": "Counters",
+    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Ranking Sum Window",
+    "_declarations.groups": "Group",
+    "_evaluate": "evaluate",
+    "_items.conditions": "Attr Condition",
+    "_reads.rankings": "Ranked",
+    "_reads.window_counts": "Comparison WindowCount",
+    "_stream.quarantine_items": "Quarantined",
+    "_writes.insert": "Outcome",
+    "errors": "CountersError InvalidArgumentError",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -60,9 +60,8 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         Parameters
         ----------
         event : Event
-            The declared event.
         values : mapping of str to object
-            Its attributes: anything DynamoDB can store. Floats are rejected because they are not exact.
+            Its attributes: anything DynamoDB can store; floats are rejected because they are not exact.
 
         Returns
         -------
@@ -77,14 +76,8 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         Parameters
         ----------
         event : Event
-            The declared event.
         events : iterable of mapping
-            The attributes of each event.
-
-        Returns
-        -------
-        list of Outcome
-            One per event, in their order.
+            The attributes of each event; outcomes come in their order.
         """
         return accept.accept_many(self._table, event, events)
 
@@ -96,22 +89,10 @@ class Counters(AggregateReads, RankingReads, WindowReads):
 
         Parameters
         ----------
-        event : Event
-            The declared event.
-        values : mapping of str to object
-            Its attributes.
+        event, values
+            As in `accept`.
         declarations : iterable of Aggregate and Window
-            What to count it in; together at most 99 items.
-
-        Returns
-        -------
-        Outcome
-            Accepted, duplicate, rejected or failed.
-
-        Raises
-        ------
-        InvalidArgumentError
-            There are too many declarations, or one is not over this event.
+            What to count it in: declarations over this event, at most 99 items together.
         """
         return record_once(self._table, event, values, declarations)
 
@@ -123,38 +104,26 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         Parameters
         ----------
         aggregate : Aggregate
-            The aggregate.
         values : mapping of str to str or number
-            The fields of the group.
+            The group: a value per field.
         by : int, Decimal or mapping, optional
             What to add to each measure; a single number if the aggregate has one measure. Default 1.
 
         Returns
         -------
-        dict of str to int, Decimal, mapping or None
+        dict
             All measures afterward; of a write-sharded group, those of the one item that was written.
-
-        Raises
-        ------
-        InvalidArgumentError
-            A measure is unknown, a number cannot be stored, or a field of the group is missing.
         """
         return increments.increment(self._table, aggregate, values, by)
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
-        """Delete an event; the stream takes back what it counted.
+        """Delete an event and return whether it existed; the stream takes back what it counted.
 
         Parameters
         ----------
         event : Event
-            The declared event.
         values : mapping of str to object
             At least the attributes of its key.
-
-        Returns
-        -------
-        bool
-            Whether there was such an event.
         """
         return accept.retract(self._table, event, values)
 
@@ -163,47 +132,30 @@ class Counters(AggregateReads, RankingReads, WindowReads):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            The aggregate.
-        values : mapping of str to str or number
-            The fields of the group.
+        aggregate, values
+            As in `increment`.
 
         Returns
         -------
-        dict of str to int, Decimal, mapping or None
+        dict
             All measures as they were. What is counted meanwhile is either in here or in the group, never both.
         """
         return increments.reset(self._table, aggregate, values)
 
     def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
-        """List the records and deltas that could not be counted.
+        """List the records and deltas that could not be counted, by shard in stream order.
 
         Parameters
         ----------
         redriven : bool, optional
             Whether to include entries that were redriven. Default False.
-
-        Yields
-        ------
-        Quarantined
-            By shard, in stream order.
         """
         return redrive.list_quarantined(self._table, redriven=redriven)
 
     def redrive(self, entry: Quarantined) -> bool:
         """Send a quarantined entry back through the stream to be counted.
 
-        Safe to repeat: an entry counts once, however often it is redriven. One that still cannot be counted returns to
-        quarantine as a new entry.
-
-        Parameters
-        ----------
-        entry : Quarantined
-            From `quarantined`.
-
-        Returns
-        -------
-        bool
-            False if it was redriven before or has expired.
+        Safe to repeat: an entry counts once, however often it is redriven; False if it was redriven before or has
+        expired. One that still cannot be counted returns to quarantine as a new entry.
         """
         return redrive.redrive(self._table, entry)

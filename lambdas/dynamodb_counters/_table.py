@@ -30,11 +30,7 @@ _LONGEST_PAUSE: Final = 2.0
 
 @dataclass(frozen=True)
 class Table:
-    """One table and how to reach it, with the clock, the sleep and the jitter (0 to 1) injected by tests.
-
-    `bulk` says how many events are inserted at once: ``"partiql"`` sends 25 INSERTs per call, ``"put"`` a PutItem each,
-    at the same write units, for engines and policies without PartiQL.
-    """
+    """One table and how to reach it, with the clock, the sleep and the jitter (0 to 1) injected by tests."""
 
     name: str
     client: DynamoDBClient = field(default_factory=lambda: make_client())  # noqa: PLW0108

@@ -3,40 +3,22 @@
 A declaration cannot be cyclic: its source must exist first.
 """
 
-from dynamodb_counters._declarations.aggregates import (
-    MAX_ATTRIBUTES,
-    MAX_WRITE_SHARDS,
-    WRITE_SHARD_FIELD,
-    Aggregate,
-    Ranking,
-)
-from dynamodb_counters._declarations.composites import Distinct, Hierarchy
-from dynamodb_counters._declarations.consistency import Declarable, Declaration, flatten, require_consistent
-from dynamodb_counters._declarations.measures import Average, Count, Histogram, Measure, Sum, Value
-from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._declarations.windows import BUCKET_FIELD, TIER_FIELD, Window
-
-__all__ = [
-    "BUCKET_FIELD",
-    "MAX_ATTRIBUTES",
-    "MAX_WRITE_SHARDS",
-    "TIER_FIELD",
-    "WRITE_SHARD_FIELD",
-    "Aggregate",
-    "Average",
-    "Count",
-    "Declarable",
-    "Declaration",
-    "Distinct",
-    "Event",
-    "Hierarchy",
-    "Histogram",
-    "Items",
-    "Measure",
-    "Ranking",
-    "Sum",
-    "Value",
-    "Window",
-    "flatten",
-    "require_consistent",
-]
+from dynamodb_counters._declarations.aggregates import WRITE_SHARD_FIELD as WRITE_SHARD_FIELD
+from dynamodb_counters._declarations.aggregates import Aggregate as Aggregate
+from dynamodb_counters._declarations.aggregates import Ranking as Ranking
+from dynamodb_counters._declarations.composites import Distinct as Distinct
+from dynamodb_counters._declarations.composites import Hierarchy as Hierarchy
+from dynamodb_counters._declarations.consistency import Declarable as Declarable
+from dynamodb_counters._declarations.consistency import Declaration as Declaration
+from dynamodb_counters._declarations.consistency import flatten as flatten
+from dynamodb_counters._declarations.consistency import require_consistent as require_consistent
+from dynamodb_counters._declarations.measures import Average as Average
+from dynamodb_counters._declarations.measures import Count as Count
+from dynamodb_counters._declarations.measures import Histogram as Histogram
+from dynamodb_counters._declarations.measures import Measure as Measure
+from dynamodb_counters._declarations.measures import Sum as Sum
+from dynamodb_counters._declarations.sources import Event as Event
+from dynamodb_counters._declarations.sources import Items as Items
+from dynamodb_counters._declarations.windows import BUCKET_FIELD as BUCKET_FIELD
+from dynamodb_counters._declarations.windows import TIER_FIELD as TIER_FIELD
+from dynamodb_counters._declarations.windows import Window as Window

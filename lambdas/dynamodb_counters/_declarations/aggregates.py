@@ -52,11 +52,6 @@ class Ranking:
         Number of index partitions that share a leaderboard's writes, 1 to 100; a read merges them. Raise it beyond
         1,000 changes per second. Default 1.
 
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
-
     Examples
     --------
     >>> Ranking(by="paths", leaderboard="PLAYERS").write_shards
@@ -105,11 +100,6 @@ class Aggregate:
         every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
 
     Examples
     --------

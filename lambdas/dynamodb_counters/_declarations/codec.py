@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -53,8 +53,8 @@ def decode(text: str) -> tuple[Declaration, ...]:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        named = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        written = {name: _plain(part) for name, part in named.items() if part != _default(value, name)}
+        parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
+        written = {declared.name: _plain(part) for declared, part in parts if part != _default(declared)}
         return {"": type(value).__name__, **written}
     if isinstance(value, timedelta):
         return {"": "timedelta", "s": str(value.total_seconds())}
@@ -67,8 +67,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _default(value: Any, name: str) -> Any:
-    [declared] = [f for f in fields(value) if f.name == name]
+def _default(declared: Field[Any]) -> Any:
     return declared.default_factory() if declared.default_factory is not MISSING else declared.default
 
 

@@ -25,21 +25,10 @@ class Distinct:
     ----------
     name : str
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
-    source : Event, Items or Aggregate
-        The items it counts.
-    pk, sk : str
-        Key templates of its items; their fields make up the group.
     member : str
         Attribute that identifies a member.
-    where : Condition, optional
-        Which items of the source to count. Default: all.
-    on_expiry : {"keep", "subtract"}, optional
-        Whether an item deleted by TTL stays counted. Default ``"keep"``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
+    source, pk, sk, where, on_expiry
+        As in `Aggregate`.
 
     Examples
     --------
@@ -79,12 +68,7 @@ class Distinct:
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
         return Aggregate(
-            self.name,
-            self.members,
-            pk=self.pk,
-            sk=self.sk,
-            measures={"distinct": Count()},
-            where=Attr("items").ge(1),
+            self.name, self.members, pk=self.pk, sk=self.sk, measures={"distinct": Count()}, where=Attr("items").ge(1)
         )
 
     @property
@@ -103,23 +87,12 @@ class Hierarchy:
     ----------
     name : str
         Unique in a table; the levels are named ``name-0``, ``name-1``, ….
-    source : Event, Items or Aggregate
-        The items it counts.
     pk : str
         Key template of the top group.
     levels : tuple of str
         Sort key templates from the top level down.
-    measures : mapping of str to Count, Sum, Average or Histogram
-        What to keep at every level, by name.
-    where : Condition, optional
-        Which items of the source to count. Default: all.
-    on_expiry : {"keep", "subtract"}, optional
-        Whether an item deleted by TTL stays counted. Default ``"keep"``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
+    source, measures, where, on_expiry
+        As in `Aggregate`.
 
     Examples
     --------

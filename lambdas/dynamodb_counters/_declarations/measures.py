@@ -15,21 +15,11 @@ from dynamodb_counters.errors import InvalidArgumentError
 MAX_BINS: Final = 100
 """Most bins of a histogram."""
 
-Value: TypeAlias = Number | Mapping[Number, Number] | None
-"""A measure as read: a number, a count per bin for a histogram, None for an average of nothing."""
-
 _DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The number of items.
-
-    Examples
-    --------
-    >>> Count().attributes("views")
-    ('views',)
-    """
+class _OneAttribute:
+    __slots__ = ()
 
     def attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold the measure."""
@@ -41,7 +31,18 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Count(_OneAttribute):
+    """The number of items.
+
+    Examples
+    --------
+    >>> Count().attributes("views")
+    ('views',)
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_OneAttribute):
     """The exact sum of a number attribute.
 
     Parameters
@@ -50,11 +51,6 @@ class Sum:
         A number attribute of every counted item; an item without it goes to quarantine.
     cap : int, Decimal or None, optional
         Most that one item adds. Default: no limit.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
 
     Examples
     --------
@@ -70,14 +66,6 @@ class Sum:
         if self.cap is not None:
             require_storable("cap", self.cap)
 
-    def attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes that hold the measure."""
-        return (name,)
-
-    def read(self, name: str, numbers: Mapping[str, Number]) -> Number:
-        """The measure, from the number attributes of an item."""
-        return numbers.get(name, 0)
-
 
 @dataclass(frozen=True, slots=True)
 class Average:
@@ -87,11 +75,6 @@ class Average:
     ----------
     attribute : str
         A number attribute of every counted item; an item without it goes to quarantine.
-
-    Raises
-    ------
-    InvalidArgumentError
-        The attribute name is not allowed.
 
     Examples
     --------
@@ -125,17 +108,9 @@ class Histogram:
     ----------
     attribute : str
         A number attribute of every counted item; an item without it goes to quarantine.
-    exactly : sequence of int or Decimal, optional
-        A bin per number, for items with exactly that value.
-    at_least : sequence of int or Decimal, optional
-        A bin per number, for items with that value or more.
-    bounds : sequence of int or Decimal, optional
-        A bin per number, for items from that value to below the next number; the last bin has no upper bound.
-
-    Raises
-    ------
-    InvalidArgumentError
-        Not exactly one kind of bins was given, or the bins are not 1 to 100 ascending numbers.
+    exactly, at_least, bounds : sequence of int or Decimal
+        One of them: up to 100 ascending numbers, each a bin for items with exactly that value, with that value or more,
+        or from that value to below the next number; the last of `bounds` has no upper bound.
 
     Examples
     --------

@@ -28,11 +28,6 @@ class Event:
         A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
         before. Default None: the first one stands.
 
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
-
     Examples
     --------
     >>> Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7)).name
@@ -74,11 +69,6 @@ class Items:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     where : Condition
         What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
 
     Examples
     --------

@@ -51,7 +51,6 @@ class Window:
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-        The items it counts.
     pk : str
         Key template of its items' partition. Its fields, attributes of the source, make up the group.
     time : str
@@ -60,14 +59,12 @@ class Window:
         How long a bucket is kept after its end. Default None: for good.
     measure : Count or Sum, optional
         What to keep. Default ``Count()``.
-    where : Condition, optional
-        Which items of the source to count. Default: all.
+    where, on_expiry
+        As in `Aggregate`.
     late : {"drop", "quarantine"}, optional
         What happens to an event whose bucket's retention is over; either way a metric counts it. Default ``"drop"``.
     future_tolerance : timedelta or None, optional
         An event further ahead of its arrival goes to quarantine; None accepts any. Default 15 minutes.
-    on_expiry : {"keep", "subtract"}, optional
-        Whether an item deleted by TTL stays counted. Default ``"keep"``.
     precision : timedelta, optional
         1 second, minute, hour or day: windows start and end on such a unit. Default 1 minute.
     longest : timedelta, optional
@@ -76,11 +73,6 @@ class Window:
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         already counted when `longest` changes: a new tier lacks everything counted before.
-
-    Raises
-    ------
-    InvalidArgumentError
-        An argument is not allowed.
 
     Examples
     --------

@@ -111,7 +111,7 @@ class _Folding:
             if shown is None:
                 continue
             for program in source.programs:
-                if (expired and program.keeps_expired) or (only is not None and program.name not in only):
+                if (expired and program.keeps_expired) or (only is not None and program.layout.name not in only):
                     continue
                 found = program.contribute(shown, change.created)
                 if found is LATE:

@@ -21,17 +21,7 @@ GroupRef: TypeAlias = tuple[str, GroupKey]
 class ItemLayout:
     """The items of one declaration."""
 
-    __slots__ = (
-        "_names",
-        "_pk",
-        "_pk_indexes",
-        "_sk",
-        "_sk_indexes",
-        "_window",
-        "_write_shards",
-        "declaration",
-        "name",
-    )
+    __slots__ = ("_names", "_pk", "_pk_indexes", "_shards", "_sk", "_sk_indexes", "_window", "declaration", "name")
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
@@ -39,7 +29,7 @@ class ItemLayout:
         self._pk, self._sk = declaration.pk_template, declaration.sk_template
         self._window = declaration if isinstance(declaration, Window) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
-        self._write_shards = 1 if isinstance(declaration, Window) else declaration.write_shards
+        self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
         indexes = {name: index for index, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
         self._pk_indexes = [indexes[field] for field in self._pk.fields]
         self._sk_indexes = [indexes[field] for field in self._sk.fields]
@@ -47,8 +37,8 @@ class ItemLayout:
     def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
         """Key of the item that numbers from a source shard go to; only write-sharded groups have several."""
         texts = self._texts(group)
-        if self._write_shards > 1:
-            texts = (*texts, _shard_of(source_shard, self._write_shards))
+        if self._shards > 1:
+            texts = (*texts, _shard_of(source_shard, self._shards))
         return {
             PK: self._pk.render_texts([texts[index] for index in self._pk_indexes]),
             SK: self._sk.render_texts([texts[index] for index in self._sk_indexes]),

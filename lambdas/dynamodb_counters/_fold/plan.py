@@ -26,10 +26,6 @@ class Program:
     contribute: Contribute
     keeps_expired: bool
 
-    @property
-    def name(self) -> str:
-        return self.layout.name
-
 
 @dataclass(slots=True)
 class Source:
@@ -78,11 +74,10 @@ class Plan:
 
 def _compiled(declaration: Declaration) -> Program:
     layout = ItemLayout(declaration)
-    contribute = (
-        compile_window(layout, declaration)
-        if isinstance(declaration, Window)
-        else compile_aggregate(layout, declaration)
-    )
+    if isinstance(declaration, Window):
+        contribute = compile_window(layout, declaration)
+    else:
+        contribute = compile_aggregate(layout, declaration)
     return Program(layout, contribute, keeps_expired=declaration.on_expiry == "keep")
 
 

@@ -82,7 +82,8 @@ def openapi(declarations: Iterable[Declaration]) -> dict[str, Any]:
 def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     name, base = aggregate.name, f"/v1/aggregates/{aggregate.name}"
     fields, values = aggregate.fields, _values(aggregate.fields)
-    group = _object({"aggregate": _TEXT, "values": values, "measures": _measures(aggregate)})
+    measures = _object({measure: _measure(kind) for measure, kind in aggregate.measures.items()})
+    group = _object({"aggregate": _TEXT, "values": values, "measures": measures})
     paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
     if aggregate.write_shards == 1:
         summary = f"All groups of {name} in one partition"
@@ -115,10 +116,6 @@ def _window_paths(window: Window) -> dict[str, Any]:
 def _values(fields: Iterable[str]) -> dict[str, Any]:
     # OpenAPI forbids an empty "required".
     return _object(dict.fromkeys(fields, _TEXT)) if fields else {"type": "object"}
-
-
-def _measures(aggregate: Aggregate) -> dict[str, Any]:
-    return _object({name: _measure(measure) for name, measure in aggregate.measures.items()})
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -30,18 +30,13 @@ class AggregateReads(GroupReads):
             Aggregates with one ``pk`` template and ``write_shards=1``, such as the ``parts`` of a `Hierarchy`.
         values : mapping of str to str or number
             A value per field of that template.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
+        consistent
+            As in `get`.
 
         Returns
         -------
         dict of str to list of Group
             Groups by the aggregate's name.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The aggregates do not share a partition key.
 
         Examples
         --------
@@ -76,21 +71,13 @@ class AggregateReads(GroupReads):
         return found
 
     def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
-        """Read how many different members a group has.
+        """Read the number of different members of a group.
 
         Parameters
         ----------
         declared : Distinct
-            The declaration.
-        values : mapping of str to str or number
-            The group: a value per field.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        int
-            The number of different members.
+        values, consistent
+            As in `get`.
 
         Examples
         --------
@@ -102,28 +89,19 @@ class AggregateReads(GroupReads):
     def histogram(
         self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
     ) -> Mapping[Number, Number]:
-        """Read a histogram.
+        """Read the histogram that a group keeps as `measure`.
 
         Parameters
         ----------
-        aggregate : Aggregate
-            The aggregate.
-        values : mapping of str to str or number
-            The group: a value per field.
         measure : str
-            Name of the `Histogram`.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
+            Name of a `Histogram` of the aggregate.
+        aggregate, values, consistent
+            As in `get`.
 
         Returns
         -------
         mapping of number to number
             Count per bin.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The measure is not a histogram.
 
         Examples
         --------

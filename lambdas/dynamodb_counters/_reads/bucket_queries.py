@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import localcontext
@@ -85,19 +86,15 @@ def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Que
 
 
 def _cut(span: Span, intervals: Sequence[Interval], buckets: Buckets) -> list[WindowCount]:
-    """Add up each interval from the buckets of one Query, looking at each bucket about once."""
+    """Add up each interval from the buckets of one Query."""
     by_bucket = dict(buckets)
     ordered = sorted(by_bucket)
-    counts, index = [], 0
+    counts = []
     for interval in intervals:
         part = Span(span.tier, interval)
         first, last = part.buckets
-        while index < len(ordered) and ordered[index] < first:
-            index += 1
-        stop = index
-        while stop < len(ordered) and ordered[stop] <= last:
-            stop += 1
-        counts.append(_count(interval, [add_up(part, ((bucket, by_bucket[bucket]) for bucket in ordered[index:stop]))]))
+        touched = ordered[bisect_left(ordered, first) : bisect_right(ordered, last)]
+        counts.append(_count(interval, [add_up(part, ((bucket, by_bucket[bucket]) for bucket in touched))]))
     return counts
 
 

@@ -16,21 +16,15 @@ class GroupReads:
     _table: Table
 
     def get(self, aggregate: Aggregate, values: Mapping[str, object], *, consistent: bool = False) -> Group:
-        """Read one group.
+        """Read one group; its measures are 0 if nothing was counted.
 
         Parameters
         ----------
         aggregate : Aggregate
-            The aggregate.
         values : mapping of str to str or number
             The group: a value per field.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        Group
-            With measures of 0 if nothing was counted.
 
         Examples
         --------
@@ -46,19 +40,14 @@ class GroupReads:
     def get_many(
         self, wanted: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
     ) -> list[Group]:
-        """Read many groups, 100 per call and many calls at once.
+        """Read many groups, in their order: 100 per call and many calls at once.
 
         Parameters
         ----------
         wanted : iterable of (Aggregate, mapping)
-            Any number of aggregates and groups.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        list of Group
-            In the requested order.
+            Aggregates with the values of their groups.
+        consistent
+            As in `get`.
 
         Raises
         ------

@@ -44,7 +44,7 @@ class RankingReads:
     _table: Table
 
     def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
-        """Read the first groups of a leaderboard.
+        """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
 
         Parameters
         ----------
@@ -54,16 +54,6 @@ class RankingReads:
             A value per field of the leaderboard's key. Default: it has no fields.
         count : int, optional
             Most groups to return. Default 10.
-
-        Returns
-        -------
-        list of Ranked
-            Highest score first; equal scores in no stated order.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The aggregate is not ranked, or `count` is not positive.
 
         Examples
         --------
@@ -75,7 +65,7 @@ class RankingReads:
         return _ranked(self._table, aggregate, found)
 
     def around(self, aggregate: Aggregate, values: Mapping[str, object], *, count: int = 5) -> list[Ranked]:
-        """Read a group with its neighbors on the leaderboard.
+        """Read a group with its neighbors on the leaderboard, highest score first; none if it was never counted.
 
         Parameters
         ----------
@@ -85,16 +75,6 @@ class RankingReads:
             The group: a value per field.
         count : int, optional
             Most groups to return above it, and below it. Default 5.
-
-        Returns
-        -------
-        list of Ranked
-            Highest score first, the group among them; empty if it was never counted.
-
-        Raises
-        ------
-        InvalidArgumentError
-            The aggregate is not ranked, or `count` is not positive.
 
         Examples
         --------

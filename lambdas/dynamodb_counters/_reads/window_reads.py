@@ -39,7 +39,6 @@ class WindowReads:
         Parameters
         ----------
         window : Window
-            The window.
         values : mapping of str to str or number
             The group: a value per field.
         last : timedelta
@@ -74,28 +73,14 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> list[WindowCount]:
-        """Count events in the trailing `last` for several groups or windows at once.
+        """Count events in the trailing `last` for several groups or windows at once, in their order.
 
         Parameters
         ----------
         wanted : iterable of (Window, mapping)
-            Any number of windows and groups.
-        last : timedelta
-            Length of the windows, in whole units of each one's precision.
-        as_of : datetime, optional
-            End of the window, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        list of WindowCount
-            In the requested order.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
+            Windows with the values of their groups.
+        last, as_of, consistent
+            As in `window`.
 
         Examples
         --------
@@ -123,25 +108,9 @@ class WindowReads:
         Parameters
         ----------
         window : Window
-            The window; its retention must be at least twice `last`.
-        values : mapping of str to str or number
-            The group: a value per field.
-        last : timedelta
-            Length of the window, in whole units of its precision.
-        as_of : datetime, optional
-            End of the window, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        Comparison
-            Both counts and their change.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
+            Its retention must be at least twice `last`.
+        values, last, as_of, consistent
+            As in `window`.
 
         Examples
         --------
@@ -173,28 +142,10 @@ class WindowReads:
 
         Parameters
         ----------
-        window : Window
-            The window.
-        values : mapping of str to str or number
-            The group: a value per field.
         limit : int or Decimal
             The highest count allowed.
-        last : timedelta
-            Length of the window, in whole units of its precision.
-        as_of : datetime, optional
-            End of the window, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        bool
-            True if the count is greater than the limit.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
+        window, values, last, as_of, consistent
+            As in `window`.
 
         Examples
         --------
@@ -218,28 +169,19 @@ class WindowReads:
 
         Parameters
         ----------
-        window : Window
-            The window.
-        values : mapping of str to str or number
-            The group: a value per field.
         period : {"hour", "day", "week", "month", "year"}
             Weeks begin on Monday.
         tz : str or tzinfo, optional
             Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
         as_of : datetime, optional
             A moment in the period, up to which to count, with a time zone. Default: now.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
+        window, values, consistent
+            As in `window`.
 
         Returns
         -------
         WindowCount
             The count and the interval it covers, which ends with the unit of precision that holds `as_of`.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
 
         Examples
         --------
@@ -253,39 +195,24 @@ class WindowReads:
         require_retained(window, "period", start, now)
         unit = timedelta(seconds=window.unit)
         interval = Interval(start // window.unit * window.unit, Interval.ending_at(until, unit, window.unit).end)
-        return self._count(window, values, interval, consistent=consistent)
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def between(
-        self,
-        window: Window,
-        values: Mapping[str, object],
-        start: datetime,
-        end: datetime,
-        *,
-        consistent: bool = False,
+        self, window: Window, values: Mapping[str, object], start: datetime, end: datetime, *, consistent: bool = False
     ) -> WindowCount:
         """Count events between two moments.
 
         Parameters
         ----------
-        window : Window
-            The window.
-        values : mapping of str to str or number
-            The group: a value per field.
         start, end : datetime
             With a time zone, such as ``datetime(2026, 3, 29, tzinfo=ZoneInfo("Europe/Berlin"))``.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
+        window, values, consistent
+            As in `window`.
 
         Returns
         -------
         WindowCount
             The count and the interval it covers: all units of precision that the requested one touches.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
 
         Examples
         --------
@@ -294,7 +221,7 @@ class WindowReads:
         """
         first, last = self._checked(window, start, end)
         interval = Interval.around(first, last, window.unit)
-        return self._count(window, values, interval, consistent=consistent)
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def series(
         self,
@@ -307,14 +234,10 @@ class WindowReads:
         tz: str | tzinfo = "UTC",
         consistent: bool = False,
     ) -> list[WindowCount]:
-        """Count step by step, for example for a plot.
+        """Count step by step, as for a plot: in order, without gaps or overlaps, 0 where nothing was counted.
 
         Parameters
         ----------
-        window : Window
-            The window.
-        values : mapping of str to str or number
-            The group: a value per field.
         start, end : datetime
             With a time zone.
         step : timedelta or {"hour", "day", "week", "month", "year"}
@@ -322,18 +245,8 @@ class WindowReads:
             the first and last of which are cut off at `start` and `end`.
         tz : str or tzinfo, optional
             Time zone of the calendar. Default ``"UTC"``.
-        consistent : bool, optional
-            Whether to read strongly consistently, at twice the read units. Default False.
-
-        Returns
-        -------
-        list of WindowCount
-            In order, without gaps or overlaps; 0 where nothing was counted.
-
-        Raises
-        ------
-        InvalidArgumentError
-            An argument is not allowed, or the window no longer retains all of the interval.
+        window, values, consistent
+            As in `window`.
 
         Examples
         --------
@@ -342,11 +255,6 @@ class WindowReads:
         first, last = self._checked(window, start, end)
         intervals = steps(first, last, step, time_zone(tz), window.unit)
         return count_series(self._table, window, values, intervals, consistent=consistent)
-
-    def _count(
-        self, window: Window, values: Mapping[str, object], interval: Interval, *, consistent: bool
-    ) -> WindowCount:
-        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0]
 
     def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
         now = self._table.clock()

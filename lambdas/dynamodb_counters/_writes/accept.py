@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
@@ -24,23 +25,19 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
 
 def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
     """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence."""
-    outcomes: list[Outcome | None] = []
-    indexes: dict[tuple[str, str], list[int]] = {}
-    items: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    outcomes: dict[int, Outcome] = {}
+    by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for index, values in enumerate(events):
         try:
             item = event_item(table, event, values)
         except InvalidArgumentError as error:
-            outcomes.append(Outcome("rejected", str(error)))
-            continue
-        outcomes.append(None)
-        key = item[PK]["S"], item[SK]["S"]
-        indexes.setdefault(key, []).append(index)
-        items.setdefault(key, []).append(item)
-    for key, found in zip(items, _settle(table, event, list(items.values())), strict=True):
-        for index, outcome in zip(indexes[key], found, strict=True):
-            outcomes[index] = outcome
-    return [outcome for outcome in outcomes if outcome is not None]
+            outcomes[index] = Outcome("rejected", str(error))
+        else:
+            by_key.setdefault(identity(item), {})[index] = item
+    groups = [list(items.values()) for items in by_key.values()]
+    for items, found in zip(by_key.values(), _settle(table, event, groups), strict=True):
+        outcomes |= zip(items, found, strict=True)
+    return [outcomes[index] for index in range(len(outcomes))]
 
 
 def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> list[list[Outcome]]:

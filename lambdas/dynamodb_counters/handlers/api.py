@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -36,34 +37,26 @@ def resources() -> CountResources:
     return CountResources(Counters(os.environ["TABLE_NAME"]), decode(os.environ["DECLARATIONS"]), time.time)
 
 
-@app.get("/v1/aggregates/<name>")
-def _get_group(name: str) -> Response[str]:
-    return _count_response(resources().group(name, _query_string()))
+_COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "/v1/aggregates/<name>": CountResources.group,
+    "/v1/aggregates/<name>/groups": CountResources.groups,
+    "/v1/aggregates/<name>/top": CountResources.top,
+    "/v1/aggregates/<name>/histograms/<measure>": CountResources.histogram,
+    "/v1/windows/<name>": CountResources.window,
+    "/v1/windows/<name>/series": CountResources.series,
+}
 
 
-@app.get("/v1/aggregates/<name>/groups")
-def _get_groups(name: str) -> Response[str]:
-    return _count_response(resources().groups(name, _query_string()))
+def _counted(read: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
+    def respond(**path: str) -> Response[str]:
+        body = read(resources(), **path, query_string=app.current_event.raw_event.get("rawQueryString") or "")
+        return cached_json_response(body, os.environ.get("CACHE_CONTROL", NO_STORE), _if_none_match())
+
+    return respond
 
 
-@app.get("/v1/aggregates/<name>/top")
-def _get_top(name: str) -> Response[str]:
-    return _count_response(resources().top(name, _query_string()))
-
-
-@app.get("/v1/aggregates/<name>/histograms/<measure>")
-def _get_histogram(name: str, measure: str) -> Response[str]:
-    return _count_response(resources().histogram(name, measure, _query_string()))
-
-
-@app.get("/v1/windows/<name>")
-def _get_window(name: str) -> Response[str]:
-    return _count_response(resources().window(name, _query_string()))
-
-
-@app.get("/v1/windows/<name>/series")
-def _get_series(name: str) -> Response[str]:
-    return _count_response(resources().series(name, _query_string()))
+for _path, _read in _COUNTS.items():
+    app.get(_path)(_counted(_read))
 
 
 @app.post("/v1/batch")
@@ -79,26 +72,14 @@ def _get_openapi() -> Response[str]:
 
 
 @app.get("/")
-def _get_page() -> Response[str]:
-    return page_response("index.html", _if_none_match())
-
-
 @app.get("/page/<name>")
-def _get_page_file(name: str) -> Response[str]:
+def _get_page(name: str = "index.html") -> Response[str]:
     return page_response(name, _if_none_match())
-
-
-def _query_string() -> str:
-    return str(app.current_event.raw_event.get("rawQueryString") or "")
 
 
 def _if_none_match() -> str | None:
     etags: str | None = app.current_event.headers.get("if-none-match")
     return etags
-
-
-def _count_response(body: dict[str, Any]) -> Response[str]:
-    return cached_json_response(body, os.environ.get("CACHE_CONTROL", NO_STORE), _if_none_match())
 
 
 def _reject(error: ProblemError) -> Response[str]:

@@ -127,15 +127,9 @@ def _packed(plain: Any) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "x",
-        "é",
-        "{}",
-        encode(_MANY)[:-5],
-        encode(_MANY)[5:],
-        _packed([{"": "Unknown"}]),
-        _packed(5),
-        _packed([{"": "Event"}]),
+        *("", "x", "é", "{}"),
+        *(encode(_MANY)[:-5], encode(_MANY)[5:]),
+        *map(_packed, (5, [{"": "Unknown"}], [{"": "Event"}])),
     ],
 )
 def test_text_that_was_not_encoded_is_refused(text: str) -> None:

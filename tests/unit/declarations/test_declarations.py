@@ -21,43 +21,14 @@ _RIGHT: dict[type, dict[str, Any]] = {
 
 _NAMES: list[Any] = ["", None, 5, True, "1a", "-a", "a b", "a#b", "a.b", "é", "a\n", "a" * 65, "quarantine", ["a"]]
 _TEMPLATES: list[Any] = [
-    "",
-    None,
-    5,
-    [],
-    {},
-    "{",
-    "{}",
-    "{a}{b}",
-    "A#{a}x",
-    "A#{a}#{a}",
-    "100%",
-    "A#{pk}",
-    "A#{sk}",
-    "A#{ttl}",
-    "A#{_type}",
-    "A#{_bucket}",
-    "A#{_shard}",
-    "x" * 2048,
+    *("", None, 5, [], {}, "{", "{}", "{a}{b}", "A#{a}x", "A#{a}#{a}", "100%", "x" * 2048),
+    *(f"A#{{{reserved}}}" for reserved in ("pk", "sk", "ttl", "_type", "_bucket", "_shard")),
 ]
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
 _MEASURES: list[Any] = [
-    None,
-    {},
-    [],
-    [Count()],
-    "n",
-    {"n": 1},
-    {"n": Count},
-    {"n": "count"},
-    {"": Count()},
-    {"1n": Count()},
-    {"n m": Count()},
-    {"pk": Count()},
-    {"ttl": Count()},
-    {"_n": Count()},
-    {"url": Count()},
-    {5: Count()},
+    *(None, {}, [], [Count()], "n"),
+    *({"n": measure} for measure in (1, Count, "count")),
+    *({name: Count()} for name in ("", "1n", "n m", "pk", "ttl", "_n", "url", 5)),
 ]
 _CONDITIONS: list[Any] = [True, "status = paid", {"status": "paid"}, Attr("status"), len]
 _SOURCES: list[Any] = [None, "view", Event, Count()]

@@ -29,8 +29,6 @@ from dynamodb_counters._declarations import flatten, require_consistent
 PATH = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
 PLAYERS = Aggregate("players", PATH, pk="PLAYER#{player}", sk="STATISTICS", measures={"paths": Count()})
 
-Anything = Any
-
 
 @dataclass(frozen=True)
 class Wrong:
@@ -45,24 +43,20 @@ def _any(value: Any) -> Any:
     return value
 
 
-def _aggregate(name: str = "a", source: Anything = PATH, **changes: Anything) -> Aggregate:
+def _aggregate(name: str = "a", source: Any = PATH, **changes: Any) -> Aggregate:
     arguments: dict[str, Any] = {"pk": "A", "sk": "ALL", "measures": {"n": Count()}}
     return Aggregate(name, source, **{**arguments, **changes})
 
 
-def _together(*declared: Anything) -> Callable[[], object]:
+def _together(*declared: Any) -> Callable[[], object]:
     return lambda: require_consistent(flatten(declared))
 
 
-def _a(**changes: Anything) -> Callable[[], object]:
+def _a(**changes: Any) -> Callable[[], object]:
     return lambda: _aggregate(**changes)
 
 
-def _over(**changes: Anything) -> Callable[[], object]:
-    return lambda: _aggregate(source=PLAYERS, **changes)
-
-
-def _bins(**bins: Anything) -> Callable[[], object]:
+def _bins(**bins: Any) -> Callable[[], object]:
     return lambda: Histogram("paths", **bins)
 
 
@@ -81,10 +75,10 @@ WRONG = [
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
     Wrong("a sum of bookkeeping", lambda: Sum("_w:123"), "attribute", "'_w:123'", "an attribute name that is not reserved (pk, sk, ttl, _…)"),
     Wrong("a filter on bookkeeping", _a(where=Attr("_type").eq("path")), "where", "'_type'", "attribute names that do not start with '_'"),
-    Wrong("a group by what the source lacks", _over(pk="A#{team}"), "pk", "'team'", "fields of 'players': player"),
-    Wrong("a measure of what the source lacks", _over(measures={"n": Sum("points")}), "measures", "'points'", "measures of 'players': paths"),
-    Wrong("a measure of a field, which is text", _over(measures={"n": Sum("player")}), "measures", "'player'", "measures of 'players': paths"),
-    Wrong("a filter that never holds", _over(where=Attr("paths").ge("3")), "where", "'3'", "a number to compare with 'paths' of 'players'"),
+    Wrong("a group by what the source lacks", _a(source=PLAYERS, pk="A#{team}"), "pk", "'team'", "fields of 'players': player"),
+    Wrong("a measure of what the source lacks", _a(source=PLAYERS, measures={"n": Sum("points")}), "measures", "'points'", "measures of 'players': paths"),
+    Wrong("a measure of a field, which is text", _a(source=PLAYERS, measures={"n": Sum("player")}), "measures", "'player'", "measures of 'players': paths"),
+    Wrong("a filter that never holds", _a(source=PLAYERS, where=Attr("paths").ge("3")), "where", "'3'", "a number to compare with 'paths' of 'players'"),
     Wrong("an aggregate over one with several write shards", _a(source=_SHARDED), "source", "'sharded'", "an aggregate with write_shards=1"),
     Wrong("a ranking by a histogram", _a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(by="h", leaderboard="B")), "ranking", "'h'", "a Count or Sum of the aggregate"),
     Wrong("a leaderboard by what is not of the group", _a(ranking=Ranking(by="n", leaderboard="B#{team}")), "ranking", "'B#{team}'", "fields of the group: none"),
@@ -103,7 +97,7 @@ WRONG = [
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
     Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
     Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are plain attributes, not parts of maps, list members or times rounded down"),
-    Wrong("items without a condition", lambda: Items("i", where=Anything), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
+    Wrong("items without a condition", lambda: Items("i", where=_any(Any)), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
     Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),

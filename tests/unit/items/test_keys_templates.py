@@ -10,33 +10,12 @@ from dynamodb_counters._items.key_templates import KeyTemplate
 from dynamodb_counters.errors import InvalidArgumentError
 
 _WRONG: list[object] = [
-    "",
-    None,
-    5,
-    b"URL#{url}",
-    "URL#{url",
-    "URL#url}",
-    "URL#{}",
-    "URL#{0}",
-    "URL#{url!r}",
-    "URL#{url:>8}",
-    "URL#{u rl}",
-    "URL#{url[0]}",
-    "URL#{.url}",
-    "URL#{url.}",
-    "URL#{#}",
-    "{a}{b}",
-    "{a}x",
-    "{a}x#{b}",
-    "{a} #{b}",
-    "A#{a}#B#{a}",
-    "100%#{a}",
-    "A\n#{a}",
-    "A\0#{a}",
-    "A\x7f#{a}",
-    "x" * 1024,
-    "x" * 990 + "#{a}",
-    "é" * 500,
+    *("", None, 5, b"URL#{url}"),
+    *("URL#{url", "URL#url}", "URL#{}", "URL#{0}", "URL#{url!r}", "URL#{url:>8}"),
+    *("URL#{u rl}", "URL#{url[0]}", "URL#{.url}", "URL#{url.}", "URL#{#}"),
+    *("{a}{b}", "{a}x", "{a}x#{b}", "{a} #{b}", "A#{a}#B#{a}"),
+    *("100%#{a}", "A\n#{a}", "A\0#{a}", "A\x7f#{a}", "A\ud800#{a}"),
+    *("x" * 1024, "x" * 990 + "#{a}", "é" * 500),
 ]
 
 
@@ -50,11 +29,6 @@ def test_a_wrong_template_is_refused_by_name_and_value(text: object) -> None:
     assert refused.value.expected
     assert str(refused.value).startswith(f"invalid sk={text!r:.120}")
     assert str(refused.value).endswith(refused.value.expected)
-
-
-def test_a_template_that_is_no_unicode_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError):
-        KeyTemplate("A\ud800#{a}", 1024, "sk")
 
 
 @pytest.mark.parametrize(

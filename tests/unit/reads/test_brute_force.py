@@ -19,16 +19,7 @@ WORLDS, QUESTIONS = 300, 40
 
 _C = {"customer": "c"}
 _UNITS = [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)]
-_LONGEST = [
-    timedelta(minutes=15),
-    timedelta(hours=1),
-    timedelta(hours=24),
-    timedelta(days=7),
-    timedelta(days=30),
-    timedelta(days=90),
-    timedelta(days=366),
-    timedelta(days=1200),
-]
+_LONGEST = [timedelta(minutes=15), timedelta(hours=1), *map(timedelta, (1, 7, 30, 90, 366, 1200))]
 _ZONES = [
     "Africa/Cairo",  # clocks skip midnight
     "Africa/Casablanca",  # clocks change for Ramadan
