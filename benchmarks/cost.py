@@ -66,14 +66,11 @@ def on_engine(
     """Count a subsample on DynamoDB Local with every design, and the same in memory."""
     found: dict[str, Any] = {}
     for design in designs:
-        database = EngineDatabase(engine)
-        try:
+        with EngineDatabase(engine) as database:
             counting = design(database)
             queue_and_stream.deliver(counting, database, views, batch)
             reported = _per_event(database.usage, len(views))
             exact = _error(counting, views) == 0.0
-        finally:
-            database.drop()
         ruled = cost(design, views, batch)
         found[design.name] = {
             "engine_write_units": reported["write_units"],

@@ -104,11 +104,8 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
         with dynamodb_local.start() as engine:
             say(f"DynamoDB Local, {sizes.engine} events per design")
             found: dict[str, Any] = {"designs": cost.on_engine(engine, workloads.hot(sizes.engine), 100)}
-            database = EngineDatabase(engine)
-            try:
+            with EngineDatabase(engine) as database:
                 report["windows"]["engine"] = windows.measure(database, 10)
-            finally:
-                database.drop()
             found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]
             return found
     except EngineUnavailableError as missing:
