@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS, Ours
+from benchmarks.designs.ours import OursOnThree
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 
@@ -92,7 +94,7 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
     if workloads.LOG.exists():
         say("real log")
         for batch in (1_000, 10_000):
-            found[f"log_three_aggregates_{batch}"] = cost.three_on_log(batch)
+            found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
         found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")
@@ -103,7 +105,10 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
     try:
         with dynamodb_local.start() as engine:
             say(f"DynamoDB Local, {sizes.engine} events per design")
-            found: dict[str, Any] = {"designs": cost.on_engine(engine, workloads.hot(sizes.engine), 100)}
+            views = workloads.hot(sizes.engine)
+            found: dict[str, Any] = {
+                "designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}
+            }
             with EngineDatabase(engine) as database:
                 report["windows"]["engine"] = windows.measure(database, 10)
             found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]
@@ -117,13 +122,12 @@ def _validated(engine: Any, events: int, groups: int) -> dict[str, Any]:
     """The model's units per event beside those of a real run."""
     batch = 100
     views = workloads.long_tail(events, groups)
-    measured = cost.on_engine(engine, views, batch, (Ours,))[Ours.name]
-    modelled = 1 + scale.touched(groups, batch) / batch
+    measured = cost.on_engine(engine, Ours, views, batch)
     # DynamoDB Local reports no units for PartiQL: an event is one.
     return {
         "groups": groups,
         "batch": batch,
-        "modelled_write_units": modelled,
+        "modelled_write_units": 1 + scale.touched(groups, batch) / batch,
         "measured_write_units": 1 + measured["engine_write_units"],
     }
 
@@ -139,9 +143,8 @@ def _machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
+    known = Path("/proc/cpuinfo")
+    for line in known.read_text().splitlines() if known.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
+from benchmarks.designs.hour_minute import expiring_increment
+from benchmarks.designs.ours import SHARD
 from benchmarks.workloads import Job
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._stream.batch import Aggregator
@@ -19,24 +21,15 @@ from dynamodb_counters._table import Table
 
 DAY: Final = timedelta(hours=24)
 
-_KEPT: Final = timedelta(hours=25)
 _JOB: Final = Event("job", pk="JOB#{id}", sk="JOB")
 # Longer than in the known design, to look back; it changes no unit.
-_JOBS: Final = Window("jobs", _JOB, pk="PROVIDER#{provider}", time="at", retention=_KEPT * 2)
-_SHARD: Final = "shardId-00000001414576573621-f55eea83"
-
-
-class WindowDesign(Protocol):
-    """Counts jobs, and those of the last day."""
-
-    def count(self, jobs: Sequence[Job]) -> None: ...
-
-    def last_day(self, provider: str, now: int) -> int:
-        """A provider's jobs of the 24 hours up to the end of the current minute."""
+_JOBS: Final = Window("jobs", _JOB, pk="PROVIDER#{provider}", time="at", retention=timedelta(hours=50))
 
 
 class HourAndMinuteKeys:
     """The known design: two items per event, many keys per query."""
+
+    name = "hour_minute_keys"
 
     def __init__(self, client: Any, table: str) -> None:
         self._client = client
@@ -48,13 +41,7 @@ class HourAndMinuteKeys:
                 self._client.update_item(
                     TableName=self._table,
                     Key=self._key(job.provider, unit, job.second // seconds),
-                    UpdateExpression="SET #c = if_not_exists(#c, :zero) + :one, #t = if_not_exists(#t, :ttl)",
-                    ExpressionAttributeNames={"#c": "count", "#t": "ttl"},
-                    ExpressionAttributeValues={
-                        ":zero": {"N": "0"},
-                        ":one": {"N": "1"},
-                        ":ttl": {"N": str(job.second + int(_KEPT.total_seconds()))},
-                    },
+                    **expiring_increment(job.second),
                 )
 
     def last_day(self, provider: str, now: int) -> int:
@@ -74,18 +61,19 @@ class HourAndMinuteKeys:
 class PackedBuckets:
     """The design of this project: one item per hour, with a slot per minute."""
 
+    name = "packed_buckets"
+
     def __init__(self, client: Any, table: str) -> None:
         self._now = 0.0
         self._records = 0
-        self._aggregator = Aggregator(
-            Table(table, client, clock=lambda: self._now), (_JOBS,), quarantine_retention_seconds=86_400
-        )
+        counted = Table(table, client, clock=lambda: self._now)
+        self._aggregator = Aggregator(counted, (_JOBS,), quarantine_retention_seconds=86_400)
         self._counters = Counters(table, client=client, clock=lambda: self._now)
 
     def count(self, jobs: Sequence[Job]) -> None:
         """Fold the jobs' stream records, and commit."""
         self._now = jobs[-1].second
-        self._aggregator.handle({"shardId": _SHARD, "Records": [self._record(job) for job in jobs]})
+        self._aggregator.handle({"shardId": SHARD, "Records": [self._record(job) for job in jobs]})
 
     def last_day(self, provider: str, now: int) -> int:
         as_of = datetime.fromtimestamp(now, UTC)
@@ -96,3 +84,6 @@ class PackedBuckets:
         image = {"_type": {"S": "job"}, "provider": {"S": job.provider}, "at": {"N": str(job.second)}}
         change = {"SequenceNumber": str(10**20 + self._records), "ApproximateCreationDateTime": job.second}
         return {"eventName": "INSERT", "dynamodb": {**change, "NewImage": image}}
+
+
+WindowDesign: TypeAlias = HourAndMinuteKeys | PackedBuckets

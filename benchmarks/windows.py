@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final
 
-from benchmarks.databases import EngineDatabase, MemoryDatabase
+from benchmarks.databases import Database
 from benchmarks.queue_and_stream import chunks
 from benchmarks.window_designs import DAY, HourAndMinuteKeys, PackedBuckets, WindowDesign
 from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
@@ -13,41 +15,36 @@ from simulation.dynamodb.capacity import Usage, dollars_per_million
 
 # On the hour, when the known design reads most keys.
 _EARLY: Final = (FIRST_JOB // 3600 + 27) * 3600
-_TABLES: Final = {"hour_minute_keys": "benchmark-keys", "packed_buckets": "benchmark-buckets"}
 
 
-def measure(database: MemoryDatabase | EngineDatabase, batch: int) -> dict[str, Any]:
+def measure(database: Database, batch: int) -> dict[str, Any]:
     """Count jobs with both designs; query each provider's last day while jobs come, after them, and looking back."""
-    for table in _TABLES.values():
-        database.create(table, "pk", "sk")
-    keys, buckets = _TABLES.values()
-    designs: dict[str, WindowDesign] = dict(
-        zip(_TABLES, (HourAndMinuteKeys(database.client, keys), PackedBuckets(database.client, buckets)), strict=True)
-    )
-    return {name: _measure(design, database.usage, batch) for name, design in designs.items()}
+    found = {}
+    for kind in (HourAndMinuteKeys, PackedBuckets):
+        database.create(kind.name, "pk", "sk")
+        found[kind.name] = _measure(kind(database.client, kind.name), database.usage, batch)
+    return found
 
 
 def _measure(design: WindowDesign, usage: Usage, batch: int) -> dict[str, Any]:
     placed = jobs()
     late = (placed[-1].second // 3600 + 1) * 3600
     early_jobs = [job for job in placed if job.second <= _EARLY]
-    writes = reads = (0, 0.0, 0.0)
-    exact = True
+    before, read_units, read_calls, exact = copy(usage), 0.0, 0, True
     for part, now in ((early_jobs, _EARLY), (placed[len(early_jobs) :], late)):
-        before = _mark(usage)
         for some in chunks(part, batch):
             design.count(some)
-        counted = _mark(usage)
+        counted = copy(usage)
         exact &= _is_exact(design, placed, now)
-        writes = _sum(writes, before, counted)
-        reads = _sum(reads, counted, _mark(usage))
+        read_units += usage.reads - counted.reads
+        read_calls += usage.calls - counted.calls
     queries = 2 * len(PROVIDERS)
     return {
-        "write_units": writes[1] / len(placed),
-        "write_calls": writes[0] / len(placed),
-        "read_units": reads[2] / queries,
-        "read_calls": reads[0] / queries,
-        "dollars_per_million_reads": dollars_per_million(0, reads[2] / queries),
+        "write_units": (usage.writes - before.writes) / len(placed),
+        "write_calls": (usage.calls - before.calls - read_calls) / len(placed),
+        "read_units": read_units / queries,
+        "read_calls": read_calls / queries,
+        "dollars_per_million_reads": dollars_per_million(0, read_units / queries),
         "exact": exact,
         "exact_looking_back": _is_exact(design, placed, _EARLY),
     }
@@ -56,19 +53,5 @@ def _measure(design: WindowDesign, usage: Usage, batch: int) -> dict[str, Any]:
 def _is_exact(design: WindowDesign, placed: Sequence[Job], now: int) -> bool:
     """Query all providers; what came within the current minute counts."""
     end = (now // 60 + 1) * 60
-    first = end - int(DAY.total_seconds())
-    return all(
-        design.last_day(provider, now) == sum(job.provider == provider and first <= job.second < end for job in placed)
-        for provider in PROVIDERS
-    )
-
-
-def _mark(usage: Usage) -> tuple[int, float, float]:
-    return usage.calls, usage.writes, usage.reads
-
-
-def _sum(
-    total: tuple[int, float, float], before: tuple[int, float, float], after: tuple[int, float, float]
-) -> tuple[int, float, float]:
-    calls, writes, reads = (so_far + now - then for so_far, then, now in zip(total, before, after, strict=True))
-    return int(calls), writes, reads
+    due = Counter(job.provider for job in placed if end - DAY.total_seconds() <= job.second < end)
+    return all(design.last_day(provider, now) == due[provider] for provider in PROVIDERS)
