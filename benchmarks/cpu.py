@@ -76,7 +76,7 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
             contenders |= _of(number, event, hot, client if batch <= 1000 else None)
         if batch <= 1000:  # Its cost per record is the same at any size.
             contenders["reading_sequence_and_type"] = lambda: _read(given)
-            contenders["powertools_empty"] = lambda: _process(given, lambda _: None)
+            contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
             count = idempotent_counter(StubClient())
             contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
@@ -131,6 +131,10 @@ def _process(given: Any, handler: Callable[[Any], Any]) -> None:
     processor = BatchProcessor(event_type=EventType.DynamoDBStreams)
     with processor(records=given, handler=handler):
         processor.process()
+
+
+def _ignore(record: Any) -> None:
+    """Do nothing."""
 
 
 def _counting(count: Callable[..., Any]) -> Callable[[Any], None]:

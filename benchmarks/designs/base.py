@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.databases import Database
@@ -32,6 +33,14 @@ class Design(ABC):
 
     def create(self) -> None:
         self.database.create(TABLE, "pk", "sk")
+
+    def insert(self, view: View) -> bool:
+        """Insert the event unless it is there already; whether it was new."""
+        try:
+            self.client.put_item(TableName=TABLE, Item=view_item(view), ConditionExpression="attribute_not_exists(pk)")
+        except self.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     @abstractmethod
     def accept(self, views: Sequence[View]) -> None:
@@ -75,7 +84,10 @@ def increment(number: int = 1) -> dict[str, Any]:
 
 
 def inserted(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The records of new events."""
-    return [
-        record for record in records if record["eventName"] == "INSERT" and "clientId" in record["dynamodb"]["NewImage"]
-    ]
+    """The changes of new events."""
+    changes = [record["dynamodb"] for record in records if record["eventName"] == "INSERT"]
+    return [change for change in changes if "clientId" in change["NewImage"]]
+
+
+def views_by_url(changes: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    return Counter(change["NewImage"]["url"]["S"] for change in changes)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.designs.base import TABLE, Design, increment, inserted, statistics_key, view_item
+from benchmarks.designs.base import TABLE, Design, increment, inserted, statistics_key, views_by_url
 from demo.examples.blog.traffic import View
 
 
@@ -19,17 +18,9 @@ class Coalescing(Design):
     streamed = TABLE
 
     def accept(self, views: Sequence[View]) -> None:
-        accept_once(self.client, views)
+        for view in views:
+            self.insert(view)
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for url, number in Counter(record["dynamodb"]["NewImage"]["url"]["S"] for record in inserted(records)).items():
+        for url, number in views_by_url(inserted(records)).items():
             self.client.update_item(TableName=TABLE, Key=statistics_key(url), **increment(number))
-
-
-def accept_once(client: Any, views: Sequence[View]) -> None:
-    """Insert events by one conditional PutItem each."""
-    for view in views:
-        try:
-            client.put_item(TableName=TABLE, Item=view_item(view), ConditionExpression="attribute_not_exists(pk)")
-        except client.exceptions.ConditionalCheckFailedException:
-            continue

@@ -33,8 +33,8 @@ class HourMinute(Design):
             self.client.put_item(TableName=EVENTS, Item={**view_item(view), "id": {"S": identity}})
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in inserted(records):
-            image = record["dynamodb"]["NewImage"]
+        for change in inserted(records):
+            image = change["NewImage"]
             seconds = int(datetime.fromisoformat(image["time"]["S"]).timestamp())
             for unit, length in (("hour", 3600), ("minute", 60)):
                 self.client.update_item(

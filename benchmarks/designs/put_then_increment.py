@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.designs.base import TABLE, Design, statistics_key, view_item
+from benchmarks.designs.base import TABLE, Design, statistics_key
 from demo.examples.blog.traffic import View
 
 
@@ -17,17 +17,12 @@ class PutThenIncrement(Design):
 
     def accept(self, views: Sequence[View]) -> None:
         for view in views:
-            try:
-                self.client.put_item(
-                    TableName=TABLE, Item=view_item(view), ConditionExpression="attribute_not_exists(pk)"
+            if self.insert(view):
+                self.client.update_item(
+                    TableName=TABLE,
+                    Key=statistics_key(view.url),
+                    UpdateExpression="ADD #views :n",
+                    ExpressionAttributeNames={"#views": "views"},
+                    ExpressionAttributeValues={":n": {"N": "1"}},
+                    ReturnValues="ALL_NEW",
                 )
-            except self.client.exceptions.ConditionalCheckFailedException:
-                continue
-            self.client.update_item(
-                TableName=TABLE,
-                Key=statistics_key(view.url),
-                UpdateExpression="ADD #views :n",
-                ExpressionAttributeNames={"#views": "views"},
-                ExpressionAttributeValues={":n": {"N": "1"}},
-                ReturnValues="ALL_NEW",
-            )
