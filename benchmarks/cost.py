@@ -33,7 +33,7 @@ def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict
     database, mortality = MemoryDatabase(), Mortality()
     database.client = FaultyClient(database.client, mortality.decide, random.Random(1))
     counting = design(database)
-    deliver_at_least_once(counting, database, mortality, views, batch=batch)
+    deliver_at_least_once(counting, database, mortality, views, batch)
     error = _error(counting, views)
     return {"error_percent": error, "exact": error == 0.0}
 

@@ -77,8 +77,7 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
     values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
     # Its "X paths" counts players that found at least X.
     at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
-    answer = (values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], at_least)
-    return _figures(database, found, answer)
+    return _figures(database, found, [values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], *at_least])
 
 
 def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
     exactly = [_number(item, f"found.{number}") for number in range(1, _MOST_PATHS + 1)]
     more = _number(item, "players") - sum(exactly)
     at_least = [sum(exactly[index:]) + more for index in range(_MOST_PATHS)]
-    return _figures(database, found, (_number(item, "players"), _number(item, "total"), at_least))
+    return _figures(database, found, [_number(item, "players"), _number(item, "total"), *at_least])
 
 
 def measure(players: int, batch: int) -> dict[str, Any]:
@@ -107,16 +106,14 @@ def _number(item: Mapping[str, Any], name: str) -> int:
     return int(item[name]["N"]) if name in item else 0
 
 
-def _figures(
-    database: MemoryDatabase, found: Sequence[tuple[str, str]], answer: tuple[int, int, list[int]]
-) -> dict[str, Any]:
+def _figures(database: MemoryDatabase, found: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:
+    """Compare players, paths and players per number of paths with the truth."""
     paths = Counter(user for user, _ in set(found))
     at_least = [sum(count >= number for count in paths.values()) for number in range(1, _MOST_PATHS + 1)]
-    right = (len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), at_least)
-    wrong = abs(answer[0] - right[0]) + abs(answer[1] - right[1])
-    wrong += sum(abs(one - other) for one, other in zip(answer[2], at_least, strict=True))
+    right = [len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), *at_least]
+    wrong = sum(abs(one - other) for one, other in zip(counted, right, strict=True))
     return {
         **per_event(database.usage, len(found)),
         "exact": wrong == 0,
-        "error_percent": 100 * wrong / (right[0] + right[1] + sum(at_least)),
+        "error_percent": 100 * wrong / sum(right),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +21,15 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     cost = report["cost"]
     for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views per URL")):
         if workload in cost:
-            found[title] = list(_costs(cost[workload], cost["redelivered"]))
+            designs = {_TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost[workload].items()}
+            found[title] = _table("design", designs, _COST)
     if "log_three_aggregates_1000" in cost:
         logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
         found["Real log, three aggregates"] = [("batch", "write units per event"), *logs]
     titles = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
     rows = {titles[name]: each for name, each in report["leaderboard"].items() if name in titles}
     found["Leaderboard"] = _table("design", rows, {**_PER_EVENT, "error %": "error_percent"})
-    found["Windows: a day at minute precision"] = list(_windows(report["windows"]))
+    found["Windows: a day at minute precision"] = list(_nested("engine", report["windows"], _WINDOWS))
     if "designs" in report["engine"]:
         found["DynamoDB Local beside the rule"] = list(_engine(report["engine"]["designs"]))
         modelled = [tuple(row.values()) for row in report["engine"]["model"]]
@@ -41,9 +42,10 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     if "synth" in report:
         apps = {name: {**each, "total": sum(each["resources"].values())} for name, each in report["synth"].items()}
         found["Synthesis"] = _table("app", apps, {**_SECONDS, "resources": "total"})
-    for name, rates in report["scale"].items():
+    for name, each in report["scale"].items():
         groups = int(name.removeprefix("groups_"))
-        found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_scale(rates))
+        rates = {int(rate.removeprefix("rate_")): designs for rate, designs in each.items()}
+        found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_nested("events/s", rates, _SCALE))
     return found
 
 
@@ -109,6 +111,12 @@ _PER_EVENT: Final = {
     "calls": "calls",
     "$ per million": "dollars_per_million",
 }
+_COST: Final = {
+    **_PER_EVENT,
+    "error % under redelivery": "error_percent",
+    "hot counter, events/s": "counter_events_per_second",
+    "aggregation write units": "aggregation_write_units",
+}
 _WINDOWS: Final = {
     "write units per event": "write_units",
     "read units per query": "read_units",
@@ -118,37 +126,29 @@ _WINDOWS: Final = {
     "looking back": "exact_looking_back",
 }
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
-_SCALE: Final = (
-    "events_per_second",
-    "keeps_up",
-    "throttles_per_event",
-    "conflicts_per_event",
-    "lag_seconds",
-    "dollars_per_million",
-)
+_SCALE: Final = {
+    "events per second": "events_per_second",
+    "keeps up": "keeps_up",
+    "throttles per event": "throttles_per_event",
+    "conflicts per event": "conflicts_per_event",
+    "lag seconds": "lag_seconds",
+    "dollars per million": "dollars_per_million",
+}
 
 
 def _table(kind: str, found: Mapping[str, Any], columns: Mapping[str, str]) -> list[_Row]:
-    return [(kind, *columns), *((name, *_cells(each, columns.values())) for name, each in found.items())]
+    return [(kind, *columns), *((name, *_cells(each, columns)) for name, each in found.items())]
 
 
-def _cells(figures: Mapping[str, Any], keys: Iterable[str]) -> list[Any]:
-    return [figures[key] for key in keys]
+def _cells(figures: Mapping[str, Any], columns: Mapping[str, str]) -> list[Any]:
+    return [figures[key] for key in columns.values()]
 
 
-def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("design", *_PER_EVENT, "error % under redelivery", "hot counter, events/s", "aggregation write units")
-    for name, each in workload.items():
-        error = redelivered[name]["error_percent"]
-        ceilings = each["counter_events_per_second"], each["aggregation_write_units"]
-        yield (_TITLES[name], *_cells(each, _PER_EVENT.values()), error, *ceilings)
-
-
-def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("engine", "design", *_WINDOWS)
-    for engine, designs in found.items():
+def _nested(kind: str, found: Mapping[Any, Any], columns: Mapping[str, str]) -> Iterator[_Row]:
+    yield (kind, "design", *columns)
+    for outer, designs in found.items():
         for name, each in designs.items():
-            yield (engine, name.replace("_", " "), *_cells(each, _WINDOWS.values()))
+            yield (outer, name.replace("_", " "), *_cells(each, columns))
 
 
 def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
@@ -161,13 +161,6 @@ def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
     yield ("step", *(batch.replace("_", " ") for batch in found))
     for name in dict.fromkeys(name for each in found.values() for name in each):
         yield (name, *(each.get(name) for each in found.values()))
-
-
-def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("events/s", "design", *(key.replace("_", " ") for key in _SCALE))
-    for rate, designs in rates.items():
-        for name, each in designs.items():
-            yield (int(rate.removeprefix("rate_")), name.replace("_", " "), *_cells(each, _SCALE))
 
 
 def _figures(report: Mapping[str, Any]) -> dict[str, str]:

@@ -20,7 +20,6 @@ class Checkpoint(Coalescing):
     source = "the alternative in this project's design; AWS's event-driven lab has a variant that forgets"
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Count what comes after the checkpoint."""
         reached = self._reached()
         for part in _parts([change for change in inserted(records) if _sequence(change) > reached]):
             first, last = _sequence(part[0]), _sequence(part[-1])

@@ -1,4 +1,4 @@
-"""Adds up a batch in the function and writes each counter once, without looking back."""
+"""Inserts events once, adds up a batch and writes each counter by one plain UpdateItem, without looking back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from demo.examples.blog.traffic import View
 
 
 class Coalescing(Design):
-    """Events inserted once; one plain UpdateItem per page and batch."""
-
     name = "coalescing"
     title = "coalescing stream aggregator"
     source = "common practice, e.g. https://github.com/zeroae/zae-limiter (aggregator)"

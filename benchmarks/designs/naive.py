@@ -1,4 +1,4 @@
-"""Adds one to the counter, whatever has happened before."""
+"""One UpdateItem per event adds one to the counter, whatever has happened before."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from demo.examples.blog.traffic import View
 
 
 class Naive(Design):
-    """One UpdateItem per event; remembers nothing."""
-
     name = "naive_increment"
     title = "naive increment"
     source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"

@@ -42,8 +42,6 @@ class Ours(Design):
 
 
 class OursOnThree(Ours):
-    """The same with views per page, requests per client and the total of the site."""
-
     name = "accept_and_watermark_three"
     title = "this, three aggregates"
     declarations = (VIEWS, VISITORS, SITE)

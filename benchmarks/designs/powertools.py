@@ -1,4 +1,4 @@
-"""AWS Lambda Powertools' idempotency around an increment: its own code, not ours."""
+"""AWS Lambda Powertools' idempotency around an increment, not atomic with it; its own code, not ours."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ _MARKERS = "idempotency"
 
 
 class Powertools(Design):
-    """PutItem in progress, ADD, UpdateItem completed: not atomic with the count."""
-
     name = "powertools_idempotency"
     title = "Powertools idempotency + ADD"
     source = "https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/"
@@ -30,7 +28,6 @@ class Powertools(Design):
         self._count = idempotent_counter(self.client)
 
     def accept(self, views: Sequence[View]) -> None:
-        """Count the views that Powertools lets pass."""
         for view in views:
             for _ in range(100):
                 try:

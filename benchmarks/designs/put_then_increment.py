@@ -1,4 +1,4 @@
-"""Puts the page view, and increments the page's counter if the view was new."""
+"""A conditional PutItem, then an UpdateItem if the view was new: what happens between the two is lost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from demo.examples.blog.traffic import View
 
 
 class PutThenIncrement(Design):
-    """A conditional PutItem, then an UpdateItem: what happens between the two is lost."""
-
     name = "put_then_increment"
     title = "page view put, then increment"
     source = "reference 002: DynamoDB in examples 2.1, page and page view (2015)"

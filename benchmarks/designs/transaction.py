@@ -1,4 +1,4 @@
-"""Marks the event and adds one to the counter in one transaction."""
+"""One TransactWriteItems of marker and counter per event; an existing marker cancels both."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from demo.examples.blog.traffic import View
 
 
 class TransactionalMarker(Design):
-    """One TransactWriteItems of two items per event; an existing marker cancels both."""
-
     name = "transaction_marker"
     title = "transaction: marker + counter"
     source = "reference 000, accurate counter: https://aws-blog.de (M. Borgmeier, 2022)"
