@@ -25,27 +25,20 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table, make_client
+from simulation.dynamodb.client_errors import EXCEPTIONS
 
 BATCHES: Final = (100, 1_000, 10_000)
 AGGREGATES: Final = (1, 3, 20)
 
 
-class StubClient:
+def stub_client() -> Any:
     """A client whose every method returns at once."""
-
-    exceptions = SimpleNamespace(
-        ConditionalCheckFailedException=type("ConditionalCheckFailedException", (Exception,), {}),
-        TransactionCanceledException=type("TransactionCanceledException", (Exception,), {}),
+    return SimpleNamespace(
+        exceptions=EXCEPTIONS,
+        update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
+        put_item=lambda **_: {},
+        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([{"Items": []}])),
     )
-
-    def update_item(self, **_: Any) -> dict[str, Any]:
-        return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
-
-    def put_item(self, **_: Any) -> dict[str, Any]:
-        return {}
-
-    def get_paginator(self, _: str) -> Any:
-        return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
 
 
 @contextmanager
@@ -78,7 +71,7 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
             contenders["reading_sequence_and_type"] = lambda: _read(given)
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
-            count = idempotent_counter(StubClient())
+            count = idempotent_counter(stub_client())
             contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
         found = best({name: partial(cpu_seconds, run) for name, run in contenders.items()}, rounds)
     each = {name: seconds["cpu_seconds"] / batch * 1e6 for name, seconds in found.items()}
@@ -92,7 +85,7 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
 def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[], object]]:
     declared = declarations(number)
     plan = Plan(declared)
-    stubbed = _handler(declared, StubClient())
+    stubbed = _handler(declared, stub_client())
     name = f"aggregates_{number}"
     found: dict[str, Callable[[], object]] = {
         f"{name}.fold": lambda: fold(plan, changes_of(event["Records"])),
@@ -103,7 +96,7 @@ def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[]
         # A process looks up a shard in quarantine once, which is no cost of a batch.
         whole({"shardId": SHARD, "Records": event["Records"][:1]})
         found[f"{name}.handler_with_botocore"] = lambda: whole(event)
-    few = _handler(declared, StubClient())
+    few = _handler(declared, stub_client())
     return {**found, f"{name}.handler_of_few_groups": lambda: few(hot)}
 
 
@@ -154,7 +147,7 @@ def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
 
 def print_peak(batch: int, aggregates: int) -> None:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)})
-    handle = _handler(declarations(aggregates), StubClient())
+    handle = _handler(declarations(aggregates), stub_client())
     before = _peak_bytes()
     spent = cpu_seconds(lambda: handle(json.loads(payload)))
     print(_peak_bytes(), before, spent["cpu_seconds"])

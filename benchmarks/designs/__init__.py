@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from benchmarks.designs.base import Design
 from benchmarks.designs.checkpoint import Checkpoint
 from benchmarks.designs.coalescing import Coalescing
@@ -14,13 +16,4 @@ from benchmarks.designs.transaction import TransactionalMarker
 
 __all__ = ["DESIGNS", "Design", "Ours"]
 
-DESIGNS: tuple[type[Design], ...] = (
-    Naive,
-    TransactionalMarker,
-    PutThenIncrement,
-    Powertools,
-    HourMinute,
-    Coalescing,
-    Checkpoint,
-    Ours,
-)
+DESIGNS: Final = (Naive, TransactionalMarker, PutThenIncrement, Powertools, HourMinute, Coalescing, Checkpoint, Ours)
