@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
@@ -26,9 +26,6 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table, make_client
 from simulation.dynamodb.client_errors import EXCEPTIONS
-
-BATCHES: Final = (100, 1_000, 10_000)
-AGGREGATES: Final = (1, 3, 20)
 
 
 def stub_client() -> Any:

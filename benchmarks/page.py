@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
-from benchmarks.notes import NOT_MET, NOTES
+from benchmarks.goals import NOT_MET
 
+_NOTES: Final = Path(__file__).with_name("notes.md")
 _TITLES: Final = {design.name: design.title for design in DESIGNS}
 _Row = Sequence[Any]
 
@@ -31,10 +32,18 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     found["Leaderboard"] = _table("design", rows, {**_PER_EVENT, "error %": "error_percent"})
     found["Windows: a day at minute precision"] = list(_nested("engine", report["windows"], _WINDOWS))
     if "designs" in report["engine"]:
-        found["DynamoDB Local beside the rule"] = list(_engine(report["engine"]["designs"]))
+        found["DynamoDB Local beside the rule"] = [
+            ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact"),
+            *((_TITLES[name], *each.values()) for name, each in report["engine"]["designs"].items()),
+        ]
         modelled = [tuple(row.values()) for row in report["engine"]["model"]]
         found["The model beside DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
-    found["CPU, microseconds per record"] = list(_cpu(report["cpu"]))
+    batches = report["cpu"]
+    steps = dict.fromkeys(step for each in batches.values() for step in each)
+    found["CPU, microseconds per record"] = [
+        ("step", *(batch.replace("_", " ") for batch in batches)),
+        *((step, *(each.get(step) for each in batches.values())) for step in steps),
+    ]
     found["One big batch"] = [tuple(report["memory"]), tuple(report["memory"].values())]
     found["Cold start"] = _table("process", report["cold_start"], _SECONDS)
     sizes = report["asset"]
@@ -76,7 +85,7 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
         *sections[1:],
         "## Growth and scale",
         *map(_picture, ("growth", "rate", "lag")),
-        NOTES.strip(),
+        _NOTES.read_text().strip(),
         _machine(report),
         "## Sources of the designs",
         "\n".join(f"- {design.title}: {design.source}" for design in DESIGNS),
@@ -149,18 +158,6 @@ def _nested(kind: str, found: Mapping[Any, Any], columns: Mapping[str, str]) -> 
     for outer, designs in found.items():
         for name, each in designs.items():
             yield (outer, name.replace("_", " "), *_cells(each, columns))
-
-
-def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact")
-    for name, each in designs.items():
-        yield (_TITLES[name], *each.values())
-
-
-def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("step", *(batch.replace("_", " ") for batch in found))
-    for name in dict.fromkeys(name for each in found.values() for name in each):
-        yield (name, *(each.get(name) for each in found.values()))
 
 
 def _figures(report: Mapping[str, Any]) -> dict[str, str]:

@@ -107,7 +107,16 @@ class HttpStack(CountingStack):
         consumer.add_event_source(
             sources.SqsEventSource(queue, batch_size=100, max_batching_window=window, report_batch_item_failures=True)
         )
-        api = _api(self, reading)
+        api = apigateway.HttpApi(self, "Api", create_default_stage=False)
+        throttle = apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000)
+        stage = apigateway.HttpStage(
+            self, "Stage", http_api=api, stage_name="$default", auto_deploy=True, throttle=throttle
+        )
+        resource = stage.node.default_child
+        assert isinstance(resource, apigateway.CfnStage)
+        resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=reading.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
+        )
         read = integrations.HttpLambdaIntegration("Read", reader)
         for path in _ROUTES:
             api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
@@ -126,20 +135,6 @@ class HttpStack(CountingStack):
 
 def _queue(scope: Construct, name: str, dead: sqs.DeadLetterQueue | None = None) -> sqs.Queue:
     return sqs.Queue(scope, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, dead_letter_queue=dead)
-
-
-def _api(scope: Construct, group: logs.ILogGroup) -> apigateway.HttpApi:
-    api = apigateway.HttpApi(scope, "Api", create_default_stage=False)
-    throttle = apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000)
-    stage = apigateway.HttpStage(
-        scope, "Stage", http_api=api, stage_name="$default", auto_deploy=True, throttle=throttle
-    )
-    resource = stage.node.default_child
-    assert isinstance(resource, apigateway.CfnStage)
-    resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-        destination_arn=group.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
-    )
-    return api
 
 
 if __name__ == "__main__":

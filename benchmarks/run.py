@@ -21,7 +21,6 @@ from simulation.engines import EngineUnavailableError, dynamodb_local
 Say = Callable[[str], None]
 
 _BATCH: Final = 1_000
-_PACKAGES: Final = ("boto3", "aws-lambda-powertools", "aws-cdk-lib")
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Sizes:
     disturbed: int = 20_000
     engine: int = 500
     players: int = 1_000
-    batches: tuple[int, ...] = cpu.BATCHES
-    aggregates: tuple[int, ...] = cpu.AGGREGATES
+    batches: tuple[int, ...] = (100, 1_000, 10_000)
+    aggregates: tuple[int, ...] = (1, 3, 20)
     rounds: int = 5
     big_batch: int = 10_000
     rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
@@ -138,7 +137,7 @@ def _machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
+        **{name: version(name) for name in ("boto3", "aws-lambda-powertools", "aws-cdk-lib")},
     }
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from benchmarks.databases import Database
-from benchmarks.designs.hour_minute import expiring_increment
+from benchmarks.designs.hour_minute import hour_and_minute
 from benchmarks.designs.ours import SHARD
 from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
@@ -31,6 +31,7 @@ _DAY: Final = timedelta(hours=24)
 _JOB: Final = Event("job", pk="JOB#{id}", sk="JOB")
 # Longer than in the known design, to look back; it changes no unit.
 _JOBS: Final = Window("jobs", _JOB, pk="PROVIDER#{provider}", time="at", retention=timedelta(hours=50))
+_PREFIX: Final = "job_event_provider_id_"
 
 
 class HourAndMinuteKeys:
@@ -38,31 +39,27 @@ class HourAndMinuteKeys:
 
     name = "hour_minute_keys"
 
-    def __init__(self, client: Any, table: str) -> None:
+    def __init__(self, client: Any) -> None:
         self._client = client
-        self._table = table
 
     def count(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            for unit, seconds in (("hour", 3600), ("minute", 60)):
-                self._client.update_item(
-                    TableName=self._table,
-                    Key=self._key(job.provider, unit, job.second // seconds),
-                    **expiring_increment(job.second),
-                )
+            for key, update in hour_and_minute(_PREFIX + job.provider, job.second):
+                self._client.update_item(TableName=self.name, Key=_key(key), **update)
 
     def last_day(self, provider: str, now: int) -> int:
         """Add up the hours, and the minutes of the hour before them."""
         minute = now // 60
-        keys = [self._key(provider, "hour", now // 3600 - back) for back in range(24)]
-        keys += [self._key(provider, "minute", minute - 24 * 60 + each) for each in range(1, 60 - minute % 60)]
+        names = [f"hour_{now // 3600 - back}" for back in range(24)]
+        names += [f"minute_{minute - 24 * 60 + each}" for each in range(1, 60 - minute % 60)]
+        keys = [_key(f"{_PREFIX}{provider}_{name}") for name in names]
         asked = {"Keys": keys, "ProjectionExpression": "#c", "ExpressionAttributeNames": {"#c": "count"}}
-        answer = self._client.batch_get_item(RequestItems={self._table: asked}, ReturnConsumedCapacity="TOTAL")
-        return sum(int(item["count"]["N"]) for item in answer["Responses"][self._table])
+        answer = self._client.batch_get_item(RequestItems={self.name: asked}, ReturnConsumedCapacity="TOTAL")
+        return sum(int(item["count"]["N"]) for item in answer["Responses"][self.name])
 
-    @staticmethod
-    def _key(provider: str, unit: str, number: int) -> dict[str, dict[str, str]]:
-        return {"pk": {"S": f"job_event_provider_id_{provider}_{unit}_{number}"}, "sk": {"S": "-"}}
+
+def _key(name: str) -> dict[str, dict[str, str]]:
+    return {"pk": {"S": name}, "sk": {"S": "-"}}
 
 
 class PackedBuckets:
@@ -70,12 +67,12 @@ class PackedBuckets:
 
     name = "packed_buckets"
 
-    def __init__(self, client: Any, table: str) -> None:
+    def __init__(self, client: Any) -> None:
         self._now = 0.0
         self._records = 0
-        counted = Table(table, client, clock=lambda: self._now)
+        counted = Table(self.name, client, clock=lambda: self._now)
         self._aggregator = Aggregator(counted, (_JOBS,), quarantine_retention_seconds=86_400)
-        self._counters = Counters(table, client=client, clock=lambda: self._now)
+        self._counters = Counters(self.name, client=client, clock=lambda: self._now)
 
     def count(self, jobs: Sequence[Job]) -> None:
         """Fold the jobs' stream records, and commit."""
@@ -98,7 +95,7 @@ def measure(database: Database, batch: int) -> dict[str, Any]:
     found = {}
     for kind in (HourAndMinuteKeys, PackedBuckets):
         database.create(kind.name, "pk", "sk")
-        found[kind.name] = _measure(kind(database.client, kind.name), database.usage, batch)
+        found[kind.name] = _measure(kind(database.client), database.usage, batch)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ TABLE = "counters"
 EVENTS = "events"
 
 
-class Design(ABC):
+class Design:
     """A way to count views per page, on an empty database.
 
     `name` is its key in the report, `source` where it is described, `streamed` the table whose stream does the
@@ -42,9 +41,13 @@ class Design(ABC):
             return False
         return True
 
-    @abstractmethod
     def accept(self, views: Sequence[View]) -> None:
         """Take the views of one batch of a queue."""
+        for view in views:
+            self.take(view)
+
+    def take(self, view: View) -> None:
+        raise NotImplementedError
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Count a batch of stream records."""

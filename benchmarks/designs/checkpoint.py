@@ -20,7 +20,8 @@ class Checkpoint(Coalescing):
     source = "the alternative in this project's design; AWS's event-driven lab has a variant that forgets"
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        reached = self._reached()
+        checkpoint = self.client.get_item(TableName=TABLE, Key=_CHECKPOINT, ConsistentRead=True)
+        reached = checkpoint["Item"]["last"]["S"] if "Item" in checkpoint else ""
         for part in _parts([change for change in inserted(records) if _sequence(change) > reached]):
             first, last = _sequence(part[0]), _sequence(part[-1])
             move = {
@@ -36,10 +37,6 @@ class Checkpoint(Coalescing):
                 for url, number in views_by_url(part).items()
             ]
             self.client.transact_write_items(TransactItems=[{"Update": move}, *updates])
-
-    def _reached(self) -> str:
-        found = self.client.get_item(TableName=TABLE, Key=_CHECKPOINT, ConsistentRead=True)
-        return str(found["Item"]["last"]["S"]) if "Item" in found else ""
 
 
 def _sequence(change: Mapping[str, Any]) -> str:

@@ -15,9 +15,8 @@ class Coalescing(Design):
     source = "common practice, e.g. https://github.com/zeroae/zae-limiter (aggregator)"
     streamed = TABLE
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            self.insert(view)
+    def take(self, view: View) -> None:
+        self.insert(view)
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         for url, number in views_by_url(inserted(records)).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,23 +26,17 @@ class HourMinute(Design):
         self.database.create(EVENTS, "id")
         self.database.create(TABLE, "id")
 
-    def accept(self, views: Sequence[View]) -> None:
-        """Put the events, whether they are there or not."""
-        for view in views:
-            identity = f"{view.url} {view.time} {view.client}"
-            self.client.put_item(TableName=EVENTS, Item={**view_item(view), "id": {"S": identity}})
+    def take(self, view: View) -> None:
+        """Put the event, whether it is there or not."""
+        identity = f"{view.url} {view.time} {view.client}"
+        self.client.put_item(TableName=EVENTS, Item={**view_item(view), "id": {"S": identity}})
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         for change in inserted(records):
             image = change["NewImage"]
             seconds = int(datetime.fromisoformat(image["time"]["S"]).timestamp())
-            for unit, length in (("hour", 3600), ("minute", 60)):
-                self.client.update_item(
-                    TableName=TABLE,
-                    Key={"id": {"S": f"{image['url']['S']}_{unit}_{seconds // length}"}},
-                    **expiring_increment(seconds),
-                    ReturnValues="UPDATED_NEW",
-                )
+            for key, update in hour_and_minute(image["url"]["S"], seconds):
+                self.client.update_item(TableName=TABLE, Key={"id": {"S": key}}, **update, ReturnValues="UPDATED_NEW")
 
     def counts(self) -> dict[str, int]:
         """Add up the hours of every page."""
@@ -54,10 +48,12 @@ class HourMinute(Design):
         return found
 
 
-def expiring_increment(seconds: int) -> dict[str, Any]:
-    """The part of an update that adds one to a counter, kept until 25 hours after those seconds."""
-    return {
+def hour_and_minute(name: str, seconds: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The keys of both items, each with the part of an update that adds one, kept for 25 hours."""
+    update = {
         "UpdateExpression": "SET #c = if_not_exists(#c, :zero) + :one, #t = if_not_exists(#t, :ttl)",
         "ExpressionAttributeNames": {"#c": "count", "#t": "ttl"},
         "ExpressionAttributeValues": {":zero": {"N": "0"}, ":one": {"N": "1"}, ":ttl": {"N": str(seconds + 90_000)}},
     }
+    for unit, length in (("hour", 3600), ("minute", 60)):
+        yield f"{name}_{unit}_{seconds // length}", update

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from benchmarks.designs.base import TABLE, Design, increment, statistics_key
 from demo.examples.blog.traffic import View
 
@@ -13,6 +11,5 @@ class Naive(Design):
     title = "naive increment"
     source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())
+    def take(self, view: View) -> None:
+        self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())

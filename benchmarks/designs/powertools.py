@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,16 +27,14 @@ class Powertools(Design):
         self.database.create(_MARKERS, "id")
         self._count = idempotent_counter(self.client)
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            for _ in range(100):
-                try:
-                    self._count(view=view._asdict())
-                except IdempotencyAlreadyInProgressError:
-                    # An invocation died: its lock ends with the time that invocation had left. The queue tries later.
-                    time.sleep(0.002)
-                else:
-                    break
+    def take(self, view: View) -> None:
+        for _ in range(100):
+            try:
+                self._count(view=view._asdict())
+                break
+            except IdempotencyAlreadyInProgressError:
+                # An invocation died: its lock ends with the time that invocation had left. The queue tries later.
+                time.sleep(0.002)
 
 
 def idempotent_counter(client: Any) -> Callable[..., Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from benchmarks.designs.base import TABLE, Design, statistics_key
 from demo.examples.blog.traffic import View
 
@@ -13,14 +11,13 @@ class PutThenIncrement(Design):
     title = "page view put, then increment"
     source = "reference 002: DynamoDB in examples 2.1, page and page view (2015)"
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            if self.insert(view):
-                self.client.update_item(
-                    TableName=TABLE,
-                    Key=statistics_key(view.url),
-                    UpdateExpression="ADD #views :n",
-                    ExpressionAttributeNames={"#views": "views"},
-                    ExpressionAttributeValues={":n": {"N": "1"}},
-                    ReturnValues="ALL_NEW",
-                )
+    def take(self, view: View) -> None:
+        if self.insert(view):
+            self.client.update_item(
+                TableName=TABLE,
+                Key=statistics_key(view.url),
+                UpdateExpression="ADD #views :n",
+                ExpressionAttributeNames={"#views": "views"},
+                ExpressionAttributeValues={":n": {"N": "1"}},
+                ReturnValues="ALL_NEW",
+            )

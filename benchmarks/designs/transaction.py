@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 
 from benchmarks.designs.base import TABLE, Design, increment, statistics_key, view_item
 from demo.examples.blog.traffic import View
@@ -13,15 +13,12 @@ class TransactionalMarker(Design):
     title = "transaction: marker + counter"
     source = "reference 000, accurate counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            marker = {
-                "TableName": TABLE,
-                "Item": view_item(view),
-                "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
-            }
-            counter = {"TableName": TABLE, "Key": statistics_key(view.url), **increment()}
-            try:
-                self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": counter}])
-            except self.client.exceptions.TransactionCanceledException:
-                continue  # Counted already.
+    def take(self, view: View) -> None:
+        marker = {
+            "TableName": TABLE,
+            "Item": view_item(view),
+            "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
+        }
+        counter = {"TableName": TABLE, "Key": statistics_key(view.url), **increment()}
+        with suppress(self.client.exceptions.TransactionCanceledException):
+            self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": counter}])

@@ -26,6 +26,7 @@ _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "year
 _PRECISIONS: Final = ("1 second", "1 minute", "1 hour", "1 day")
 _LONGEST: Final = ("15 minutes", "1 hour", "24 hours", "7 days", "30 days", "90 days", "1 year", "10 years")
 
+_MINUTE: Final = "%Y-%m-%d %H:%M"
 _WIDTH: Final = 960
 _LEFT: Final = 20
 _INNER: Final = _WIDTH - 2 * _LEFT
@@ -62,7 +63,7 @@ def picture() -> str:
     head, days, tail = sorted(spans, key=lambda span: span.interval.start)
     shapes = [
         _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),
-        _text(_LEFT, 50, f"{_moment(interval.start)} up to {_moment(interval.end)} (excluded), UTC", 13),
+        _text(_LEFT, 50, f"{utc(interval.start):{_MINUTE}} up to {utc(interval.end):{_MINUTE}} (excluded), UTC", 13),
         *_days(days, 86),
         *_hour(head, _LEFT, 236, "head: minute slots of one hour item"),
         *_hour(tail, _LEFT + _INNER // 2 + 20, 236, "tail: minute slots of one hour item"),
@@ -137,10 +138,6 @@ def _text(
 ) -> str:
     style = f'font-size="{size}" font-weight="{weight}" fill="{fill}" text-anchor="{anchor}"'
     return f'<text x="{left:.1f}" y="{top:.1f}" {style}>{text}</text>'
-
-
-def _moment(seconds: int) -> str:
-    return f"{utc(seconds):%Y-%m-%d %H:%M}"
 
 
 def page(text: str) -> str:
