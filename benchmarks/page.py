@@ -51,10 +51,12 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     if "synth" in report:
         apps = {name: {**each, "total": sum(each["resources"].values())} for name, each in report["synth"].items()}
         found["Synthesis"] = _table("app", apps, {**_SECONDS, "resources": "total"})
+    figures = ("events_per_second", "keeps_up", "throttles_per_event", "conflicts_per_event", "lag_seconds")
+    scale = {figure.replace("_", " "): figure for figure in (*figures, "dollars_per_million")}
     for name, each in report["scale"].items():
         groups = int(name.removeprefix("groups_"))
         rates = {int(rate.removeprefix("rate_")): designs for rate, designs in each.items()}
-        found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_nested("events/s", rates, _SCALE))
+        found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_nested("events/s", rates, scale))
     return found
 
 
@@ -135,14 +137,6 @@ _WINDOWS: Final = {
     "looking back": "exact_looking_back",
 }
 _SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
-_SCALE: Final = {
-    "events per second": "events_per_second",
-    "keeps up": "keeps_up",
-    "throttles per event": "throttles_per_event",
-    "conflicts per event": "conflicts_per_event",
-    "lag seconds": "lag_seconds",
-    "dollars per million": "dollars_per_million",
-}
 
 
 def _table(kind: str, found: Mapping[str, Any], columns: Mapping[str, str]) -> list[_Row]:

@@ -62,7 +62,7 @@ class CountingStack(Stack):
         )
         self.counter.add_event_source(stream)
         for name in ("Lag", "Quarantine", "GivenUp", "Dropped"):
-            self.alarm(name, self.counter.metric_errors())
+            self.counter.metric_errors().create_alarm(self, name, threshold=1, evaluation_periods=1)
         CfnOutput(self, "TableName", value=self.table.table_name)
         CfnOutput(self, "FunctionName", value=self.counter.function_name)
         CfnOutput(self, "LogGroupName", value=group.log_group_name)
@@ -83,9 +83,6 @@ class CountingStack(Stack):
             timeout=Duration.minutes(1),
             environment={"TABLE_NAME": self.table.table_name},
         )
-
-    def alarm(self, name: str, metric: cloudwatch.Metric) -> None:
-        cloudwatch.Alarm(self, name, metric=metric, threshold=1, evaluation_periods=1)
 
 
 class HttpStack(CountingStack):
@@ -123,7 +120,7 @@ class HttpStack(CountingStack):
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
         for number in range(15):
-            self.alarm(f"Alarm{number}", consumer.metric_errors())
+            consumer.metric_errors().create_alarm(self, f"Alarm{number}", threshold=1, evaluation_periods=1)
         for name, metrics in {
             "Counting": (self.counter.metric_errors(), self.counter.metric_duration()),
             "Taking": (consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible()),

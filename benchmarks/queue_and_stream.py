@@ -29,8 +29,7 @@ DYING: Final = 0.5
 class Mortality:
     """How many calls a function's process lives for."""
 
-    def __init__(self) -> None:
-        self.calls_left = float("inf")
+    calls_left = float("inf")
 
     def decide(self, _operation: str) -> Fault:
         if self.calls_left <= 0:

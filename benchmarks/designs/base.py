@@ -77,9 +77,11 @@ def view_item(view: View) -> dict[str, Any]:
     }
 
 
-def increment(number: int = 1) -> dict[str, Any]:
-    """The part of an update that adds to a counter, which need not exist."""
+def increment(url: str, number: int = 1) -> dict[str, Any]:
+    """An update that adds to a page's counter, which need not exist."""
     return {
+        "TableName": TABLE,
+        "Key": statistics_key(url),
         "UpdateExpression": "SET #views = if_not_exists(#views, :init) + :inc",
         "ExpressionAttributeNames": {"#views": "views"},
         "ExpressionAttributeValues": {":init": {"N": "0"}, ":inc": {"N": str(number)}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.designs.base import TABLE, increment, inserted, statistics_key, views_by_url
+from benchmarks.designs.base import TABLE, increment, inserted, views_by_url
 from benchmarks.designs.coalescing import Coalescing
 
 _CHECKPOINT = {"pk": {"S": "CHECKPOINT"}, "sk": {"S": "shard-1"}}
@@ -32,10 +32,7 @@ class Checkpoint(Coalescing):
                 "ExpressionAttributeNames": {"#last": "last"},
                 "ExpressionAttributeValues": {":first": {"S": first}, ":last": {"S": last}},
             }
-            updates = [
-                {"Update": {"TableName": TABLE, "Key": statistics_key(url), **increment(number)}}
-                for url, number in views_by_url(part).items()
-            ]
+            updates = [{"Update": increment(url, number)} for url, number in views_by_url(part).items()]
             self.client.transact_write_items(TransactItems=[{"Update": move}, *updates])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.designs.base import TABLE, Design, increment, inserted, statistics_key, views_by_url
+from benchmarks.designs.base import TABLE, Design, increment, inserted, views_by_url
 from demo.examples.blog.traffic import View
 
 
@@ -20,4 +20,4 @@ class Coalescing(Design):
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         for url, number in views_by_url(inserted(records)).items():
-            self.client.update_item(TableName=TABLE, Key=statistics_key(url), **increment(number))
+            self.client.update_item(**increment(url, number))

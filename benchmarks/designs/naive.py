@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.designs.base import TABLE, Design, increment, statistics_key
+from benchmarks.designs.base import Design, increment
 from demo.examples.blog.traffic import View
 
 
@@ -12,4 +12,4 @@ class Naive(Design):
     source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
     def take(self, view: View) -> None:
-        self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())
+        self.client.update_item(**increment(view.url))

@@ -11,7 +11,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig, idempotent_function
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 
-from benchmarks.designs.base import TABLE, Design, increment, statistics_key
+from benchmarks.designs.base import Design, increment
 from demo.examples.blog.traffic import View
 
 _MARKERS = "idempotency"
@@ -48,6 +48,6 @@ def idempotent_counter(client: Any) -> Callable[..., Any]:
 
         @idempotent_function(data_keyword_argument="view", persistence_store=store, config=config)  # type: ignore[untyped-decorator]
         def count(view: dict[str, Any]) -> None:
-            client.update_item(TableName=TABLE, Key=statistics_key(view["url"]), **increment())
+            client.update_item(**increment(view["url"]))
 
     return count  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from benchmarks.designs.base import TABLE, Design, increment, statistics_key, view_item
+from benchmarks.designs.base import TABLE, Design, increment, view_item
 from demo.examples.blog.traffic import View
 
 
@@ -19,6 +19,5 @@ class TransactionalMarker(Design):
             "Item": view_item(view),
             "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
         }
-        counter = {"TableName": TABLE, "Key": statistics_key(view.url), **increment()}
         with suppress(self.client.exceptions.TransactionCanceledException):
-            self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": counter}])
+            self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": increment(view.url)}])
