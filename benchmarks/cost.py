@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.designs import Design, Ours
-from benchmarks.designs.base import TABLE
+from benchmarks.designs.base import TABLE, Design
+from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.examples.blog.traffic import View

@@ -68,8 +68,8 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
             contenders["reading_sequence_and_type"] = lambda: _read(given)
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
             contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
-            count = idempotent_counter(stub_client())
-            contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
+            idempotent = partial(_count_view, idempotent_counter(stub_client()))
+            contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
         found = best({name: partial(cpu_seconds, run) for name, run in contenders.items()}, rounds)
     each = {name: seconds["cpu_seconds"] / batch * 1e6 for name, seconds in found.items()}
     for number in aggregates:
@@ -127,12 +127,9 @@ def _ignore(record: Any) -> None:
     """Do nothing."""
 
 
-def _counting(count: Callable[..., Any]) -> Callable[[Any], None]:
-    def handler(record: Any) -> None:
-        image = record.dynamodb.new_image
-        count(view={"url": image["url"], "time": image["time"], "client": image["clientId"]})
-
-    return handler
+def _count_view(count: Callable[..., Any], record: Any) -> None:
+    image = record.dynamodb.new_image
+    count(view={"url": image["url"], "time": image["time"], "client": image["clientId"]})
 
 
 def peak_memory(batch: int, aggregates: int) -> dict[str, float]:

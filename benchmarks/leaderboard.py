@@ -91,19 +91,16 @@ def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
         found,
     )
     [item] = [item for item in database.items(TABLE) if item["pk"]["S"] == "AGGREGATES"]
-    exactly = [_number(item, f"found.{number}") for number in range(1, _MOST_PATHS + 1)]
-    more = _number(item, "players") - sum(exactly)
+    counted = Counter({name: int(value["N"]) for name, value in item.items() if "N" in value})
+    exactly = [counted[f"found.{number}"] for number in range(1, _MOST_PATHS + 1)]
+    more = counted["players"] - sum(exactly)
     at_least = [sum(exactly[index:]) + more for index in range(_MOST_PATHS)]
-    return _figures(database, found, [_number(item, "players"), _number(item, "total"), *at_least])
+    return _figures(database, found, [counted["players"], counted["total"], *at_least])
 
 
 def measure(players: int, batch: int) -> dict[str, Any]:
     found = workloads.leaderboard(players)
     return {"three_adds": three_adds(found), "accept_and_watermark": ours(found, batch), "events": len(found)}
-
-
-def _number(item: Mapping[str, Any], name: str) -> int:
-    return int(item[name]["N"]) if name in item else 0
 
 
 def _figures(database: MemoryDatabase, found: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.designs import DESIGNS, Ours
-from benchmarks.designs.ours import OursOnThree
+from benchmarks.designs import DESIGNS
+from benchmarks.designs.ours import Ours, OursOnThree
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 

@@ -8,6 +8,7 @@ here.)
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from copy import copy
@@ -69,7 +70,7 @@ class PackedBuckets:
 
     def __init__(self, client: Any) -> None:
         self._now = 0.0
-        self._records = 0
+        self._sequence = itertools.count(10**20 + 1)
         counted = Table(self.name, client, clock=lambda: self._now)
         self._aggregator = Aggregator(counted, (_JOBS,), quarantine_retention_seconds=86_400)
         self._counters = Counters(self.name, client=client, clock=lambda: self._now)
@@ -84,9 +85,8 @@ class PackedBuckets:
         return int(self._counters.window(_JOBS, {"provider": provider}, last=_DAY, as_of=as_of).count)
 
     def _record(self, job: Job) -> dict[str, Any]:
-        self._records += 1
         image = {"_type": {"S": "job"}, "provider": {"S": job.provider}, "at": {"N": str(job.second)}}
-        change = {"SequenceNumber": str(10**20 + self._records), "ApproximateCreationDateTime": job.second}
+        change = {"SequenceNumber": str(next(self._sequence)), "ApproximateCreationDateTime": job.second}
         return {"eventName": "INSERT", "dynamodb": {**change, "NewImage": image}}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.designs.base import Design
 from benchmarks.designs.checkpoint import Checkpoint
 from benchmarks.designs.coalescing import Coalescing
 from benchmarks.designs.hour_minute import HourMinute
@@ -13,7 +12,5 @@ from benchmarks.designs.ours import Ours
 from benchmarks.designs.powertools import Powertools
 from benchmarks.designs.put_then_increment import PutThenIncrement
 from benchmarks.designs.transaction import TransactionalMarker
-
-__all__ = ["DESIGNS", "Design", "Ours"]
 
 DESIGNS: Final = (Naive, TransactionalMarker, PutThenIncrement, Powertools, HourMinute, Coalescing, Checkpoint, Ours)

@@ -71,9 +71,7 @@ def view_item(view: View) -> dict[str, Any]:
     return {
         "pk": {"S": f"URL#{view.url}"},
         "sk": {"S": f"T#{view.time}#CID#{view.client}"},
-        "url": {"S": view.url},
-        "time": {"S": view.time},
-        "clientId": {"S": view.client},
+        **{name: {"S": value} for name, value in view.as_event().items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""Hour and minute counters from a stream: two updates a record."""
+"""Events in a table of their own; from its stream, each new one increments the items of its hour and minute."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from demo.examples.blog.traffic import View
 
 
 class HourMinute(Design):
-    """Events into a table of their own; each new one increments an hour's and a minute's item.
-
-    The page's whole count is the sum of its hours.
-    """
-
     name = "hour_minute_keys"
     title = "hour and minute keys"
     source = "references 001 and 003: Counting on dynamodb (2019)"

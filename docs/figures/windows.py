@@ -140,15 +140,10 @@ def _text(
     return f'<text x="{left:.1f}" y="{top:.1f}" {style}>{text}</text>'
 
 
-def page(text: str) -> str:
-    """The page with the present table."""
-    before, rest = text.split(_BEGIN)
-    return f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}"
-
-
 def main() -> None:
     """Write both, or check them."""
-    made = {PAGE: page(PAGE.read_text(encoding="utf-8")), PICTURE: picture()}
+    before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
+    made = {PAGE: f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}", PICTURE: picture()}
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         raise SystemExit(f"out of date: {', '.join(map(str, stale))}" if stale else 0)
