@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Final, TypeAlias
+
+PROJECT: Final = Path(__file__).resolve().parents[1]
+
+Seconds: TypeAlias = dict[str, float]
 
 
-def best_cpu_seconds(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """CPU seconds of each, all interleaved, so that whatever else runs slows all of them alike."""
-    best = dict.fromkeys(contenders, float("inf"))
+def best(contenders: Mapping[str, Callable[[], Seconds]], rounds: int) -> dict[str, Seconds]:
+    """The lowest seconds of each, all interleaved, so that whatever else runs slows all of them alike."""
+    found: dict[str, Seconds] = {}
     for _ in range(rounds):
         for name, run in contenders.items():
-            start = time.process_time()
-            run()
-            best[name] = min(best[name], time.process_time() - start)
-    return best
+            seconds = run()
+            kept = found.setdefault(name, seconds)
+            found[name] = {kind: min(kept[kind], seconds[kind]) for kind in seconds}
+    return found
 
 
-def keep_best(found: dict[str, dict[str, Any]], name: str, wall: float, cpu: float) -> None:
-    """Keep the lower of the wall and CPU seconds of one more round."""
-    best = found.setdefault(name, {"wall_seconds": wall, "cpu_seconds": cpu})
-    best["wall_seconds"] = min(best["wall_seconds"], wall)
-    best["cpu_seconds"] = min(best["cpu_seconds"], cpu)
+def cpu_seconds(run: Callable[[], object]) -> Seconds:
+    start = time.process_time()
+    run()
+    return {"cpu_seconds": time.process_time() - start}
+
+
+def run_python(arguments: list[str], environment: Mapping[str, str]) -> str:
+    """What a fresh process prints that can import the project."""
+    roots = os.pathsep.join(str(PROJECT / root) for root in ("lambdas", "infra", "."))
+    command = [sys.executable, *arguments]
+    environment = {**environment, "PYTHONPATH": roots}
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT, env=environment).stdout

@@ -6,12 +6,11 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import queue_and_stream, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.designs import DESIGNS, Design, Ours
-from benchmarks.designs.base import TABLE
-from benchmarks.designs.ours import OursOnThree
-from benchmarks.queue_and_stream import Mortality, Stream, chunks
+from benchmarks.designs.base import TABLE, Design
+from benchmarks.designs.ours import Ours
+from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
+from benchmarks.workloads import truth
 from demo.examples.blog.traffic import View
 from simulation.dynamodb.capacity import UNITS_PER_SECOND, Usage, dollars_per_million
 from simulation.faults.faulty_client import FaultyClient
@@ -21,11 +20,12 @@ def cost(design: type[Design], views: Sequence[View], batch: int) -> dict[str, A
     """Count a workload in memory, the stream in batches of that many records, and return what it took."""
     database = MemoryDatabase()
     counting = design(database)
-    queue_and_stream.deliver(counting, database, views, batch)
-    found = _per_event(database.usage, len(views))
-    found["exact"] = _error(counting, views) == 0.0
-    found |= _ceilings(database.usage, views, counts_in_stream=design.streamed is not None)
-    return found
+    deliver(counting, database, views, batch)
+    return {
+        **per_event(database.usage, len(views)),
+        "exact": _error(counting, views) == 0.0,
+        **_ceilings(database.usage, views, counts_in_stream=design.streamed is not None),
+    }
 
 
 def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict
     database, mortality = MemoryDatabase(), Mortality()
     database.client = FaultyClient(database.client, mortality.decide, random.Random(1))
     counting = design(database)
-    queue_and_stream.deliver_at_least_once(counting, database, mortality, views, batch=batch)
+    deliver_at_least_once(counting, database, mortality, views, batch)
     error = _error(counting, views)
     return {"error_percent": error, "exact": error == 0.0}
 
@@ -42,8 +42,8 @@ def steady(views: Sequence[View], batch: int) -> dict[str, Any]:
     """Count with ours while events keep coming: its own changes then take room in each batch of the stream."""
     database = MemoryDatabase()
     counting = Ours(database)
-    queue_and_stream.deliver_steadily(counting.accept, Stream(database, TABLE, batch), counting.aggregate, views)
-    return _per_event(database.usage, len(views))
+    deliver_steadily(counting.accept, Stream(database, TABLE, batch), counting.aggregate, views)
+    return per_event(database.usage, len(views))
 
 
 def accepting(views: Sequence[View]) -> dict[str, Any]:
@@ -52,42 +52,24 @@ def accepting(views: Sequence[View]) -> dict[str, Any]:
     counting = Ours(database)
     for part in chunks(views, 1000):
         counting.accept(part)
-    return _per_event(database.usage, len(views))
+    return per_event(database.usage, len(views))
 
 
-def three_on_log(batch: int) -> dict[str, Any]:
-    """Count views per page, requests per client and the site's total of a real log."""
-    return cost(OursOnThree, workloads.log(), batch)
-
-
-def on_engine(
-    engine: Any, views: Sequence[View], batch: int, designs: Sequence[type[Design]] = DESIGNS
-) -> dict[str, Any]:
-    """Count a subsample on DynamoDB Local with every design, and the same in memory."""
+def on_engine(engine: Any, design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
+    """Count a subsample on DynamoDB Local, and the same in memory."""
+    with EngineDatabase(engine) as database:
+        counting = design(database)
+        deliver(counting, database, views, batch)
+        reported = per_event(database.usage, len(views))
+        exact = _error(counting, views) == 0.0
+    ruled = cost(design, views, batch)
     found: dict[str, Any] = {}
-    for design in designs:
-        database = EngineDatabase(engine)
-        try:
-            counting = design(database)
-            queue_and_stream.deliver(counting, database, views, batch)
-            reported = _per_event(database.usage, len(views))
-            exact = _error(counting, views) == 0.0
-        finally:
-            database.drop()
-        ruled = cost(design, views, batch)
-        found[design.name] = {
-            "engine_write_units": reported["write_units"],
-            "rule_write_units": ruled["write_units"],
-            "engine_read_units": reported["read_units"],
-            "rule_read_units": ruled["read_units"],
-            "engine_calls": reported["calls"],
-            "rule_calls": ruled["calls"],
-            "exact": exact,
-        }
-    return found
+    for figure in ("write_units", "read_units", "calls"):
+        found |= {f"engine_{figure}": reported[figure], f"rule_{figure}": ruled[figure]}
+    return {**found, "exact": exact}
 
 
-def _per_event(usage: Usage, events: int) -> dict[str, Any]:
+def per_event(usage: Usage, events: int) -> dict[str, Any]:
     writes, reads = usage.writes / events, usage.reads / events
     return {
         "write_units": writes,
@@ -99,13 +81,12 @@ def _per_event(usage: Usage, events: int) -> dict[str, Any]:
 
 def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) -> dict[str, Any]:
     """The highest rate of one hot counter, that of the most viewed page."""
-    [(url, events)] = workloads.truth(views).most_common(1)
-    counters = [units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key, url)]
-    aggregation = sum(
-        units for (table, *key), units in usage.items.items() if table == TABLE and _is_counter(key, None)
-    )
+    [(url, events)] = truth(views).most_common(1)
+    written = [(key, units) for (table, *key), units in usage.items.items() if table == TABLE]
+    hottest = max(units for key, units in written if _is_counter(key, url))
+    aggregation = sum(units for key, units in written if _is_counter(key, None))
     return {
-        "counter_events_per_second": UNITS_PER_SECOND * events / max(counters),
+        "counter_events_per_second": UNITS_PER_SECOND * events / hottest,
         "aggregation_write_units": aggregation / len(views) if counts_in_stream else None,
     }
 
@@ -118,5 +99,5 @@ def _is_counter(key: Sequence[str], url: str | None) -> bool:
 
 def _error(counting: Design, views: Sequence[View]) -> float:
     """The sum of all deviations in percent of all events."""
-    right, found = workloads.truth(views), counting.counts()
+    right, found = truth(views), counting.counts()
     return 100 * sum(abs(right[url] - found.get(url, 0)) for url in right | found) / len(views)

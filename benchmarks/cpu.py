@@ -4,47 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
-from benchmarks.best_times import best_cpu_seconds
+from benchmarks.best_times import best, cpu_seconds, run_python
+from benchmarks.designs.ours import SHARD
 from benchmarks.designs.powertools import idempotent_counter
 from benchmarks.log_records import declarations, records
+from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table, make_client
-
-BATCHES: Final = (100, 1_000, 10_000)
-AGGREGATES: Final = (1, 3, 20)
-SHARD: Final = "shardId-00000001795168063870-8026dcd1"
-_PROJECT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+from simulation.dynamodb.client_errors import EXCEPTIONS
 
 
-class StubClient:
+def stub_client() -> Any:
     """A client whose every method returns at once."""
-
-    exceptions = SimpleNamespace(
-        ConditionalCheckFailedException=type("ConditionalCheckFailedException", (Exception,), {}),
-        TransactionCanceledException=type("TransactionCanceledException", (Exception,), {}),
+    return SimpleNamespace(
+        exceptions=EXCEPTIONS,
+        update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
+        put_item=lambda **_: {},
+        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([{"Items": []}])),
     )
-
-    def update_item(self, **_: Any) -> dict[str, Any]:
-        return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
-
-    def put_item(self, **_: Any) -> dict[str, Any]:
-        return {}
-
-    def get_paginator(self, _: str) -> Any:
-        return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
 
 
 @contextmanager
@@ -52,14 +43,10 @@ def botocore_without_network() -> Iterator[Any]:
     """A client that does all its work but sends nothing."""
     # Serves every request: a write's units, a query's items.
     body = b'{"ConsumedCapacity":{"TableName":"counters","CapacityUnits":1.0},"Items":[]}'
-    answer = SimpleNamespace(
-        status_code=200, headers={"content-type": "application/x-amz-json-1.0"}, content=body, raw=None, text="{}"
-    )
+    headers = {"content-type": "application/x-amz-json-1.0"}
+    answer = SimpleNamespace(status_code=200, headers=headers, content=body, raw=None, text="{}")
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
-    with (
-        patch.dict(os.environ, keys),
-        patch("botocore.httpsession.URLLib3Session.send", lambda *_: answer),
-    ):
+    with patch.dict(os.environ, keys), patch("botocore.httpsession.URLLib3Session.send", lambda *_: answer):
         yield make_client()
 
 
@@ -76,16 +63,15 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     with botocore_without_network() as client:
         contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
         for number in aggregates:
-            contenders |= _of(number, event, given, client if batch <= 1000 else None)
-            contenders[f"aggregates_{number}.handler_of_few_groups"] = _handler(number, hot)
+            contenders |= _of(number, event, hot, client if batch <= 1000 else None)
         if batch <= 1000:  # Its cost per record is the same at any size.
             contenders["reading_sequence_and_type"] = lambda: _read(given)
             contenders["powertools_empty"] = lambda: _process(given, _ignore)
-            contenders["powertools_looking"] = lambda: _process(given, _look)
-            count = idempotent_counter(StubClient())
-            contenders["powertools_idempotent"] = lambda: _process(given, _counting(count))
-        best = best_cpu_seconds(contenders, rounds)
-    each = {name: seconds / batch * 1e6 for name, seconds in best.items()}
+            contenders["powertools_looking"] = lambda: _process(given, lambda record: record.dynamodb.new_image)
+            idempotent = partial(_count_view, idempotent_counter(stub_client()))
+            contenders["powertools_idempotent"] = lambda: _process(given, idempotent)
+        found = best({name: partial(cpu_seconds, run) for name, run in contenders.items()}, rounds)
+    each = {name: seconds["cpu_seconds"] / batch * 1e6 for name, seconds in found.items()}
     for number in aggregates:
         name = f"aggregates_{number}"
         each[f"{name}.commit"] = max(0.0, each[f"{name}.handler"] - each[f"{name}.fold"])
@@ -93,26 +79,26 @@ def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     return each
 
 
-def _of(number: int, event: Any, given: Any, client: Any) -> dict[str, Callable[[], object]]:
+def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[], object]]:
     declared = declarations(number)
     plan = Plan(declared)
-    stubbed = Aggregator(Table("counters", StubClient()), declared, quarantine_retention_seconds=1)  # type: ignore[arg-type]
+    stubbed = _handler(declared, stub_client())
     name = f"aggregates_{number}"
     found: dict[str, Callable[[], object]] = {
-        f"{name}.fold": lambda: fold(plan, changes_of(given)),
-        f"{name}.handler": lambda: stubbed.handle(event),
+        f"{name}.fold": lambda: fold(plan, changes_of(event["Records"])),
+        f"{name}.handler": lambda: stubbed(event),
     }
     if client is not None:
-        whole = Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1)
+        whole = _handler(declared, client)
         # A process looks up a shard in quarantine once, which is no cost of a batch.
-        whole.handle({"shardId": SHARD, "Records": given[:1]})
-        found[f"{name}.handler_with_botocore"] = lambda: whole.handle(event)
-    return found
+        whole({"shardId": SHARD, "Records": event["Records"][:1]})
+        found[f"{name}.handler_with_botocore"] = lambda: whole(event)
+    few = _handler(declared, stub_client())
+    return {**found, f"{name}.handler_of_few_groups": lambda: few(hot)}
 
 
-def _handler(number: int, event: Any) -> Callable[[], object]:
-    made = Aggregator(Table("counters", StubClient()), declarations(number), quarantine_retention_seconds=1)  # type: ignore[arg-type]
-    return lambda: made.handle(event)
+def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
+    return Aggregator(Table("counters", client), declared, quarantine_retention_seconds=1).handle
 
 
 def _of_few_groups(event: Any) -> Any:
@@ -137,53 +123,34 @@ def _process(given: Any, handler: Callable[[Any], Any]) -> None:
         processor.process()
 
 
-def _look(record: Any) -> None:
-    _ = record.dynamodb.new_image
-
-
 def _ignore(record: Any) -> None:
     """Do nothing."""
 
 
-def _counting(count: Callable[..., Any]) -> Callable[[Any], None]:
-    def handler(record: Any) -> None:
-        image = record.dynamodb.new_image
-        count(view={"url": image["url"], "time": image["time"], "client": image["clientId"]})
-
-    return handler
+def _count_view(count: Callable[..., Any], record: Any) -> None:
+    image = record.dynamodb.new_image
+    count(view={"url": image["url"], "time": image["time"], "client": image["clientId"]})
 
 
 def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
     """Peak memory and CPU seconds of one whole batch in a process of its own."""
-    program = (
-        "import json, pathlib, resource, sys, time\n"
-        "from benchmarks.cpu import SHARD, StubClient\n"
-        "from benchmarks.log_records import declarations, records\n"
-        "from dynamodb_counters._stream.batch import Aggregator\n"
-        "from dynamodb_counters._table import Table\n"
-        "def peak():\n"
-        # On Linux, a process inherits getrusage's peak from its parent.
-        "    if sys.platform == 'linux':\n"
-        "        lines = pathlib.Path('/proc/self/status').read_text().splitlines()\n"
-        "        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith('VmHWM'))\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        f"payload = json.dumps({{'shardId': SHARD, 'Records': records({batch})}})\n"
-        f"made = Aggregator(Table('counters', StubClient()), declarations({aggregates}),"
-        " quarantine_retention_seconds=1)\n"
-        "before = peak()\n"
-        "start = time.process_time()\n"
-        "made.handle(json.loads(payload))\n"
-        "spent = time.process_time() - start\n"
-        "print(json.dumps([peak(), before, spent]))\n"
-    )
-    path = os.pathsep.join([f"{_PROJECT}/lambdas", _PROJECT])
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=_PROJECT,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    peak, before, seconds = json.loads(done.stdout)
+    program = f"from benchmarks import cpu; cpu.print_peak({batch}, {aggregates})"
+    peak, before, seconds = map(float, run_python(["-c", program], os.environ).split())
     return {"peak_mb": peak / 1e6, "before_mb": before / 1e6, "cpu_seconds": seconds}
+
+
+def print_peak(batch: int, aggregates: int) -> None:
+    payload = json.dumps({"shardId": SHARD, "Records": records(batch)})
+    handle = _handler(declarations(aggregates), stub_client())
+    before = _peak_bytes()
+    spent = cpu_seconds(lambda: handle(json.loads(payload)))
+    print(_peak_bytes(), before, spent["cpu_seconds"])
+
+
+def _peak_bytes() -> int:
+    # On Linux, a process inherits getrusage's peak from its parent.
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Self, TypeAlias
 
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
@@ -15,51 +15,26 @@ from simulation.dynamodb.stream_source import Source
 _METERED: Final = ("PutItem", "UpdateItem", "TransactWriteItems", "Query", "GetItem", "BatchGetItem")
 
 
-class Database(Protocol):
-    """Tables of an engine, and what their use has cost.
-
-    A record is in the stream `stream_delay` seconds after its write; `clock` dates it.
-    """
-
-    client: Any
-    usage: Usage
-    stream_delay: float
-
-    @property
-    def clock(self) -> Callable[[], float]: ...
-
-    def create(self, name: str, *keys: str) -> None:
-        """Create a streamed table with the given key attributes."""
-
-    def items(self, table: str) -> Iterable[Mapping[str, Any]]:
-        """All items of a table, free of charge."""
-
-    def stream(self, table: str) -> Source: ...
-
-
-class MemoryDatabase:
+class MemoryDatabase(MemoryDynamoDB):
     stream_delay = 0.0
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self._memory = MemoryDynamoDB(self.clock)
-        self.client: Any = self._memory
-        self.usage = self._memory.usage
-
-    def create(self, name: str, *keys: str) -> None:
-        self._memory.create(name, *keys)
+        super().__init__(self.clock)
+        self.client: Any = self
 
     def items(self, table: str) -> Iterable[Mapping[str, Any]]:
-        return self._memory.tables[table].items()
+        return self.tables[table].items()
 
     def stream(self, table: str) -> Source:
-        return self._memory.tables[table].stream
+        return self.tables[table].stream
 
 
 class EngineDatabase:
-    """Tables of a running DynamoDB Local, with names that no other run uses."""
+    """Tables of a running DynamoDB Local, deleted at the end of the context."""
 
     stream_delay = 0.2
+    """Seconds until a write is in the stream."""
 
     def __init__(self, engine: Any) -> None:
         self.usage = Usage()
@@ -68,10 +43,20 @@ class EngineDatabase:
         self._streams = engine.streams
         self._tables: list[str] = []
         self._metered = True
-        events = self.client.meta.events
+
+    def __enter__(self) -> Self:
+        self._hook(self.client.meta.events.register)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._tables:
+            self.client.delete_table(TableName=name)
+        self._hook(self.client.meta.events.unregister)
+
+    def _hook(self, change: Callable[..., None]) -> None:
         for operation in _METERED:
-            events.register(f"before-parameter-build.dynamodb.{operation}", self._ask, unique_id=f"ask-{operation}")
-        events.register("after-call.dynamodb", self._note, unique_id="note")
+            change(f"before-parameter-build.dynamodb.{operation}", self._ask, unique_id=f"ask-{operation}")
+        change("after-call.dynamodb", self._note, unique_id="note")
 
     def create(self, name: str, *keys: str) -> None:
         self.client.create_table(
@@ -85,24 +70,12 @@ class EngineDatabase:
         )
         self._tables.append(name)
 
-    def drop(self) -> None:
-        """Delete the tables and stop measuring."""
-        for name in self._tables:
-            self.client.delete_table(TableName=name)
-        for operation in _METERED:
-            self.client.meta.events.unregister(
-                f"before-parameter-build.dynamodb.{operation}", self._ask, unique_id=f"ask-{operation}"
-            )
-        self.client.meta.events.unregister("after-call.dynamodb", self._note, unique_id="note")
-
     def items(self, table: str) -> Iterable[Mapping[str, Any]]:
+        """All items, free of charge."""
         self._metered = False
-        try:
-            return [
-                item for page in self.client.get_paginator("scan").paginate(TableName=table) for item in page["Items"]
-            ]
-        finally:
-            self._metered = True
+        pages = list(self.client.get_paginator("scan").paginate(TableName=table))
+        self._metered = True
+        return [item for page in pages for item in page["Items"]]
 
     def stream(self, table: str) -> Source:
         return ApiSource(self._streams, self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"])
@@ -120,3 +93,6 @@ class EngineDatabase:
             self.usage.write(("",), units)
         else:
             self.usage.read(units)
+
+
+Database: TypeAlias = MemoryDatabase | EngineDatabase

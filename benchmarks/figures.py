@@ -41,11 +41,11 @@ def lines(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[
         _, y = place(10**left, 10.0**decade)
         rows.append(
             f'<path d="M70 {y:.1f}H470" stroke="#ddd"/>'
-            f'<text x="64" y="{y + 4:.1f}" text-anchor="end">{_power(decade)}</text>'
+            f'<text x="64" y="{y + 4:.1f}" text-anchor="end">{10.0**decade:g}</text>'
         )
     for decade in range(left, right + 1):
         x, _ = place(10.0**decade, 10.0**low)
-        rows.append(f'<text x="{x:.1f}" y="318" text-anchor="middle">{_power(decade)}</text>')
+        rows.append(f'<text x="{x:.1f}" y="318" text-anchor="middle">{10.0**decade:g}</text>')
     rows.append(f'<text x="270" y="338" text-anchor="middle">{escape(x_label)}</text>')
     rows.append(f'<text x="14" y="175" text-anchor="middle" transform="rotate(-90 14 175)">{escape(y_label)}</text>')
     for number, (label, found) in enumerate(series.items()):
@@ -59,10 +59,6 @@ def lines(title: str, x_label: str, y_label: str, series: Mapping[str, Sequence[
 def _decades(values: Sequence[float]) -> tuple[int, int]:
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
-
-
-def _power(decade: int) -> str:
-    return f"{10.0**decade:g}"
 
 
 def _document(title: str, height: int, rows: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""The leaderboard of reference 004: three ADDs and a query per record, beside aggregates over a per-player count."""
+"""The leaderboard: three ADDs and a query per record, beside aggregates over a per-player count.
+
+The former are those of reference 004: Building aggregations with DynamoDB Streams (2023).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks import workloads
+from benchmarks.cost import per_event
 from benchmarks.databases import MemoryDatabase
 from benchmarks.designs.base import TABLE
-from benchmarks.designs.ours import SHARD
+from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Stream, chunks, deliver_steadily
 from dynamodb_counters import Aggregate, Count, Event, Histogram, Sum
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
-from simulation.dynamodb.capacity import dollars_per_million
-
-SOURCE: Final = "reference 004: Building aggregations with DynamoDB Streams (2023)"
 
 _MOST_PATHS: Final = 12
 _PATH = Event("path", pk="USER#{user}", sk="PATH#{path}")
@@ -33,6 +32,10 @@ _PLAYERS = Aggregate(
         "found": Histogram("paths", exactly=range(1, _MOST_PATHS + 1)),
     },
 )
+
+
+class _OursOnPaths(Ours):
+    declarations = (_PER_PLAYER, _PLAYERS)
 
 
 def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -74,27 +77,25 @@ def three_adds(found: Sequence[tuple[str, str]]) -> dict[str, Any]:
     values = {item["sk"]["S"]: int(item["data_value"]["N"]) for item in database.items(TABLE) if "data_value" in item}
     # Its "X paths" counts players that found at least X.
     at_least = [values.get(f"{number}_PATHS_FOUND", 0) for number in range(1, _MOST_PATHS + 1)]
-    answer = (values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], at_least)
-    return _figures(database, found, answer)
+    return _figures(database, found, [values["TOTAL_PLAYERS"], values["TOTAL_PATHS_FOUND"], *at_least])
 
 
 def ours(found: Sequence[tuple[str, str]], batch: int) -> dict[str, Any]:
     """Declare aggregates, as this project does, and count while events keep coming."""
     database = MemoryDatabase()
-    database.create(TABLE, "pk", "sk")
-    table = Table(TABLE, database.client)
-    aggregator = Aggregator(table, (_PER_PLAYER, _PLAYERS), quarantine_retention_seconds=86_400)
+    counting = _OursOnPaths(database)
     deliver_steadily(
-        lambda part: accept_many(table, _PATH, [{"user": user, "path": path} for user, path in part]),
+        lambda part: accept_many(counting.table, _PATH, [{"user": user, "path": path} for user, path in part]),
         Stream(database, TABLE, batch),
-        lambda records: aggregator.handle({"shardId": SHARD, "Records": records}),
+        counting.aggregate,
         found,
     )
     [item] = [item for item in database.items(TABLE) if item["pk"]["S"] == "AGGREGATES"]
-    exactly = [_number(item, f"found.{number}") for number in range(1, _MOST_PATHS + 1)]
-    more = _number(item, "players") - sum(exactly)
+    counted = Counter({name: int(value["N"]) for name, value in item.items() if "N" in value})
+    exactly = [counted[f"found.{number}"] for number in range(1, _MOST_PATHS + 1)]
+    more = counted["players"] - sum(exactly)
     at_least = [sum(exactly[index:]) + more for index in range(_MOST_PATHS)]
-    return _figures(database, found, (_number(item, "players"), _number(item, "total"), at_least))
+    return _figures(database, found, [counted["players"], counted["total"], *at_least])
 
 
 def measure(players: int, batch: int) -> dict[str, Any]:
@@ -102,24 +103,14 @@ def measure(players: int, batch: int) -> dict[str, Any]:
     return {"three_adds": three_adds(found), "accept_and_watermark": ours(found, batch), "events": len(found)}
 
 
-def _number(item: Mapping[str, Any], name: str) -> int:
-    return int(item[name]["N"]) if name in item else 0
-
-
-def _figures(
-    database: MemoryDatabase, found: Sequence[tuple[str, str]], answer: tuple[int, int, list[int]]
-) -> dict[str, Any]:
-    usage, events = database.usage, len(found)
+def _figures(database: MemoryDatabase, found: Sequence[tuple[str, str]], counted: list[int]) -> dict[str, Any]:
+    """Compare players, paths and players per number of paths with the truth."""
     paths = Counter(user for user, _ in set(found))
     at_least = [sum(count >= number for count in paths.values()) for number in range(1, _MOST_PATHS + 1)]
-    right = (len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), at_least)
-    wrong = abs(answer[0] - right[0]) + abs(answer[1] - right[1])
-    wrong += sum(abs(one - other) for one, other in zip(answer[2], at_least, strict=True))
+    right = [len(paths), sum(min(count, _MOST_PATHS) for count in paths.values()), *at_least]
+    wrong = sum(abs(one - other) for one, other in zip(counted, right, strict=True))
     return {
-        "write_units": usage.writes / events,
-        "read_units": usage.reads / events,
-        "calls": usage.calls / events,
-        "dollars_per_million": dollars_per_million(usage.writes / events, usage.reads / events),
+        **per_event(database.usage, len(found)),
         "exact": wrong == 0,
-        "error_percent": 100 * wrong / (right[0] + right[1] + sum(at_least)),
+        "error_percent": 100 * wrong / sum(right),
     }

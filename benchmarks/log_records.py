@@ -13,7 +13,14 @@ _AGENT: Final = (
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_9_1) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/32.0.1700.77 Safari/537.36"
 )
-_ARN: Final = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
+_ENVELOPE: Final = {
+    "eventName": "INSERT",
+    "eventVersion": "1.1",
+    "eventSource": "aws:dynamodb",
+    "awsRegion": "us-east-1",
+    "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000",
+}
+_CHANGE: Final = {"ApproximateCreationDateTime": 1795168800.0, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def declarations(number: int) -> tuple[Aggregate, ...]:
@@ -30,11 +37,11 @@ def declarations(number: int) -> tuple[Aggregate, ...]:
     )
 
 
-def records(number: int) -> list[dict[str, Any]]:
+def records(count: int) -> list[dict[str, Any]]:
     """The same records each time, as in a Lambda event."""
     chance = random.Random(4)
     made = []
-    for index in range(number):
+    for index in range(count):
         url = f"/blog/{min(chance.randint(1, 300), chance.randint(1, 300))}/post.html"
         client = ".".join(str(chance.randint(1, 99)) for _ in range(4))
         moment = f"2015-05-17T10:{index // 60 % 60:02d}:{index % 60:02d}+00:00"
@@ -51,23 +58,7 @@ def records(number: int) -> list[dict[str, Any]]:
             "userAgent": {"S": _AGENT},
             "ttl": {"N": "1795773600"},
         }
-        change = {
-            "ApproximateCreationDateTime": 1795168800.0,
-            "Keys": key,
-            "NewImage": image,
-            "SequenceNumber": str(10**24 + index * 997),
-            "SizeBytes": 520,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
-        }
-        made.append(
-            {
-                "eventID": f"{index:032x}",
-                "eventName": "INSERT",
-                "eventVersion": "1.1",
-                "eventSource": "aws:dynamodb",
-                "awsRegion": "us-east-1",
-                "dynamodb": change,
-                "eventSourceARN": _ARN,
-            }
-        )
+        number = str(10**24 + index * 997)
+        change = {**_CHANGE, "Keys": key, "NewImage": image, "SequenceNumber": number, "SizeBytes": 520}
+        made.append({"eventID": f"{index:032x}", **_ENVELOPE, "dynamodb": change})
     return made

@@ -8,68 +8,62 @@ from typing import Any, Final
 
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
-from benchmarks.notes import NOT_MET, NOTES
+from benchmarks.goals import NOT_MET
 
+_NOTES: Final = Path(__file__).with_name("notes.md")
 _TITLES: Final = {design.name: design.title for design in DESIGNS}
 _Row = Sequence[Any]
 
 
-def tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[_Row]]]:
-    """Every table: a heading, and rows of which the first names the columns."""
-    yield "Goals", [("name", "value", "goal", "met"), *_goals(report)]
+def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
+    """Every table by its heading: rows of which the first names the columns."""
+    found: dict[str, list[_Row]] = {"Goals": [("name", "value", "goal", "met")]}
+    found["Goals"] += [(name, goal["value"], goal["goal"], goal["met"]) for name, goal in report["goals"].items()]
     cost = report["cost"]
     for workload, title in (("hot", "Hot workload"), ("long_tail", "Long tail"), ("log", "Real log, views per URL")):
         if workload in cost:
-            yield title, list(_costs(cost[workload], cost["redelivered"]))
+            designs = {_TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost[workload].items()}
+            found[title] = _table("design", designs, _COST)
     if "log_three_aggregates_1000" in cost:
         logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
-        yield "Real log, three aggregates", [("batch", "write units per event"), *logs]
-    columns = {**_PER_EVENT, "error %": "error_percent"}
-    designs = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
-    rows = [(title, *_cells(report["leaderboard"][name], columns)) for name, title in designs.items()]
-    yield "Leaderboard", [("design", *columns), *rows]
-    yield "Windows: a day at minute precision", list(_windows(report["windows"]))
+        found["Real log, three aggregates"] = [("batch", "write units per event"), *logs]
+    titles = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
+    rows = {titles[name]: each for name, each in report["leaderboard"].items() if name in titles}
+    found["Leaderboard"] = _table("design", rows, {**_PER_EVENT, "error %": "error_percent"})
+    found["Windows: a day at minute precision"] = list(_nested("engine", report["windows"], _WINDOWS))
     if "designs" in report["engine"]:
-        yield "DynamoDB Local beside the rule", list(_engine(report["engine"]["designs"]))
-        yield (
-            "The model beside DynamoDB Local",
-            [
-                ("groups", "batch", "model: write units", "measured"),
-                *[tuple(row.values()) for row in report["engine"]["model"]],
-            ],
-        )
-    yield "CPU, microseconds per record", list(_cpu(report["cpu"]))
-    yield "One big batch", [tuple(report["memory"]), tuple(report["memory"].values())]
-    yield (
-        "Cold start",
-        [
-            ("process", "CPU seconds", "wall seconds"),
-            *[(name, each["cpu_seconds"], each["wall_seconds"]) for name, each in report["cold_start"].items()],
-        ],
-    )
-    yield "Asset", [("part", "bytes"), *report["asset"]["parts"].items(), ("total", report["asset"]["total_bytes"])]
+        found["DynamoDB Local beside the rule"] = [
+            ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact"),
+            *((_TITLES[name], *each.values()) for name, each in report["engine"]["designs"].items()),
+        ]
+        modelled = [tuple(row.values()) for row in report["engine"]["model"]]
+        found["The model beside DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
+    batches = report["cpu"]
+    steps = dict.fromkeys(step for each in batches.values() for step in each)
+    found["CPU, microseconds per record"] = [
+        ("step", *(batch.replace("_", " ") for batch in batches)),
+        *((step, *(each.get(step) for each in batches.values())) for step in steps),
+    ]
+    found["One big batch"] = [tuple(report["memory"]), tuple(report["memory"].values())]
+    found["Cold start"] = _table("process", report["cold_start"], _SECONDS)
+    sizes = report["asset"]
+    found["Asset"] = [("part", "bytes"), *sizes["parts"].items(), ("total", sizes["total_bytes"])]
     if "synth" in report:
-        yield (
-            "Synthesis",
-            [
-                ("app", "CPU seconds", "wall seconds", "resources"),
-                *[
-                    (name, each["cpu_seconds"], each["wall_seconds"], sum(each["resources"].values()))
-                    for name, each in report["synth"].items()
-                ],
-            ],
-        )
-    for groups, rates in report["scale"].items():
-        yield (
-            f"Simulation, {int(groups.removeprefix('groups_')):,} group{'' if groups == 'groups_1' else 's'}",
-            list(_scale(rates)),
-        )
+        apps = {name: {**each, "total": sum(each["resources"].values())} for name, each in report["synth"].items()}
+        found["Synthesis"] = _table("app", apps, {**_SECONDS, "resources": "total"})
+    figures = ("events_per_second", "keeps_up", "throttles_per_event", "conflicts_per_event", "lag_seconds")
+    scale = {figure.replace("_", " "): figure for figure in (*figures, "dollars_per_million")}
+    for name, each in report["scale"].items():
+        groups = int(name.removeprefix("groups_"))
+        rates = {int(rate.removeprefix("rate_")): designs for rate, designs in each.items()}
+        found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_nested("events/s", rates, scale))
+    return found
 
 
 def terminal(report: Mapping[str, Any]) -> str:
     """The tables as text for a terminal."""
     parts = []
-    for title, rows in tables(report):
+    for title, rows in tables(report).items():
         texts = [[_text(cell) for cell in row] for row in rows]
         widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
         laid_out = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
@@ -82,15 +76,22 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
-    parts = ["# Benchmarks", "Written by `make bench`: every number comes from that run.", _picture("cost")]
-    parts += [_picture("error"), "[How it is measured](#how-it-is-measured) and [on what machine](#machine)."]
-    for title, rows in tables(report):
-        parts.append(_section(title, rows))
-        if title == "Goals":
-            parts.append(_not_met(report))
-    parts += ["## Growth and scale", *map(_picture, ("growth", "rate", "lag"))]
-    parts += [NOTES.strip(), _machine(report), "## Sources of the designs"]
-    parts.append("\n".join(f"- {design.title}: {design.source}" for design in DESIGNS))
+    sections = [_section(title, rows) for title, rows in tables(report).items()]
+    parts = [
+        "# Benchmarks",
+        "Written by `make bench`: every number comes from that run.",
+        *map(_picture, ("cost", "error")),
+        "[How it is measured](#how-it-is-measured) and [on what machine](#machine).",
+        sections[0],
+        _not_met(report),
+        *sections[1:],
+        "## Growth and scale",
+        *map(_picture, ("growth", "rate", "lag")),
+        _NOTES.read_text().strip(),
+        _machine(report),
+        "## Sources of the designs",
+        "\n".join(f"- {design.title}: {design.source}" for design in DESIGNS),
+    ]
     (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
 
 
@@ -121,6 +122,12 @@ _PER_EVENT: Final = {
     "calls": "calls",
     "$ per million": "dollars_per_million",
 }
+_COST: Final = {
+    **_PER_EVENT,
+    "error % under redelivery": "error_percent",
+    "hot counter, events/s": "counter_events_per_second",
+    "aggregation write units": "aggregation_write_units",
+}
 _WINDOWS: Final = {
     "write units per event": "write_units",
     "read units per query": "read_units",
@@ -129,87 +136,43 @@ _WINDOWS: Final = {
     "exact": "exact",
     "looking back": "exact_looking_back",
 }
-_SCALE: Final = (
-    "events_per_second",
-    "keeps_up",
-    "throttles_per_event",
-    "conflicts_per_event",
-    "lag_seconds",
-    "dollars_per_million",
-)
+_SECONDS: Final = {"CPU seconds": "cpu_seconds", "wall seconds": "wall_seconds"}
+
+
+def _table(kind: str, found: Mapping[str, Any], columns: Mapping[str, str]) -> list[_Row]:
+    return [(kind, *columns), *((name, *_cells(each, columns)) for name, each in found.items())]
 
 
 def _cells(figures: Mapping[str, Any], columns: Mapping[str, str]) -> list[Any]:
     return [figures[key] for key in columns.values()]
 
 
-def _goals(report: Mapping[str, Any]) -> list[_Row]:
-    return [(name, goal["value"], goal["goal"], goal["met"]) for name, goal in report["goals"].items()]
-
-
-def _costs(workload: Mapping[str, Any], redelivered: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("design", *_PER_EVENT, "error % under redelivery", "hot counter, events/s", "aggregation write units")
-    for name, each in workload.items():
-        error = redelivered[name]["error_percent"]
-        ceilings = each["counter_events_per_second"], each["aggregation_write_units"]
-        yield (_TITLES[name], *_cells(each, _PER_EVENT), error, *ceilings)
-
-
-def _windows(found: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("engine", "design", *_WINDOWS)
-    for engine, designs in found.items():
+def _nested(kind: str, found: Mapping[Any, Any], columns: Mapping[str, str]) -> Iterator[_Row]:
+    yield (kind, "design", *columns)
+    for outer, designs in found.items():
         for name, each in designs.items():
-            yield (engine, name.replace("_", " "), *_cells(each, _WINDOWS))
-
-
-def _engine(designs: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact")
-    for name, each in designs.items():
-        yield (_TITLES[name], *each.values())
-
-
-def _cpu(found: Mapping[str, Any]) -> Iterator[_Row]:
-    batches = list(found)
-    yield ("step", *(batch.replace("_", " ") for batch in batches))
-    names = dict.fromkeys(name for each in found.values() for name in each)
-    for name in names:
-        yield (name, *(found[batch].get(name) for batch in batches))
-
-
-def _scale(rates: Mapping[str, Any]) -> Iterator[_Row]:
-    yield ("events/s", "design", *(key.replace("_", " ") for key in _SCALE))
-    for rate, designs in rates.items():
-        for name, each in designs.items():
-            yield (int(rate.removeprefix("rate_")), name.replace("_", " "), *(each[key] for key in _SCALE))
+            yield (outer, name.replace("_", " "), *_cells(each, columns))
 
 
 def _figures(report: Mapping[str, Any]) -> dict[str, str]:
-    hot = report["cost"]["hot"]
-    found = {
-        "cost": bars("Write units per event, hot workload", {_TITLES[n]: e["write_units"] for n, e in hot.items()}, ""),
-        "error": bars(
-            "Error when a tenth of the batches is redelivered",
-            {_TITLES[name]: each["error_percent"] for name, each in report["cost"]["redelivered"].items()},
-            "%",
-        ),
+    units = {_TITLES[name]: each["write_units"] for name, each in report["cost"]["hot"].items()}
+    errors = {_TITLES[name]: each["error_percent"] for name, each in report["cost"]["redelivered"].items()}
+    rates = {float(rate.removeprefix("rate_")): each for rate, each in report["scale"]["groups_1"].items()}
+    batches = {int(batch.removesuffix("_records")): each for batch, each in report["cpu"].items()}
+    steps = [name for name in batches[1000] if name == "decode" or name.endswith(".handler")]
+    growth = {name: [(batch, each[name] * batch / 1e3) for batch, each in batches.items()] for name in steps}
+
+    def by_rate(key: str, label: str) -> str:
+        series = {title: [(rate, each[name][key]) for rate, each in rates.items()] for name, title in _TITLES.items()}
+        return lines(f"One hot counter, simulated: {label}", "events/s", label, series)
+
+    return {
+        "cost": bars("Write units per event, hot workload", units, ""),
+        "error": bars("Error when a tenth of the batches is redelivered", errors, "%"),
+        "rate": by_rate("events_per_second", "counted events/s"),
+        "lag": by_rate("lag_seconds", "lag, s"),
+        "growth": lines("CPU time of a batch", "records", "ms", growth),
     }
-    rates = report["scale"]["groups_1"]
-    for figure, key, label in (("rate", "events_per_second", "counted events/s"), ("lag", "lag_seconds", "lag, s")):
-        series = {
-            title: [(float(rate.removeprefix("rate_")), each[name][key]) for rate, each in rates.items()]
-            for name, title in _TITLES.items()
-        }
-        found[figure] = lines(f"One hot counter, simulated: {label}", "events/s", label, series)
-    series = {
-        name: [
-            (float(batch.removesuffix("_records")), each[name] * int(batch.removesuffix("_records")) / 1e3)
-            for batch, each in report["cpu"].items()
-        ]
-        for name in report["cpu"]["1000_records"]
-        if name == "decode" or name.endswith(".handler")
-    }
-    found["growth"] = lines("CPU time of a batch", "records", "ms", series)
-    return found
 
 
 def _text(cell: Any) -> str:

@@ -20,13 +20,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-_ROUTES: Final = (
-    "/v1/aggregates/{name}",
-    "/v1/windows/{name}",
-    "/v1/batch",
-    "/v1/openapi.json",
-    "/{proxy+}",
-)
+_ROUTES: Final = ("/v1/aggregates/{name}", "/v1/windows/{name}", "/v1/batch", "/v1/openapi.json", "/{proxy+}")
 """As many as the blog's read API has; their names cost nothing."""
 
 
@@ -36,7 +30,17 @@ class CountingStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
         super().__init__(scope, construct_id)
         self.asset = asset
-        self.table = _table(self)
+        recovery = dynamodb.PointInTimeRecoverySpecification(point_in_time_recovery_enabled=True)
+        self.table = dynamodb.TableV2(
+            self,
+            "Table",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            time_to_live_attribute="ttl",
+            deletion_protection=True,
+            point_in_time_recovery_specification=recovery,
+        )
         bucket = s3.Bucket(
             self,
             "OnFailure",
@@ -48,18 +52,17 @@ class CountingStack(Stack):
         group = logs.LogGroup(self, "Logs", retention=logs.RetentionDays.ONE_MONTH)
         self.counter = self.function("Function", "aggregator", group)
         self.table.grant_read_write_data(self.counter)
-        self.counter.add_event_source(
-            sources.DynamoEventSource(
-                self.table,
-                starting_position=lambda_.StartingPosition.TRIM_HORIZON,
-                batch_size=1000,
-                bisect_batch_on_error=True,
-                tumbling_window=Duration.minutes(15),
-                on_failure=sources.S3OnFailureDestination(bucket),
-            )
+        stream = sources.DynamoEventSource(
+            self.table,
+            starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+            batch_size=1000,
+            bisect_batch_on_error=True,
+            tumbling_window=Duration.minutes(15),
+            on_failure=sources.S3OnFailureDestination(bucket),
         )
+        self.counter.add_event_source(stream)
         for name in ("Lag", "Quarantine", "GivenUp", "Dropped"):
-            self.alarm(name, self.counter.metric_errors())
+            self.counter.metric_errors().create_alarm(self, name, threshold=1, evaluation_periods=1)
         CfnOutput(self, "TableName", value=self.table.table_name)
         CfnOutput(self, "FunctionName", value=self.counter.function_name)
         CfnOutput(self, "LogGroupName", value=group.log_group_name)
@@ -81,12 +84,6 @@ class CountingStack(Stack):
             environment={"TABLE_NAME": self.table.table_name},
         )
 
-    def alarm(self, name: str, metric: cloudwatch.Metric) -> None:
-        cloudwatch.Alarm(self, name, metric=metric, threshold=1, evaluation_periods=1)
-
-    def dashboard(self, name: str, *metrics: cloudwatch.Metric) -> None:
-        cloudwatch.Dashboard(self, name, widgets=[[cloudwatch.GraphWidget(left=[metric])] for metric in metrics])
-
 
 class HttpStack(CountingStack):
     """The same with two queues, an HTTP API that writes to one and reads counts, and their monitoring."""
@@ -103,70 +100,44 @@ class HttpStack(CountingStack):
         queue.grant_send_messages(receiver)
         consumer = self.function("Consumer", "ingest_queue", taking)
         self.table.grant_write_data(consumer)
+        window = Duration.seconds(1)
         consumer.add_event_source(
-            sources.SqsEventSource(
-                queue, batch_size=100, max_batching_window=Duration.seconds(1), report_batch_item_failures=True
-            )
+            sources.SqsEventSource(queue, batch_size=100, max_batching_window=window, report_batch_item_failures=True)
         )
-        api = _api(self, reading)
+        api = apigateway.HttpApi(self, "Api", create_default_stage=False)
+        throttle = apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000)
+        stage = apigateway.HttpStage(
+            self, "Stage", http_api=api, stage_name="$default", auto_deploy=True, throttle=throttle
+        )
+        resource = stage.node.default_child
+        assert isinstance(resource, apigateway.CfnStage)
+        resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=reading.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
+        )
         read = integrations.HttpLambdaIntegration("Read", reader)
         for path in _ROUTES:
             api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
         for number in range(15):
-            self.alarm(f"Alarm{number}", consumer.metric_errors())
-        self.dashboard("Counting", self.counter.metric_errors(), self.counter.metric_duration())
-        self.dashboard("Taking", consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible())
-        self.dashboard("Reading", reader.metric_errors(), api.metric_count())
+            consumer.metric_errors().create_alarm(self, f"Alarm{number}", threshold=1, evaluation_periods=1)
+        for name, metrics in {
+            "Counting": (self.counter.metric_errors(), self.counter.metric_duration()),
+            "Taking": (consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible()),
+            "Reading": (reader.metric_errors(), api.metric_count()),
+        }.items():
+            cloudwatch.Dashboard(self, name, widgets=[[cloudwatch.GraphWidget(left=[metric])] for metric in metrics])
         CfnOutput(self, "ApiId", value=api.api_id)
-
-
-def _table(scope: Construct) -> dynamodb.TableV2:
-    return dynamodb.TableV2(
-        scope,
-        "Table",
-        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
-        dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        time_to_live_attribute="ttl",
-        deletion_protection=True,
-        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-            point_in_time_recovery_enabled=True
-        ),
-    )
 
 
 def _queue(scope: Construct, name: str, dead: sqs.DeadLetterQueue | None = None) -> sqs.Queue:
     return sqs.Queue(scope, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, dead_letter_queue=dead)
 
 
-def _api(scope: Construct, group: logs.ILogGroup) -> apigateway.HttpApi:
-    api = apigateway.HttpApi(scope, "Api", create_default_stage=False)
-    stage = apigateway.HttpStage(
-        scope,
-        "Stage",
-        http_api=api,
-        stage_name="$default",
-        auto_deploy=True,
-        throttle=apigateway.ThrottleSettings(rate_limit=1000, burst_limit=2000),
-    )
-    resource = stage.node.default_child
-    assert isinstance(resource, apigateway.CfnStage)
-    resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-        destination_arn=group.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
-    )
-    return api
-
-
-def main() -> None:
-    """Synthesize as many stacks as the example app has."""
+if __name__ == "__main__":
+    # As many stacks as the example app has.
     app, asset = App(), Path(sys.argv[1])
     HttpStack(app, "PlainBlog", asset)
     for name in ("PlainJobs", "PlainLeaderboard", "PlainPages"):
         CountingStack(app, name, asset)
     app.synth()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from benchmarks.databases import Database
@@ -21,13 +22,14 @@ Aggregate: TypeAlias = Callable[[Sequence[Record]], object]
 
 QUEUE_BATCH: Final = 25
 REDELIVERED: Final = 0.1
+DYING: Final = 0.5
+"""Share of the redelivered batches during which the function dies."""
 
 
 class Mortality:
     """How many calls a function's process lives for."""
 
-    def __init__(self) -> None:
-        self.calls_left = float("inf")
+    calls_left = float("inf")
 
     def decide(self, _operation: str) -> Fault:
         if self.calls_left <= 0:
@@ -58,11 +60,14 @@ class Stream:
         [shard] = self.mapping.shards()
         return len(self._source.read(shard, self.mapping.checkpoint(shard), self._batch).records) == self._batch
 
+    def settle(self, delivery: Delivery, aggregate: Aggregate) -> None:
+        aggregate(delivery.records)
+        self.mapping.settle(delivery, None)
+
     def drain(self, aggregate: Aggregate) -> None:
         """Deliver everything once: what is written meanwhile, too."""
         for delivery in self.deliveries():
-            aggregate(delivery.records)
-            self.mapping.settle(delivery, None)
+            self.settle(delivery, aggregate)
 
 
 def chunks(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
@@ -82,31 +87,25 @@ def deliver_steadily(
     accept: Callable[[Sequence[_T]], object], stream: Stream, aggregate: Aggregate, events: Sequence[_T]
 ) -> None:
     """Accept events whenever the stream has less than a batch: its own changes take room in each."""
-    parts = chunks(events, QUEUE_BATCH)
-    part = next(parts, None)
-    while part is not None:
-        while part is not None and not stream.holds_a_batch():
-            accept(part)
-            part = next(parts, None)
-        [shard] = stream.mapping.shards()
-        if delivery := stream.mapping.poll(shard):
-            aggregate(delivery.records)
-            stream.mapping.settle(delivery, None)
+    for part in chunks(events, QUEUE_BATCH):
+        while stream.holds_a_batch():
+            stream.settle(next(stream.deliveries()), aggregate)
+        accept(part)
     stream.drain(aggregate)
 
 
 def deliver_at_least_once(
-    design: Design, database: Database, mortality: Mortality, views: Sequence[View], *, batch: int, seed: int = 1
+    design: Design, database: Database, mortality: Mortality, views: Sequence[View], batch: int
 ) -> None:
     """Deliver a tenth of the queue's and of the stream's batches more than once.
 
     Half of them because the acknowledgement got lost, half because the function died at a random request of its work.
     A batch of the stream comes again whole after the first, bisected after the second.
     """
-    dice = random.Random(seed)
+    dice = random.Random(1)
     for part in chunks(views, QUEUE_BATCH):
         if dice.random() < REDELIVERED:
-            if _dies(dice):
+            if dice.random() < DYING:
                 # As if it had as many requests to make as events: what it gets done before varies.
                 _killed(mortality, dice.randrange(2 * len(part)), design.accept, part)
             else:
@@ -118,27 +117,18 @@ def deliver_at_least_once(
     for delivery in stream.deliveries():
         before = stream.mapping.checkpoint(delivery.shard)
         if dice.random() >= REDELIVERED:
-            design.aggregate(delivery.records)
-            stream.mapping.settle(delivery, None)
-        elif _dies(dice):
+            stream.settle(delivery, design.aggregate)
+        elif dice.random() < DYING:
             _killed(mortality, dice.randrange(60), design.aggregate, delivery.records)
             stream.mapping.fail(delivery)
         else:
-            design.aggregate(delivery.records)
-            stream.mapping.settle(delivery, None)
+            stream.settle(delivery, design.aggregate)
             stream.mapping.rewind(delivery.shard, before)
-
-
-def _dies(dice: random.Random) -> bool:
-    return dice.random() < 0.5
 
 
 def _killed(mortality: Mortality, calls: int, work: Callable[[Any], None], batch: Any) -> None:
     """Run until that many calls are made, or to the end if it needs fewer."""
     mortality.calls_left = calls
-    try:
+    with suppress(Crashed):
         work(batch)
-    except Crashed:
-        pass
-    finally:
-        mortality.calls_left = float("inf")
+    mortality.calls_left = float("inf")

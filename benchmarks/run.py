@@ -8,18 +8,19 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows, workloads
 from benchmarks.databases import EngineDatabase, MemoryDatabase
-from benchmarks.designs import DESIGNS, Ours
+from benchmarks.designs import DESIGNS
+from benchmarks.designs.ours import Ours, OursOnThree
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 
 Say = Callable[[str], None]
 
 _BATCH: Final = 1_000
-_PACKAGES: Final = ("boto3", "aws-lambda-powertools", "aws-cdk-lib")
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Sizes:
     disturbed: int = 20_000
     engine: int = 500
     players: int = 1_000
-    batches: tuple[int, ...] = cpu.BATCHES
-    aggregates: tuple[int, ...] = cpu.AGGREGATES
+    batches: tuple[int, ...] = (100, 1_000, 10_000)
+    aggregates: tuple[int, ...] = (1, 3, 20)
     rounds: int = 5
     big_batch: int = 10_000
     rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
@@ -92,7 +93,7 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
     if workloads.LOG.exists():
         say("real log")
         for batch in (1_000, 10_000):
-            found[f"log_three_aggregates_{batch}"] = cost.three_on_log(batch)
+            found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
         found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")
@@ -103,12 +104,12 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
     try:
         with dynamodb_local.start() as engine:
             say(f"DynamoDB Local, {sizes.engine} events per design")
-            found: dict[str, Any] = {"designs": cost.on_engine(engine, workloads.hot(sizes.engine), 100)}
-            database = EngineDatabase(engine)
-            try:
+            views = workloads.hot(sizes.engine)
+            found: dict[str, Any] = {
+                "designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}
+            }
+            with EngineDatabase(engine) as database:
                 report["windows"]["engine"] = windows.measure(database, 10)
-            finally:
-                database.drop()
             found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]
             return found
     except EngineUnavailableError as missing:
@@ -120,13 +121,12 @@ def _validated(engine: Any, events: int, groups: int) -> dict[str, Any]:
     """The model's units per event beside those of a real run."""
     batch = 100
     views = workloads.long_tail(events, groups)
-    measured = cost.on_engine(engine, views, batch, (Ours,))[Ours.name]
-    modelled = 1 + scale.touched(groups, batch) / batch
+    measured = cost.on_engine(engine, Ours, views, batch)
     # DynamoDB Local reports no units for PartiQL: an event is one.
     return {
         "groups": groups,
         "batch": batch,
-        "modelled_write_units": modelled,
+        "modelled_write_units": 1 + scale.touched(groups, batch) / batch,
         "measured_write_units": 1 + measured["engine_write_units"],
     }
 
@@ -137,14 +137,13 @@ def _machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
+        **{name: version(name) for name in ("boto3", "aws-lambda-powertools", "aws-cdk-lib")},
     }
 
 
 def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
+    known = Path("/proc/cpuinfo")
+    for line in known.read_text().splitlines() if known.exists() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

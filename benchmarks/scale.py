@@ -85,35 +85,48 @@ def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, secon
     return run(traits, rate, groups, batch, seconds)
 
 
+@dataclass
+class _Run:
+    """Events counted so far and what that took; `worst` is the longest lag."""
+
+    counted: float = 0.0
+    throttles: float = 0.0
+    conflicts: float = 0.0
+    worst: float = 0.0
+
+    def figures(self, rate: int, sustained: float, write_units: float) -> dict[str, Any]:
+        return {
+            "events_per_second": round(min(sustained, float(rate)), 3),
+            "keeps_up": sustained >= rate * 0.99 and self.worst < GRACE,
+            "throttles": self.throttles,
+            "throttles_per_event": self.throttles / self.counted if self.counted else 0.0,
+            "conflicts_per_event": self.conflicts / self.counted if self.counted else 0.0,
+            "lag_seconds": self.worst,
+            "write_units": write_units,
+            "dollars_per_million": dollars_per_million(write_units, 0),
+        }
+
+
 def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> dict[str, Any]:
     capacity = UNITS_PER_SECOND * groups / traits.counter_units
-    pending = counted = throttles = conflicts = 0.0
-    worst = 0.0
-    ticks = round(seconds / TICK)
-    for _tick in range(ticks):
+    pending = 0.0
+    run = _Run()
+    for tick in range(1, round(seconds / TICK) + 1):
         pending += rate * TICK
         tries = min(pending, OFFERED * rate * TICK)
         taken = min(tries, capacity * TICK)
-        throttles += tries - taken
+        run.throttles += tries - taken
         if traits.transaction:
             # Those that begin within its time on the same item; a busy client backs off to where most get through.
             offered = min(taken / TICK / groups, 1 / TRANSACTION_TIME)
             done = offered * math.exp(-offered * TRANSACTION_TIME) * groups * TICK
-            conflicts += offered * groups * TICK - done
+            run.conflicts += offered * groups * TICK - done
             taken = done
         pending -= taken
-        counted += taken
-        worst = max(worst, pending / (counted / ((_tick + 1) * TICK)) if counted else seconds)
-    units = (traits.event_units + traits.counter_units) * (counted + conflicts) / counted
-    return _result(
-        rate,
-        sustained=counted / seconds,
-        counted=counted,
-        throttles=throttles,
-        conflicts=conflicts,
-        lag=worst,
-        units=units,
-    )
+        run.counted += taken
+        run.worst = max(run.worst, pending / (run.counted / (tick * TICK)) if run.counted else seconds)
+    units = (traits.event_units + traits.counter_units) * (run.counted + run.conflicts) / run.counted
+    return run.figures(rate, run.counted / seconds, units)
 
 
 def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) -> dict[str, Any]:
@@ -126,7 +139,8 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     changes = [0.0] * shards
     free = [dice.random() * BATCHING_WINDOW for _ in range(shards)]
     open_batches: deque[tuple[float, int, float, float]] = deque()  # arrived, shard, events, counter writes left
-    counted = throttles = conflicts = units = worst = in_time = 0.0
+    units = in_time = 0.0
+    run = _Run()
     ticks = round(seconds / TICK)
     tick = 0
     while tick < ticks or (tick < 3 * ticks and (open_batches or any(queues))):
@@ -142,12 +156,12 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
             room -= written
             units += written * traits.counter_units
             if left > written:
-                throttles += left - written
+                run.throttles += left - written
                 open_batches.append((arrived, shard, events, left - written))
                 free[shard] = now + TICK
             else:
-                counted += events
-                worst = max(worst, now - arrived + TICK)
+                run.counted += events
+                run.worst = max(run.worst, now - arrived + TICK)
                 in_time += events if tick < ticks + GRACE / TICK else 0.0
         starters = [shard for shard in range(shards) if free[shard] <= now and queues[shard]]
         for shard in starters:
@@ -156,7 +170,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
             if traits.transaction and groups == 1 and len(starters) > 1:
                 others = (len(starters) - 1) * TRANSACTION_TIME / TICK
                 lost = writes * math.expm1(min(others, 20.0))  # tries again until it gets through
-                conflicts += lost
+                run.conflicts += lost
                 units += lost * traits.counter_units
                 free[shard] = now + lost * ROUND_TRIP
             concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
@@ -169,22 +183,11 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
         tick += 1
     unsent = sum(events for queue in queues for _, events in queue) + sum(events for _, _, events, _ in open_batches)
     if unsent > rate * TICK:
-        worst = max(worst, unsent / max(counted / (tick * TICK), 1.0))
-    used = traits.event_units + units / max(counted, 1.0)
-    return _result(
-        rate,
-        sustained=in_time / seconds,
-        counted=counted,
-        throttles=throttles,
-        conflicts=conflicts,
-        lag=worst,
-        units=used,
-    )
+        run.worst = max(run.worst, unsent / max(run.counted / (tick * TICK), 1.0))
+    return run.figures(rate, in_time / seconds, traits.event_units + units / max(run.counted, 1.0))
 
 
-def _take(
-    queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int
-) -> tuple[float, float, float]:
+def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int) -> tuple[float, ...]:
     """Take up to a batch of records off a shard, with a proportional share of the table's own changes."""
     waiting = sum(events for _, events in queue)
     own = min(changes[shard], batch * changes[shard] / (waiting + changes[shard]))
@@ -199,28 +202,11 @@ def _take(
     return arrived, events, own
 
 
-def _result(
-    rate: int, *, sustained: float, counted: float, throttles: float, conflicts: float, lag: float, units: float
-) -> dict[str, Any]:
-    return {
-        "events_per_second": round(min(sustained, float(rate)), 3),
-        "keeps_up": sustained >= rate * 0.99 and lag < GRACE,
-        "throttles": throttles,
-        "throttles_per_event": throttles / counted if counted else 0.0,
-        "conflicts_per_event": conflicts / counted if counted else 0.0,
-        "lag_seconds": lag,
-        "write_units": units,
-        "dollars_per_million": dollars_per_million(units, 0),
-    }
-
-
 def measure(rates: tuple[int, ...], groups: tuple[int, ...], seconds: float) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for number in groups:
-        for rate in rates:
-            at = found.setdefault(f"groups_{number}", {}).setdefault(f"rate_{rate}", {})
-            for name, traits in TRAITS.items():
-                at[name] = simulate(traits, rate, number, seconds=seconds)
-            big = simulate(TRAITS["accept_and_watermark"], rate, number, batch=10_000, seconds=seconds)
-            at["accept_and_watermark_batch_10000"] = big
-    return found
+    return {f"groups_{number}": {f"rate_{rate}": _all(rate, number, seconds) for rate in rates} for number in groups}
+
+
+def _all(rate: int, groups: int, seconds: float) -> dict[str, Any]:
+    found = {name: simulate(traits, rate, groups, seconds=seconds) for name, traits in TRAITS.items()}
+    big = simulate(TRAITS["accept_and_watermark"], rate, groups, batch=10_000, seconds=seconds)
+    return {**found, "accept_and_watermark_batch_10000": big}

@@ -5,92 +5,55 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.best_times import keep_best
-
-_PROJECT: Final = Path(__file__).resolve().parents[1]
+from benchmarks.best_times import PROJECT, Seconds, best, run_python
 
 # Without cdk-nag, which would check either app.
 _EXAMPLE: Final = """
 from aws_cdk import App
-from examples.blog.stack import BlogStack
-from examples.jobs.stack import JobsStack
-from examples.leaderboard.stack import LeaderboardStack
-from examples.pages.stack import PagesStack
+from examples import stacks
 app = App()
-BlogStack(app, "CountersBlog")
-JobsStack(app, "CountersJobs")
-LeaderboardStack(app, "CountersLeaderboard")
-PagesStack(app, "CountersPages")
+for name, stack in stacks().items():
+    stack(app, name)
 app.synth()
 """
-_STAGE: Final = "from cdk_dynamodb_counters._staging import stage; import shutil, sys; {}"
 
 
 def measure(rounds: int) -> dict[str, Any]:
     """Synthesize both in turn, in fresh processes; ValueError unless both have the same resources."""
-    found: dict[str, Any] = {}
+    from cdk_dynamodb_counters._staging import stage  # noqa: PLC0415  # CDK is slow to import.
+
+    programs = {"example": ["-c", _EXAMPLE], "plain_l2": ["-m", "benchmarks.plain_l2", str(stage(""))]}
     with tempfile.TemporaryDirectory() as folder:
-        asset = Path(folder) / "asset"
-        _stage(asset)
-        programs = {"example": ["-c", _EXAMPLE], "plain_l2": ["-m", "benchmarks.plain_l2", str(asset)]}
-        for number in range(rounds):
-            for name, arguments in programs.items():
-                out = Path(folder) / f"{name}-{number}"
-                wall, cpu = _run(arguments, out)
-                keep_best(found, name, wall, cpu)
-                found[name]["resources"] = _resources(out)
-    example, plain = (found[name]["resources"] for name in programs)
+        outputs = {name: Path(folder, name) for name in programs}
+        runs = {name: partial(_run, arguments, outputs[name]) for name, arguments in programs.items()}
+        seconds = best(runs, rounds)
+        resources = {name: _resources(output) for name, output in outputs.items()}
+    example, plain = resources.values()
     if example != plain:
-        differing = {kind: (example.get(kind, 0), plain.get(kind, 0)) for kind in {*example, *plain}}
-        raise ValueError(f"not the same resources: { ({k: n for k, n in differing.items() if n[0] != n[1]}) }")
-    return found
+        raise ValueError(f"not the same resources: only in example {example - plain}, in plain L2 {plain - example}")
+    return {name: {**seconds[name], "resources": dict(sorted(resources[name].items()))} for name in programs}
 
 
-def _environment() -> dict[str, str]:
-    roots = [str(_PROJECT / root) for root in ("infra", "lambdas", ".")]
-    context = json.loads((_PROJECT / "cdk.json").read_text())["context"]
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))},
-        "PYTHONPATH": os.pathsep.join(roots),
-        "CDK_CONTEXT_JSON": json.dumps(context),
-    }
-
-
-def _stage(asset: Path) -> None:
-    program = _STAGE.format("shutil.copytree(stage(''), sys.argv[1])")
-    subprocess.run([sys.executable, "-c", program, str(asset)], check=True, env=_environment(), cwd=_PROJECT)
-
-
-def _run(arguments: list[str], out: Path) -> tuple[float, float]:
+def _run(arguments: list[str], output: Path) -> Seconds:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    context = json.loads((PROJECT / "cdk.json").read_text())["context"]
     # Node's CPU time counts too: it is a child of the child.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, *arguments],
-        check=True,
-        capture_output=True,
-        cwd=_PROJECT,
-        env={**_environment(), "CDK_OUTDIR": str(out)},
-    )
+    run_python(arguments, {**environment, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(output)})
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_seconds": wall, "cpu_seconds": cpu}
 
 
-def _resources(out: Path) -> dict[str, int]:
-    types: Counter[str] = Counter()
-    for template in out.glob("*.template.json"):
-        types.update(part["Type"] for part in json.loads(template.read_text())["Resources"].values())
-    return dict(sorted(types.items()))
-
-
-if __name__ == "__main__":
-    print(json.dumps(measure(1), indent=2))
+def _resources(output: Path) -> Counter[str]:
+    templates = [json.loads(path.read_text()) for path in output.glob("*.template.json")]
+    return Counter(part["Type"] for template in templates for part in template["Resources"].values())

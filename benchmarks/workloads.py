@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from demo.examples.blog.access_log import read_log
 from demo.examples.blog.traffic import View
@@ -17,43 +16,41 @@ from demo.examples.blog.traffic import View
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one beside the project."""
 
-JOB_HOURS: Final = 37
+_JOB_HOURS: Final = 37
 PROVIDERS: Final = ("1", "2", "3")
 # So far ahead that no engine's TTL deletes what looking back needs.
 FIRST_JOB: Final = int(datetime(2096, 11, 18, 9, 23, 45, tzinfo=UTC).timestamp())
 
 _START: Final = datetime(2026, 11, 20, tzinfo=UTC)
 _CLIENTS: Final = 5_000
-_Choose: TypeAlias = Callable[[random.Random], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A job placed for a provider, at a second since 1970."""
 
     second: int
     provider: str
 
 
-def hot(events: int = 100_000, groups: int = 50, seed: int = 1) -> list[View]:
+def hot(events: int, groups: int = 50) -> list[View]:
     """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
     weights = list(accumulate(1 / rank for rank in range(1, groups + 1)))
-    return _views(random.Random(seed), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0])
+    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0])
 
 
-def long_tail(events: int = 100_000, groups: int = 50_000, seed: int = 2) -> list[View]:
+def long_tail(events: int, groups: int) -> list[View]:
     """Views of very many pages, all equally likely."""
-    return _views(random.Random(seed), events, lambda dice: dice.randrange(groups))
+    return _views(random.Random(2), events, lambda dice: dice.randrange(groups))
 
 
-def log(path: Path = LOG) -> list[View]:
-    """The distinct views of an access log, in its order."""
-    return list(dict.fromkeys(view for view in read_log(path) if view is not None))
+def log() -> list[View]:
+    """The distinct views of the real log, in its order."""
+    return list(dict.fromkeys(view for view in read_log(LOG) if view is not None))
 
 
-def leaderboard(players: int = 2_000, seed: int = 3) -> list[tuple[str, str]]:
+def leaderboard(players: int) -> list[tuple[str, str]]:
     """Who found which path: up to 14 per player, some of them twice, in random order."""
-    dice = random.Random(seed)
+    dice = random.Random(3)
     found = [
         (f"player-{player}", f"path-{path}")
         for player in range(players)
@@ -64,17 +61,15 @@ def leaderboard(players: int = 2_000, seed: int = 3) -> list[tuple[str, str]]:
     return found
 
 
-def jobs(seed: int = 1) -> list[Job]:
+def jobs() -> list[Job]:
     """20 to 100 jobs in each hour, in order of time."""
-    dice = random.Random(seed)
-    return sorted(
-        (
-            Job(FIRST_JOB + hour * 3600 + dice.randrange(3600), dice.choice(PROVIDERS))
-            for hour in range(JOB_HOURS)
-            for _ in range(dice.randint(20, 100))
-        ),
-        key=lambda job: job.second,
-    )
+    dice = random.Random(1)
+    placed = [
+        Job(FIRST_JOB + hour * 3600 + dice.randrange(3600), dice.choice(PROVIDERS))
+        for hour in range(_JOB_HOURS)
+        for _ in range(dice.randint(20, 100))
+    ]
+    return sorted(placed, key=lambda job: job.second)
 
 
 def truth(views: Sequence[View]) -> Counter[str]:
@@ -82,7 +77,7 @@ def truth(views: Sequence[View]) -> Counter[str]:
     return Counter(view.url for view in views)
 
 
-def _views(dice: random.Random, events: int, choose: _Choose) -> list[View]:
+def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int]) -> list[View]:
     return [
         View(
             url=f"myblog.com/article{choose(dice)}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.designs.base import Design
+from typing import Final
+
 from benchmarks.designs.checkpoint import Checkpoint
 from benchmarks.designs.coalescing import Coalescing
 from benchmarks.designs.hour_minute import HourMinute
@@ -12,15 +13,4 @@ from benchmarks.designs.powertools import Powertools
 from benchmarks.designs.put_then_increment import PutThenIncrement
 from benchmarks.designs.transaction import TransactionalMarker
 
-__all__ = ["DESIGNS", "Design", "Ours"]
-
-DESIGNS: tuple[type[Design], ...] = (
-    Naive,
-    TransactionalMarker,
-    PutThenIncrement,
-    Powertools,
-    HourMinute,
-    Coalescing,
-    Checkpoint,
-    Ours,
-)
+DESIGNS: Final = (Naive, TransactionalMarker, PutThenIncrement, Powertools, HourMinute, Coalescing, Checkpoint, Ours)

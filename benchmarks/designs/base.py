@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.databases import Database
@@ -13,7 +13,7 @@ TABLE = "counters"
 EVENTS = "events"
 
 
-class Design(ABC):
+class Design:
     """A way to count views per page, on an empty database.
 
     `name` is its key in the report, `source` where it is described, `streamed` the table whose stream does the
@@ -33,9 +33,21 @@ class Design(ABC):
     def create(self) -> None:
         self.database.create(TABLE, "pk", "sk")
 
-    @abstractmethod
+    def insert(self, view: View) -> bool:
+        """Insert the event unless it is there already; whether it was new."""
+        try:
+            self.client.put_item(TableName=TABLE, Item=view_item(view), ConditionExpression="attribute_not_exists(pk)")
+        except self.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
     def accept(self, views: Sequence[View]) -> None:
         """Take the views of one batch of a queue."""
+        for view in views:
+            self.take(view)
+
+    def take(self, view: View) -> None:
+        raise NotImplementedError
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Count a batch of stream records."""
@@ -59,15 +71,15 @@ def view_item(view: View) -> dict[str, Any]:
     return {
         "pk": {"S": f"URL#{view.url}"},
         "sk": {"S": f"T#{view.time}#CID#{view.client}"},
-        "url": {"S": view.url},
-        "time": {"S": view.time},
-        "clientId": {"S": view.client},
+        **{name: {"S": value} for name, value in view.as_event().items()},
     }
 
 
-def increment(number: int = 1) -> dict[str, Any]:
-    """The part of an update that adds to a counter, which need not exist."""
+def increment(url: str, number: int = 1) -> dict[str, Any]:
+    """An update that adds to a page's counter, which need not exist."""
     return {
+        "TableName": TABLE,
+        "Key": statistics_key(url),
         "UpdateExpression": "SET #views = if_not_exists(#views, :init) + :inc",
         "ExpressionAttributeNames": {"#views": "views"},
         "ExpressionAttributeValues": {":init": {"N": "0"}, ":inc": {"N": str(number)}},
@@ -75,7 +87,10 @@ def increment(number: int = 1) -> dict[str, Any]:
 
 
 def inserted(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The records of new events."""
-    return [
-        record for record in records if record["eventName"] == "INSERT" and "clientId" in record["dynamodb"]["NewImage"]
-    ]
+    """The changes of new events."""
+    changes = [record["dynamodb"] for record in records if record["eventName"] == "INSERT"]
+    return [change for change in changes if "clientId" in change["NewImage"]]
+
+
+def views_by_url(changes: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    return Counter(change["NewImage"]["url"]["S"] for change in changes)

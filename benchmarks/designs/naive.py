@@ -1,20 +1,15 @@
-"""Adds one to the counter, whatever has happened before."""
+"""One UpdateItem per event adds one to the counter, whatever has happened before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from benchmarks.designs.base import TABLE, Design, increment, statistics_key
+from benchmarks.designs.base import Design, increment
 from demo.examples.blog.traffic import View
 
 
 class Naive(Design):
-    """One UpdateItem per event; remembers nothing."""
-
     name = "naive_increment"
     title = "naive increment"
     source = "reference 000, 'less naive' counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            self.client.update_item(TableName=TABLE, Key=statistics_key(view.url), **increment())
+    def take(self, view: View) -> None:
+        self.client.update_item(**increment(view.url))

@@ -1,29 +1,23 @@
-"""Marks the event and adds one to the counter in one transaction."""
+"""One TransactWriteItems of marker and counter per event; an existing marker cancels both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 
-from benchmarks.designs.base import TABLE, Design, increment, statistics_key, view_item
+from benchmarks.designs.base import TABLE, Design, increment, view_item
 from demo.examples.blog.traffic import View
 
 
 class TransactionalMarker(Design):
-    """One TransactWriteItems of two items per event; an existing marker cancels both."""
-
     name = "transaction_marker"
     title = "transaction: marker + counter"
     source = "reference 000, accurate counter: https://aws-blog.de (M. Borgmeier, 2022)"
 
-    def accept(self, views: Sequence[View]) -> None:
-        for view in views:
-            marker = {
-                "TableName": TABLE,
-                "Item": view_item(view),
-                "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
-            }
-            counter = {"TableName": TABLE, "Key": statistics_key(view.url), **increment()}
-            try:
-                self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": counter}])
-            except self.client.exceptions.TransactionCanceledException:
-                continue  # Counted already.
+    def take(self, view: View) -> None:
+        marker = {
+            "TableName": TABLE,
+            "Item": view_item(view),
+            "ConditionExpression": "attribute_not_exists(pk) AND attribute_not_exists(sk)",
+        }
+        with suppress(self.client.exceptions.TransactionCanceledException):
+            self.client.transact_write_items(TransactItems=[{"Put": marker}, {"Update": increment(view.url)}])

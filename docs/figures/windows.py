@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Final
 
 from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries
-from dynamodb_counters._timeline.tiers import DAYS, HOURS, Tier
+from dynamodb_counters._timeline.tiers import DAYS, HOURS
 from dynamodb_counters._timeline.times import utc
 
 PAGE: Final = Path(__file__).parents[1] / "windows.md"
@@ -21,24 +22,11 @@ PICTURE: Final = Path(__file__).with_name("windows.svg")
 _BEGIN: Final = "<!-- made by docs/figures/windows.py: begin -->"
 _END: Final = "<!-- made by docs/figures/windows.py: end -->"
 
-_JOBS: Final = Window("jobs", Event("job", pk="JOB#{id}", sk="JOB"), pk="CUSTOMER#{customer}", time="at")
-_PRECISIONS: Final = {
-    "1 second": timedelta(seconds=1),
-    "1 minute": timedelta(minutes=1),
-    "1 hour": timedelta(hours=1),
-    "1 day": timedelta(days=1),
-}
-_LONGEST: Final = {
-    "15 minutes": timedelta(minutes=15),
-    "1 hour": timedelta(hours=1),
-    "24 hours": timedelta(hours=24),
-    "7 days": timedelta(days=7),
-    "30 days": timedelta(days=30),
-    "90 days": timedelta(days=90),
-    "1 year": timedelta(days=365),
-    "10 years": timedelta(days=3650),
-}
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "year": 365 * 86_400}
+_PRECISIONS: Final = ("1 second", "1 minute", "1 hour", "1 day")
+_LONGEST: Final = ("15 minutes", "1 hour", "24 hours", "7 days", "30 days", "90 days", "1 year", "10 years")
 
+_MINUTE: Final = "%Y-%m-%d %H:%M"
 _WIDTH: Final = 960
 _LEFT: Final = 20
 _INNER: Final = _WIDTH - 2 * _LEFT
@@ -46,44 +34,36 @@ _TOTAL, _SLOT, _NONE, _INK = "#1d4e89", "#5fa8d3", "#eef2f5", "#1f2933"
 
 
 def table() -> str:
-    """Make the table of precision and longest window.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Updates, write units, Queries, items and read units by precision and longest window."""
     rows = [
         "| precision | longest | tiers | updates a group and batch | write units | Queries | items | read units |",
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    for precision, unit in _PRECISIONS.items():
-        for longest, length in _LONGEST.items():
-            if length < unit:
-                continue
-            window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", precision=unit, longest=length)
-            cost = window.cost_estimate
+    for precision, longest in product(_PRECISIONS, _LONGEST):
+        if _length(longest) >= _length(precision):
+            cost = _jobs(precision=_length(precision), longest=_length(longest)).cost_estimate
             figures = (cost.updates, cost.write_units, cost.queries, cost.items_read, f"{cost.read_units:g}")
-            cells = (precision, longest, " + ".join(cost.tiers), *map(str, figures))
-            rows.append("| " + " | ".join(cells) + " |")
+            rows.append(f"| {precision} | {longest} | {' + '.join(cost.tiers)} | {' | '.join(map(str, figures))} |")
     return "\n".join(rows)
 
 
-def picture() -> str:
-    """Draw how a window is put together.
+def _length(text: str) -> timedelta:
+    number, unit = text.split()
+    return timedelta(seconds=int(number) * _SECONDS[unit.removesuffix("s")])
 
-    Returns
-    -------
-    str
-        SVG.
-    """
-    window = Window("jobs", _JOBS.source, pk=_JOBS.pk, time="at", longest=timedelta(days=30))
+
+def _jobs(**lengths: timedelta) -> Window:
+    return Window("jobs", Event("job", pk="JOB#{id}", sk="JOB"), pk="CUSTOMER#{customer}", time="at", **lengths)
+
+
+def picture() -> str:
+    """An SVG of how a window is put together."""
     interval = Interval.ending_at(datetime(2026, 11, 20, 10, 30, tzinfo=UTC).timestamp(), timedelta(days=3))
-    spans = {span.interval.start: span for span in plan_queries(window.kept_tiers, interval)}
-    head, days, tail = (spans[start] for start in sorted(spans))
+    spans = plan_queries(_jobs(longest=_length("30 days")).kept_tiers, interval)
+    head, days, tail = sorted(spans, key=lambda span: span.interval.start)
     shapes = [
         _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),
-        _text(_LEFT, 50, f"{_moment(interval.start)} up to {_moment(interval.end)} (excluded), UTC", 13),
+        _text(_LEFT, 50, f"{utc(interval.start):{_MINUTE}} up to {utc(interval.end):{_MINUTE}} (excluded), UTC", 13),
         *_days(days, 86),
         *_hour(head, _LEFT, 236, "head: minute slots of one hour item"),
         *_hour(tail, _LEFT + _INNER // 2 + 20, 236, "tail: minute slots of one hour item"),
@@ -102,17 +82,17 @@ def _days(span: Span, top: int) -> list[str]:
     first, last = span.buckets
     width = _INNER / (last - first + 1)
     shapes = [_text(_LEFT, top, "day items: a total and 24 hour slots each", 13, weight="bold")]
-    for place, bucket in enumerate(range(first, last + 1)):
-        left = _LEFT + place * width
+    for index, bucket in enumerate(range(first, last + 1)):
+        left = _LEFT + index * width
         whole = span.interval.start <= DAYS.start(bucket) and DAYS.end(bucket) <= span.interval.end
         shapes.append(_box(left + 2, top + 12, width - 4, 26, _TOTAL if whole else _NONE))
-        label = f"{DAYS.text(bucket)}  total"
-        shapes.append(
-            _text(left + width / 2, top + 30, label, 12, fill="#ffffff" if whole else "#6b7785", anchor="middle")
-        )
-        shapes += _slots(span, bucket, left + 2, top + 42, width=width - 4, used=not whole)
-        shapes.append(_text(left + 2, top + 82, "h00", 11))
-        shapes.append(_text(left + width - 24, top + 82, "h23", 11))
+        ink = "#ffffff" if whole else "#6b7785"
+        shapes += [
+            _text(left + width / 2, top + 30, f"{DAYS.text(bucket)}  total", 12, fill=ink, anchor="middle"),
+            *_slots(span, bucket, left + 2, top + 42, width=width - 4, used=not whole),
+            _text(left + 2, top + 82, "h00", 11),
+            _text(left + width - 24, top + 82, "h23", 11),
+        ]
     return [*shapes, _text(_LEFT, top + 106, "whole days: totals; days that are cut: slots", 12)]
 
 
@@ -128,14 +108,13 @@ def _hour(span: Span, left: float, top: int, label: str) -> list[str]:
 
 
 def _slots(span: Span, bucket: int, left: float, top: float, *, width: float, used: bool) -> list[str]:
-    tier: Tier = span.tier
+    tier = span.tier
     step = width / len(tier.slots)
-    start = tier.start(bucket)
     shapes = []
-    for place in range(len(tier.slots)):
-        moment = start + place * tier.slot_seconds
+    for index in range(len(tier.slots)):
+        moment = tier.start(bucket) + index * tier.slot_seconds
         inside = used and span.interval.start <= moment < span.interval.end
-        shapes.append(_box(left + place * step, top, step - 1, 24, _SLOT if inside else _NONE))
+        shapes.append(_box(left + index * step, top, step - 1, 24, _SLOT if inside else _NONE))
     return shapes
 
 
@@ -161,30 +140,10 @@ def _text(
     return f'<text x="{left:.1f}" y="{top:.1f}" {style}>{text}</text>'
 
 
-def _moment(seconds: int) -> str:
-    return f"{utc(seconds):%Y-%m-%d %H:%M}"
-
-
-def page(text: str) -> str:
-    """Put the table into the page.
-
-    Parameters
-    ----------
-    text : str
-        The page as it is.
-
-    Returns
-    -------
-    str
-        The page as it should be.
-    """
-    before, rest = text.split(_BEGIN)
-    return f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}"
-
-
 def main() -> None:
     """Write both, or check them."""
-    made = {PAGE: page(PAGE.read_text(encoding="utf-8")), PICTURE: picture()}
+    before, rest = PAGE.read_text(encoding="utf-8").split(_BEGIN)
+    made = {PAGE: f"{before}{_BEGIN}\n\n{table()}\n\n{_END}{rest.split(_END)[1]}", PICTURE: picture()}
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         raise SystemExit(f"out of date: {', '.join(map(str, stale))}" if stale else 0)
