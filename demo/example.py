@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from demo.check.finding import Finding, Numbers, Reading
 from demo.options import Setup
-from demo.sending.deliveries import Deliveries
+from demo.sending.send import Feed
 from demo.terminal import Progress
-from dynamodb_counters import Counters, Event
-
-
-class Feed(NamedTuple):
-    """A kind of event, its deliveries, and what progress messages call them."""
-
-    event: Event
-    deliveries: Deliveries[Any]
-    name: str
+from dynamodb_counters import Counters
 
 
 class Example(ABC):

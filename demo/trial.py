@@ -8,12 +8,11 @@ from functools import partial
 
 from demo.check.drain import StalledError, read_settled, wait_until_drained
 from demo.check.finding import Finding
-from demo.cost.bill import Bill
-from demo.cost.meter import Meter
+from demo.cost import Bill, Meter
 from demo.example import Example
 from demo.platform.deployment import Deployment
 from demo.report import Result
-from demo.sending.send import Account, send
+from demo.sending.send import Account
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 
@@ -41,9 +40,8 @@ class Trial:
 
     def send(self, progress: Progress) -> None:
         """Send all events, kind by kind."""
-        for event, deliveries, name in self.example.feeds():
-            accept_many, retract = partial(self.writer.accept_many, event), partial(self.writer.retract, event)
-            self.account += send(accept_many, retract, deliveries, name, progress)
+        for feed in self.example.feeds():
+            self.account.send(self.writer, feed, progress)
 
     def totals(self) -> dict[str, int]:
         """Read the numbers that show whether everything has been counted."""

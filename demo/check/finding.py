@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from demo.check.intervals import Interval
-from demo.cost.bill import Costs
+from demo.cost import Costs
 from demo.sending.send import Account
 from demo.terminal import printable
 

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Final
 
 from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example, Feed
+from demo.example import Example
 from demo.examples.blog.access_log import read_log
 from demo.examples.blog.traffic import View, blog_views
-from demo.examples.blog.truth import BlogTruth, blog_truth
+from demo.examples.blog.truth import BlogTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.sending.send import Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
 from examples.blog.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
@@ -49,7 +50,7 @@ class Blog(Example):
 
     @cached_property
     def truth(self) -> BlogTruth:
-        return blog_truth(self.views)
+        return BlogTruth(self.views)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(VIEW, Deliveries(self.views), "views")]
@@ -57,31 +58,31 @@ class Blog(Example):
     def totals(self, counters: Counters) -> dict[str, int]:
         totals = {"views": _site_views(counters)}
         # Summing up groups takes many reads: worth it only once the total says that all may be there.
-        if totals["views"] >= self.truth.site_views:
-            totals["views by url"] = sum(read_groups(counters, VIEWS, "url", self.truth.views).values())
+        if totals["views"] >= self.truth.total:
+            totals["views by url"] = sum(read_groups(counters, VIEWS, "url", self.truth.counts).values())
             totals["requests by visitor"] = sum(
                 read_groups(counters, VISITORS, "clientId", self.truth.visitors).values()
             )
         return totals
 
     def expected_totals(self) -> dict[str, int]:
-        return dict.fromkeys(("views", "views by url", "requests by visitor"), self.truth.site_views)
+        return dict.fromkeys(("views", "views by url", "requests by visitor"), self.truth.total)
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
         truth, as_of = self.truth, self.truth.last or self.now
-        rolling = read_rolling(counters, ROLLING, "url", truth.views, as_of=as_of, progress=progress)
+        rolling, interval = read_rolling(counters, ROLLING, "url", truth.counts, as_of=as_of, progress=progress)
         counts = {
             "all views": {"the site": _site_views(counters)},
-            "views": read_groups(counters, VIEWS, "url", truth.views),
+            "views": read_groups(counters, VIEWS, "url", truth.counts),
             "requests": read_groups(counters, VISITORS, "clientId", truth.visitors),
-            "views in 24 h": rolling.counts,
+            "views in 24 h": rolling,
         }
-        return Reading(counts, rolling.interval)
+        return Reading(counts, interval)
 
     def expected(self, reading: Reading) -> Numbers:
         return {
-            "all views": {"the site": self.truth.site_views},
-            "views": self.truth.views,
+            "all views": {"the site": self.truth.total},
+            "views": self.truth.counts,
             "requests": self.truth.visitors,
             "views in 24 h": self.truth.rolling(reading.covered),
         }
@@ -112,7 +113,7 @@ class Blog(Example):
         costs = finding.costs
         return {
             "events_sent": finding.account.sent,
-            "distinct_events": self.truth.site_views,
+            "distinct_events": self.truth.total,
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "unparsable_lines": self.unparsable_lines,
             "views": finding.found["views"],
@@ -128,7 +129,7 @@ class Blog(Example):
 
     def queries(self, table: str) -> Sequence[str]:
         last = self.truth.last
-        url = next(iter(highest(self.truth.views, 1)), "/")
+        url = next(iter(highest(self.truth.counts, 1)), "/")
         as_of = f"datetime.fromisoformat({last.isoformat()!r})" if last else "None"
         return [
             "from datetime import datetime, timedelta",

@@ -9,11 +9,12 @@ from typing import ClassVar, Final
 
 from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
-from demo.example import Example, Feed
+from demo.example import Example
 from demo.examples.pages.traffic import Page, Visit, created, visited
 from demo.examples.pages.truth import PagesTruth, pages_truth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries
+from demo.sending.send import Feed
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 from examples.pages.declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS

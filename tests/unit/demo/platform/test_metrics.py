@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from demo.platform.metrics import metric_sums
-from tests.unit.demo.fakes import Network, client
+from tests.unit.demo.fakes import client
 
 
 def _logged(namespace: str, **values: object) -> dict[str, str]:
@@ -13,9 +13,11 @@ def _logged(namespace: str, **values: object) -> dict[str, str]:
 
 
 def test_metrics_in_a_log_are_added_up() -> None:
-    network = Network(
+    logs = client(
+        "logs",
+        "filter_log_events",
         {"events": [{"message": "START"}, _logged("Mine", Units=[1.5]), {"message": "[]"}], "nextToken": "more"},
         {"events": [_logged("Mine", Units=[1, 2], Records=4), _logged("Others", Units=99), {"message": '{"a": 1}'}]},
     )
 
-    assert metric_sums(client("logs", network), "/group", "Mine") == {"Units": 4.5, "Records": 4}
+    assert metric_sums(logs, "/group", "Mine") == {"Units": 4.5, "Records": 4}

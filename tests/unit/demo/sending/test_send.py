@@ -1,46 +1,46 @@
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 from demo.examples.blog.traffic import View
 from demo.sending.deliveries import Deliveries
-from demo.sending.send import Account, send
-from demo.terminal import Progress
-
-
-class Answer(NamedTuple):
-    status: str
-    reason: str | None = None
+from demo.sending.send import Account, Feed
+from dynamodb_counters import Counters, Event, Outcome
+from examples.blog.declarations import VIEW
+from tests.unit.demo.fakes import silent
 
 
 class Table:
+    """Answers like `Counters`: "busy" is accepted at the third attempt, "always busy" and "bad" never."""
+
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
+        self.done: list[str] = []
 
-    def accept_many(self, events: Sequence[Mapping[str, Any]], /) -> list[Answer]:
-        return [self.accept(event["url"]) for event in events]
+    def accept_many(self, _event: Event, events: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+        return [self._accept(event["url"]) for event in events]
 
-    def accept(self, url: str) -> Answer:
+    def _accept(self, url: str) -> Outcome:
+        self.done.append(f"+{url}")
         self.seen[url] += 1
         if url == "bad":
-            return Answer("rejected", "no good")
-        if url == "busy" and self.seen[url] < 3:
-            return Answer("failed", "throttled")
-        if url == "always busy":
-            return Answer("failed", "throttled")
+            return Outcome("rejected", "no good")
+        if url == "always busy" or (url == "busy" and self.seen[url] < 3):
+            return Outcome("failed", "throttled")
         known = self.seen[url] > (3 if url == "busy" else 1)
-        return Answer("duplicate" if known else "accepted")
+        return Outcome("duplicate" if known else "accepted")
 
-    def retract(self, values: Mapping[str, Any], /) -> bool:
-        raise NotImplementedError
+    def retract(self, _event: Event, values: Mapping[str, Any]) -> bool:
+        self.done.append(f"-{values['url']}")
+        return values["url"] in self.seen
 
 
-def _send(views: list[View]) -> Account:
-    table = Table()
-    return send(table.accept_many, table.retract, Deliveries(views), "views", Progress(io.StringIO()))
+def _send(table: Table, *deliveries: list[View]) -> Account:
+    account = Account()
+    account.send(cast("Counters", table), Feed(VIEW, Deliveries(*deliveries), "views"), silent())
+    return account
 
 
 def _views(*urls: str) -> list[View]:
@@ -50,7 +50,7 @@ def _views(*urls: str) -> list[View]:
 def test_every_event_gets_one_outcome() -> None:
     views = _views("a", "b", "a", "bad", "busy", "always busy", *map(str, range(2_000)), "b", "busy")
 
-    account = _send(views)
+    account = _send(Table(), views)
 
     assert account.sent == len(views)
     assert account.statuses == {"accepted": 2_003, "duplicate": 3, "rejected": 1, "failed": 1}
@@ -58,27 +58,15 @@ def test_every_event_gets_one_outcome() -> None:
 
 
 def test_nothing_to_send_is_nothing_sent() -> None:
-    account = _send([])
+    account = _send(Table(), [])
 
     assert (account.sent, account.statuses) == (0, {})
 
 
 def test_events_are_sent_retracted_and_sent_again() -> None:
-    done: list[str] = []
-    there: set[str] = set()
+    table = Table()
 
-    def accept_many(events: Sequence[Mapping[str, Any]], /) -> list[Answer]:
-        done.extend(f"+{event['url']}" for event in events)
-        answers = [Answer("duplicate" if event["url"] in there else "accepted") for event in events]
-        there.update(event["url"] for event in events)
-        return answers
+    account = _send(table, _views("a", "b"), _views("b", "never there"), _views("b"))
 
-    def retract(values: Mapping[str, Any], /) -> bool:
-        done.append(f"-{values['url']}")
-        return values["url"] in there
-
-    deliveries = Deliveries(_views("a", "b"), _views("b", "never there"), _views("b"))
-    account = send(accept_many, retract, deliveries, "views", Progress(io.StringIO()))
-
-    assert done == ["+a", "+b", "-b", "-never there", "+b"]
-    assert account == Account(3, Counter(accepted=2, duplicate=1), withdrawn=1)
+    assert table.done == ["+a", "+b", "-b", "-never there", "+b"]
+    assert account == Account(Counter(accepted=2, duplicate=1), withdrawn=1)

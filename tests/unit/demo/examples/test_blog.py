@@ -1,50 +1,81 @@
 from __future__ import annotations
 
 import io
+import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from demo.check.finding import Finding, Reading
+from demo.check.finding import Finding
 from demo.check.intervals import Interval
-from demo.cost.bill import Costs
+from demo.cost import Costs
 from demo.examples.blog.access_log import LogError
 from demo.examples.blog.example import Blog
-from demo.examples.blog.traffic import DEFAULT_VIEWS, View
-from demo.options import Options, Setup
-from demo.sending.send import Account
-from demo.terminal import Progress
-from dynamodb_counters import Counters
-from tests.unit.demo.fakes import NameLengths
+from demo.examples.blog.traffic import DEFAULT_VIEWS, View, blog_views
+from demo.examples.blog.truth import BlogTruth
+from tests.unit.demo.fakes import AROUND_THE_DAY, DAY, NOW, finding, name_lengths, setup, silent
 
-NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
-GENERATED = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
-
-
-def _counters(site: int = 2) -> Counters:
-    return cast("Counters", NameLengths(site=site))
+MINUTE = timedelta(minutes=1)
+SENT = [View("/a", "2026-11-20T09:30:15+00:00", client) for client in ("c1", "c2", "c1")]
+HOSTILE = View("/\x1b[31m" + "x" * 99, "2026-11-20T09:30:15+00:00", "c1")
+BLOG = Blog([*SENT, HOSTILE], NOW, 7)
+MEASURED = Costs(1.0, 2.0, 0.5, {})
 
 
-def _prepare(options: Options = GENERATED, output: io.StringIO | None = None) -> Blog:
-    return Blog.prepare(Setup(options, NOW, Progress(output or io.StringIO())))
+def test_views_are_skewed_diurnal_and_end_now() -> None:
+    end = datetime(2026, 11, 20, 9, 30, 15, 999, tzinfo=UTC)
+    views = blog_views(random.Random(1), end)
+    times = [datetime.fromisoformat(view.time) for view in views]
+    pages = Counter(view.url for view in views).most_common()
+    hours = Counter(time.hour for time in times)
+    visitors = Counter(view.client for view in views)
+
+    assert times == sorted(times)
+    assert (times[0] >= end - timedelta(hours=49), times[-1]) == (True, end.replace(microsecond=0))
+    assert pages[0][1] > 10 * pages[50][1]
+    assert hours[15] > 3 * hours[3]
+    assert len(visitors) < len(views) / 2
+    assert max(visitors.values()) > 20
 
 
-def test_a_seed_decides_everything() -> None:
-    assert _prepare() == _prepare()
-    assert _prepare() != _prepare(replace(GENERATED, seed=2))
+def _views(url: str, *times: datetime) -> list[View]:
+    return [View(url, time.isoformat(), "c") for time in times]
+
+
+def test_each_view_counts_once() -> None:
+    one, two, three = (View(url, NOW.isoformat(), client) for url, client in [("/a", "c1"), ("/a", "c2"), ("/b", "c1")])
+
+    truth = BlogTruth([one, two, one, three, three])
+
+    assert truth.counts == {"/a": 2, "/b": 1}
+    assert truth.visitors == {"c1": 2, "c2": 1}
+    assert truth.total == 3
+    assert truth.last == NOW
+
+
+def test_the_start_of_an_interval_counts_and_its_end_does_not() -> None:
+    assert BlogTruth(_views("/a", *AROUND_THE_DAY)).rolling(DAY) == {"/a": 2}
+
+
+def test_urls_without_views_in_the_interval_count_zero() -> None:
+    assert BlogTruth(_views("/old", DAY.start - timedelta(days=1))).rolling(DAY) == {"/old": 0}
+
+
+def test_nothing_is_nothing() -> None:
+    truth = BlogTruth([])
+
+    assert (truth.counts, truth.visitors, truth.total, truth.last, truth.rolling(DAY)) == ({}, {}, 0, None, {})
 
 
 def test_duplicates_are_a_share_of_the_distinct_events() -> None:
-    blog = _prepare()
+    blog = Blog.prepare(setup())
 
-    distinct = blog.truth.site_views
-    assert distinct == len(set(blog.views))
-    assert len(blog.views) == DEFAULT_VIEWS + round(0.2 * distinct)
+    assert blog.truth.total == len(set(blog.views))
+    assert len(blog.views) == DEFAULT_VIEWS + round(0.2 * blog.truth.total)
 
 
 def test_a_log_is_sent_line_by_line(tmp_path: Path) -> None:
@@ -52,17 +83,17 @@ def test_a_log_is_sent_line_by_line(tmp_path: Path) -> None:
     line = '::1 - - [17/May/2015:10:05:03 +0000] "GET /{} HTTP/1.1" 200 5\n'
     log.write_text(line.format(1) + "?\n" + line.format(2) + "\n" + line.format(1))
 
-    blog = _prepare(replace(GENERATED, log=log, duplicates=0.0), output)
+    blog = Blog.prepare(setup(output, log=log, duplicates=0.0))
 
     assert [view.url for view in blog.views] == ["/1", "/2", "/1"]
     assert blog.unparsable_lines == 2
-    assert blog.truth.views == Counter({"/1": 1, "/2": 1})
+    assert blog.truth.counts == {"/1": 1, "/2": 1}
     assert "3 views, 2 lines not understood" in output.getvalue()
 
 
 def test_a_log_that_has_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="No such file"):
-        _prepare(replace(GENERATED, log=tmp_path / "none.log"))
+        Blog.prepare(setup(log=tmp_path / "none.log"))
 
 
 @pytest.mark.parametrize(("site", "complete"), [(1, False), (2, True), (3, True)])
@@ -70,31 +101,24 @@ def test_sums_over_groups_are_read_only_when_they_may_be_complete(site: int, com
     blog = Blog([View("/a", NOW.isoformat(), client) for client in ("c", "d")], NOW)
 
     found = {"views": site}
-    assert blog.totals(_counters(site)) == (
+    assert blog.totals(name_lengths(site=site)) == (
         {**found, "views by url": 2, "requests by visitor": 2} if complete else found
     )
     assert blog.expected_totals() == {"views": 2, "views by url": 2, "requests by visitor": 2}
 
 
 def test_windows_are_asked_as_of_the_last_event() -> None:
-    views = [View("/a", (NOW - timedelta(days=days)).isoformat(), "c") for days in (900, 800)]
-    minute = timedelta(minutes=1)
+    long_ago = NOW - timedelta(days=800)
 
-    def end(blog: Blog) -> datetime:
-        return blog.read(_counters(), Progress(io.StringIO())).covered.end
+    def end(views: list[View]) -> datetime:
+        return Blog(views, NOW).read(name_lengths(), silent()).covered.end
 
-    assert end(Blog(views, NOW)) == NOW - timedelta(days=800) + minute
-    assert end(Blog([], NOW)) == NOW + minute
-
-
-SENT = [View("/a", "2026-11-20T09:30:15+00:00", client) for client in ("c1", "c2", "c1")]
-HOSTILE = View("/\x1b[31m" + "x" * 99, "2026-11-20T09:30:15+00:00", "c1")
-END = datetime(2026, 11, 20, 9, 31, tzinfo=UTC)
-BLOG = Blog([*SENT, HOSTILE], NOW, 7)
+    assert end(_views("/a", long_ago - timedelta(days=100), long_ago)) == long_ago + MINUTE
+    assert end([]) == NOW + MINUTE
 
 
 def _finding(
-    costs: Costs | None = None, changes: Mapping[str, Mapping[str, int]] | None = None, end: datetime = END
+    costs: Costs | None = None, changes: Mapping[str, Mapping[str, int]] | None = None, covered: Interval = DAY
 ) -> Finding:
     counts = {
         "all views": {"the site": 3},
@@ -102,13 +126,7 @@ def _finding(
         "requests": {"c1": 2, "c2": 1},
         "views in 24 h": {"/a": 2, HOSTILE.url: 1},
     }
-    reading = Reading({**counts, **(changes or {})}, Interval(end - timedelta(hours=24), end))
-    (feed,) = BLOG.feeds()
-    account = Account(4, Counter(accepted=3, duplicate=1))
-    return Finding("blog", account, feed.deliveries.responses(), reading, BLOG.expected(reading), costs)
-
-
-MEASURED = Costs(1.0, 2.0, 0.5, {})
+    return finding(BLOG, {**counts, **(changes or {})}, covered, costs)
 
 
 def test_its_section_has_the_agreed_shape() -> None:
@@ -149,7 +167,7 @@ def test_what_is_wrong_is_reported(changes: dict[str, dict[str, int]], line: str
 def test_the_interval_compared_is_the_one_covered() -> None:
     nothing = {"views in 24 h": {"/a": 0, HOSTILE.url: 0}}
 
-    assert _finding(changes=nothing, end=END - timedelta(minutes=1)).differences() == []
+    assert _finding(changes=nothing, covered=Interval(DAY.start - MINUTE, DAY.end - MINUTE)).differences() == []
     assert _finding().differences() == []
 
 
