@@ -14,7 +14,7 @@ from dynamodb_counters import Counters
 
 
 class Example(ABC):
-    """One of the example stacks with its traffic and its truth."""
+    """One of the example stacks with its traffic and its truth: the class `Blog` belongs to the stack `CountersBlog`."""
 
     name: ClassVar[str]
     stack: ClassVar[str]
@@ -22,6 +22,9 @@ class Example(ABC):
     """Whether its section is the report's top level rather than a member named after it."""
     measured: ClassVar[bool] = False
     """Whether its units are measured."""
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"
 
     @classmethod
     @abstractmethod

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -52,14 +53,10 @@ class Trial:
         reading = read_settled(
             partial(self.example.read, self.reader, progress), lambda read: read.counts == self.example.expected(read)
         )
-        responses = self._responses()
+        responses = sum((feed.deliveries.responses() for feed in self.example.feeds()), Counter[str]())
         costs = self.bill.costs(self.account.sent, responses["accepted"]) if self.bill else None
         expected = self.example.expected(reading)
         return Finding(self.example.name, self.account, responses, reading, expected, costs)
-
-    def _responses(self) -> Mapping[str, int]:
-        each = [feed.deliveries.responses() for feed in self.example.feeds()]
-        return {status: sum(responses[status] for responses in each) for status in each[0]}
 
 
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:

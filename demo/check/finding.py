@@ -45,6 +45,12 @@ class Finding:
         return self.reading.counts
 
     @property
+    def measured(self) -> Costs:
+        """The costs, of an example whose units are measured."""
+        assert self.costs is not None
+        return self.costs
+
+    @property
     def checked(self) -> int:
         """How many counts are compared with the truth."""
         return sum(map(len, self.expected.values()))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from demo.platform import cdk
-from demo.platform.diagnosis import diagnosis
+from demo.platform.aggregators import diagnosis, metric_sums
 from demo.platform.emulator import Emulator
-from demo.platform.metrics import metric_sums
 from demo.terminal import Progress
 
 # The emulator has one shard per stream and does not tell its name.

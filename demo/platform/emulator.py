@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import botocore.session
 from botocore.config import Config
@@ -25,7 +25,7 @@ _HOST = "127.0.0.1"
 _ACCOUNT = "000000000000"
 _REGION = "us-east-1"
 _READY_SECONDS = 60.0
-_TAIL_BYTES = 4000
+_TAIL_CHARACTERS = 4000
 # The user's own account, profile and proxies must not reach the emulator or its clients.
 _PRIVATE_PREFIXES = ("AWS_", "CDK_", "BOTO_")
 _NOWHERE = os.devnull
@@ -102,7 +102,7 @@ class Emulator:
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
         emulator = cls(port=_free_port(), directory=directory, log=log or directory / "emulator.log")
-        with emulator.log.open("wb+") as output:
+        with emulator.log.open("wb") as output:
             process = supervisor.start(
                 [sys.executable, "-m", "ministack"],
                 environment=_server_environment(emulator),
@@ -112,7 +112,7 @@ class Emulator:
                 remove_directory=True,
             )
             try:
-                _wait_until_ready(emulator, process, output)
+                _wait_until_ready(emulator, process)
                 yield emulator
             finally:
                 supervisor.stop(process)
@@ -146,7 +146,7 @@ def _free_port() -> int:
         return port
 
 
-def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
+def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes]) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _READY_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
@@ -155,10 +155,5 @@ def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], outp
         time.sleep(0.05)
     status = process.poll()
     reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
-    raise EmulatorError(f"The emulator {reason}. It printed last:\n{_tail(output)}")
-
-
-def _tail(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - _TAIL_BYTES))
-    return output.read().decode(errors="replace").strip()
+    last = emulator.log.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:].strip()
+    raise EmulatorError(f"The emulator {reason}. It printed last:\n{last}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -33,14 +34,12 @@ class Deliveries(Generic[_Event]):
         """The distinct events that exist in the end."""
         return (frozenset(self.sent) - frozenset(self.retracted)) | frozenset(self.resent)
 
-    def responses(self) -> dict[str, int]:
+    def responses(self) -> Counter[str]:
         """How many events the runtime must accept, reject as duplicates, and retract."""
         distinct = len(set(self.sent))
-        return {
-            "accepted": distinct + len(self.resent),
-            "duplicate": len(self.sent) - distinct,
-            "withdrawn": len(self.retracted),
-        }
+        return Counter(
+            accepted=distinct + len(self.resent), duplicate=len(self.sent) - distinct, withdrawn=len(self.retracted)
+        )
 
 
 def with_duplicates(rng: random.Random, events: Sequence[_Event], share: float) -> list[_Event]:

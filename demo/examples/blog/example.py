@@ -29,8 +29,6 @@ _SHOWN: Final = 10
 class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
-    name: ClassVar[str] = "blog"
-    stack: ClassVar[str] = "CountersBlog"
     top_level: ClassVar[bool] = True
     measured: ClassVar[bool] = True
 
@@ -90,8 +88,9 @@ class Blog(Example):
     def lines(self, finding: Finding) -> Sequence[str]:
         views, last_day = finding.found["views"], finding.found["views in 24 h"]
         start, end = finding.reading.covered
+        accept, aggregate = _number(finding.measured.accept), _number(finding.measured.aggregate)
         top = highest(views, _SHOWN)
-        lines = [
+        return [
             f"{'views':>9} {'last 24 h':>10}  url",
             *(f"{views[url]:>9,} {last_day.get(url, 0):>10,}  {printable(url)}" for url in top),
             *([f"{'':>21} … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
@@ -100,17 +99,12 @@ class Blog(Example):
             f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
             f"visitors               {len(finding.found['requests']):,}",
             f"lines not understood   {self.unparsable_lines:,}",
+            f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
+            f"read units             {finding.measured.window:.2f} per window query",
         ]
-        if costs := finding.costs:
-            accept, aggregate = _number(costs.accept), _number(costs.aggregate)
-            lines += [
-                f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
-                f"read units             {costs.window:.2f} per window query",
-            ]
-        return lines
 
     def section(self, finding: Finding) -> dict[str, Any]:
-        costs = finding.costs
+        costs = finding.measured
         return {
             "events_sent": finding.account.sent,
             "distinct_events": self.truth.total,
@@ -120,11 +114,8 @@ class Blog(Example):
             "site_views": finding.found["all views"]["the site"],
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
-            "write_units_per_event": {
-                "accept": costs.accept if costs else None,
-                "aggregate": costs.aggregate if costs else None,
-            },
-            "window_read_units": costs.window if costs else None,
+            "write_units_per_event": {"accept": costs.accept, "aggregate": costs.aggregate},
+            "window_read_units": costs.window,
         }
 
     def queries(self, table: str) -> Sequence[str]:
@@ -165,6 +156,3 @@ def _number(value: float | None) -> str:
 
 def _minute(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M")
-
-
-EXAMPLE: Final = Blog

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any
 
 from demo.check.finding import Finding, Numbers, Reading
 from demo.check.intervals import Timeline
@@ -25,9 +25,6 @@ from examples.jobs.declarations import JOB, JOBS, JOBS_24H
 @dataclass(frozen=True)
 class Jobs(Example):
     """Jobs of customers."""
-
-    name: ClassVar[str] = "jobs"
-    stack: ClassVar[str] = "CountersJobs"
 
     jobs: Sequence[Job]
     now: datetime
@@ -73,6 +70,3 @@ class Jobs(Example):
 
     def _placed(self, counters: Counters) -> dict[str, int]:
         return read_groups(counters, JOBS, "customer", self.truth.counts)
-
-
-EXAMPLE: Final = Jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Final
 
 from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
@@ -26,9 +26,6 @@ _SHOWN: Final = 2
 @dataclass(frozen=True)
 class Leaderboard(Example):
     """A game's leaderboard."""
-
-    name: ClassVar[str] = "leaderboard"
-    stack: ClassVar[str] = "CountersLeaderboard"
 
     game: Deliveries[Submission]
 
@@ -86,6 +83,3 @@ class Leaderboard(Example):
             f"leaderboard            {of_all}; first: {named}",
             f"players by paths       {', '.join(f'{paths}: {n:,}' for paths, n in bins.items())}",
         ]
-
-
-EXAMPLE: Final = Leaderboard

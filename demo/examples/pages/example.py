@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Final
 
 from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
@@ -25,9 +25,6 @@ _SHOWN: Final = 3
 @dataclass(frozen=True)
 class Pages(Example):
     """Pages and their unique visitors."""
-
-    name: ClassVar[str] = "pages"
-    stack: ClassVar[str] = "CountersPages"
 
     pages: Deliveries[Page]
     visits: Deliveries[Visit]
@@ -68,6 +65,3 @@ class Pages(Example):
         first = ", ".join(f"{page}: {views[page]:,}" for page in highest(views, _SHOWN))
         of_all = f"{totals['pages']:,}, viewed {totals['page views']:,} times by {totals['users']:,} users"
         return [f"pages                  {of_all}; first: {first}"]
-
-
-EXAMPLE: Final = Pages

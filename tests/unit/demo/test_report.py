@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from demo.check.finding import Finding, Reading
+from demo.cost import Costs
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
 from demo.examples.leaderboard.example import Leaderboard
@@ -22,6 +23,7 @@ SITE = finding(
         "requests": {"c": 1},
         "views in 24 h": {"/a": 1},
     },
+    costs=Costs(1.0, 2.0, 0.5, {}),
 )
 LEADERBOARD = Leaderboard(Deliveries(*[[Submission("ann", "p")]] * 3))
 PATHS = LEADERBOARD.expected(Reading({"top_players": {"ann": 1}}))
@@ -49,7 +51,7 @@ def test_the_report_has_the_agreed_shape() -> None:
 def test_the_summary_has_each_examples_lines_and_the_verdict() -> None:
     text = summary(_result())
 
-    for example, found in _result().founds:
+    for example, found in _result().findings:
         assert "\n".join(example.lines(found)) in text
     assert "events sent            blog: 2, leaderboard: 2\n" in text
     assert "duplicates rejected    blog: 1, leaderboard: 0\n" in text

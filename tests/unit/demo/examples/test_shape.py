@@ -38,7 +38,7 @@ def test_a_further_example_is_one_more_folder(tmp_path: Path, monkeypatch: pytes
     added = tmp_path / "surveys"
     added.mkdir()
     (added / "__init__.py").touch()
-    (added / "example.py").write_text("class EXAMPLE:\n    name = 'surveys'\n")
+    (added / "example.py").write_text("class Surveys:\n    name = 'surveys'\n")
     monkeypatch.setattr(demo.examples, "__path__", [*demo.examples.__path__, str(tmp_path)])
 
     assert discover()[-1].name == "surveys"
