@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from demo.check.drain import StalledError, read_settled, wait_until_drained
-from demo.check.finding import Finding
 from demo.cost import Bill, Meter
-from demo.example import Example
+from demo.example import Example, Finding
 from demo.platform.deployment import Deployment
 from demo.report import Result
 from demo.sending.send import Account
@@ -53,10 +51,8 @@ class Trial:
         reading = read_settled(
             partial(self.example.read, self.reader, progress), lambda read: read.counts == self.example.expected(read)
         )
-        responses = sum((feed.deliveries.responses() for feed in self.example.feeds()), Counter[str]())
-        costs = self.bill.costs(self.account.sent, responses["accepted"]) if self.bill else None
-        expected = self.example.expected(reading)
-        return Finding(self.example.name, self.account, responses, reading, expected, costs)
+        costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
+        return Finding(self.example, self.account, reading, costs)
 
 
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
@@ -78,8 +74,8 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
         for line in (stalled, *deployment.diagnosis()):
             progress(line)
     progress("reading back all groups and windows")
-    findings = [(trial.example, trial.finding(progress)) for trial in trials]
-    for example, finding in findings if stalled else ():
+    findings = [trial.finding(progress) for trial in trials]
+    for finding in findings if stalled else ():
         if finding.costs:
-            progress(f"{example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
+            progress(f"{finding.example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
     return Result(findings, progress.seconds, stalled)

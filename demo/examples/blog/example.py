@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example
+from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.blog.access_log import read_log
 from demo.examples.blog.traffic import View, blog_views
 from demo.examples.blog.truth import BlogTruth

@@ -8,10 +8,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from demo.check.finding import Finding, Numbers, Reading
 from demo.check.intervals import Timeline
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example
+from demo.example import Example, Finding, Numbers, Reading
 from demo.examples.jobs.traffic import Job, customer_jobs
 from demo.examples.jobs.truth import jobs_truth
 from demo.options import Setup

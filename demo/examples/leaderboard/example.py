@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
-from demo.example import Example
+from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.leaderboard.traffic import Submission, submissions
 from demo.examples.leaderboard.truth import LeaderboardTruth, leaderboard_truth
 from demo.options import Setup

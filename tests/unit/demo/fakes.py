@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +11,9 @@ from typing import Any, cast
 import boto3
 from botocore.stub import Stubber
 
-from demo.check.finding import Finding, Numbers, Reading
 from demo.check.intervals import Interval
 from demo.cost import Costs
-from demo.example import Example
+from demo.example import Example, Finding, Numbers, Reading
 from demo.options import Options, Setup
 from demo.sending.send import Account
 from demo.terminal import Progress
@@ -40,12 +38,9 @@ def setup(output: io.StringIO | None = None, **options: Any) -> Setup:
 
 def finding(example: Example, counts: Numbers, interval: Interval = DAY, costs: Costs | None = None) -> Finding:
     """These counts, after the right responses."""
-    (feed,) = example.feeds()
-    responses = feed.deliveries.responses()
-    statuses = Counter(accepted=responses["accepted"], duplicate=responses["duplicate"])
-    account = Account(statuses, withdrawn=responses["withdrawn"])
-    reading = Reading(counts, interval)
-    return Finding(example.name, account, responses, reading, example.expected(reading), costs)
+    statuses = example.responses()
+    withdrawn = statuses.pop("withdrawn", 0)
+    return Finding(example, Account(statuses, withdrawn=withdrawn), Reading(counts, interval), costs)
 
 
 def client(service: str, operation: str, *answers: dict[str, Any] | str) -> Any:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.check.finding import Finding
 from demo.check.intervals import Interval
 from demo.cost import Costs
+from demo.example import Finding
 from demo.examples.blog.access_log import LogError
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import DEFAULT_VIEWS, View, blog_views

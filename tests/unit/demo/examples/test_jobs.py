@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.check.finding import Finding
+from demo.example import Finding
 from demo.examples.jobs.example import Jobs
 from demo.examples.jobs.traffic import Job, customer_jobs
 from demo.examples.jobs.truth import jobs_truth
