@@ -9,6 +9,7 @@ from functools import partial
 from demo.check.drain import StalledError, read_settled, wait_until_drained
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding
+from demo.platform.aggregators import diagnosis
 from demo.platform.deployment import Deployment
 from demo.report import Result
 from demo.sending.send import Account
@@ -42,10 +43,6 @@ class Trial:
         for feed in self.example.feeds():
             self.account.send(self.writer, feed, progress)
 
-    def totals(self) -> dict[str, int]:
-        """Read the numbers that show whether everything has been counted."""
-        return self.example.totals(self.writer)
-
     def finding(self, progress: Progress) -> Finding:
         """Read everything back and put it beside the truth."""
         reading = read_settled(
@@ -65,13 +62,13 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     stalled = None
     try:
         wait_until_drained(
-            lambda: {name: n for trial in trials for name, n in trial.totals().items()},
+            lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
             {name: n for example in examples for name, n in example.expected_totals().items()},
             progress,
         )
     except StalledError as error:
         stalled = str(error)
-        for line in (stalled, *deployment.diagnosis()):
+        for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)
     progress("reading back all groups and windows")
     findings = [trial.finding(progress) for trial in trials]

@@ -26,19 +26,18 @@ def wait_until_drained(
     progress: Progress,
     *,
     stall_seconds: float = _STALL_SECONDS,
-    clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Poll totals until they are as expected twice in a row; fail when none has changed for `stall_seconds`."""
     last: Totals | None = None
-    changed = clock()
+    changed = progress.seconds
     while True:
         totals = dict(read())
         if totals == last == expected:
             return
         if totals != last:
-            last, changed = totals, clock()
-        elif clock() - changed >= stall_seconds:
+            last, changed = totals, progress.seconds
+        elif progress.seconds - changed >= stall_seconds:
             raise StalledError(
                 f"the counts have not changed for {stall_seconds:g} s: "
                 + ", ".join(f"{name} {totals.get(name, 'unread')} of {want}" for name, want in expected.items())

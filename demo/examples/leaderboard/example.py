@@ -10,7 +10,7 @@ from typing import Final
 from demo.check.readback import read_groups
 from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.leaderboard.traffic import Submission, submissions
-from demo.examples.leaderboard.truth import LeaderboardTruth, leaderboard_truth
+from demo.examples.leaderboard.truth import LeaderboardTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries
 from demo.sending.send import Feed
@@ -34,7 +34,7 @@ class Leaderboard(Example):
 
     @cached_property
     def truth(self) -> LeaderboardTruth:
-        return leaderboard_truth(self.game)
+        return LeaderboardTruth(self.game)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PATH, self.game, "paths")]

@@ -10,7 +10,7 @@ from typing import Final
 from demo.check.readback import read_groups
 from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.pages.traffic import Page, Visit, created, visited
-from demo.examples.pages.truth import PagesTruth, pages_truth
+from demo.examples.pages.truth import PagesTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries
 from demo.sending.send import Feed
@@ -35,7 +35,7 @@ class Pages(Example):
 
     @cached_property
     def truth(self) -> PagesTruth:
-        return pages_truth(self.pages, self.visits)
+        return PagesTruth(self.pages, self.visits)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PAGE, self.pages, "pages"), Feed(VIEW, self.visits, "page views")]

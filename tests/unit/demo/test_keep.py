@@ -6,9 +6,9 @@ import pytest
 
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
-from demo.keep import KEEP_SECONDS, keep
 from demo.platform.deployment import Deployment
 from demo.platform.emulator import Emulator
+from demo.run import KEEP_SECONDS, keep
 from tests.unit.demo.fakes import NOW
 
 OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}

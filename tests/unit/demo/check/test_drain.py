@@ -8,6 +8,8 @@ import pytest
 from demo.check.drain import StalledError, read_settled, wait_until_drained
 from demo.terminal import Progress
 
+RIGHT = {"views": 3, "jobs": 2}
+
 
 class Clock:
     def __init__(self) -> None:
@@ -21,28 +23,20 @@ class Clock:
 
 
 def _wait(readings: Iterator[Mapping[str, int]], clock: Clock, output: io.StringIO) -> None:
-    wait_until_drained(
-        lambda: next(readings),
-        {"views": 3, "jobs": 2},
-        Progress(output, clock),
-        stall_seconds=10,
-        clock=clock,
-        sleep=clock.sleep,
-    )
+    progress = Progress(output, clock)
+    wait_until_drained(lambda: next(readings), RIGHT, progress, stall_seconds=10, sleep=clock.sleep)
 
 
-def test_it_waits_until_the_totals_are_right_twice() -> None:
-    right = {"views": 3, "jobs": 2}
-    readings = iter([{"views": 0, "jobs": 0}, {"views": 3, "jobs": 1}, right, right])
-
-    _wait(readings, Clock(), io.StringIO())
-
-    assert next(readings, None) is None
-
-
-def test_a_total_that_moves_on_is_not_yet_there() -> None:
-    right, beyond = {"views": 3, "jobs": 2}, {"views": 4, "jobs": 2}
-    readings = iter([right, beyond, right, right])
+@pytest.mark.parametrize(
+    "before",
+    [
+        [{"views": 0, "jobs": 0}, {"views": 3, "jobs": 1}],
+        # A total that moves on was not yet there.
+        [RIGHT, {"views": 4, "jobs": 2}],
+    ],
+)
+def test_it_waits_until_the_totals_are_right_twice(before: list[dict[str, int]]) -> None:
+    readings = iter([*before, RIGHT, RIGHT])
 
     _wait(readings, Clock(), io.StringIO())
 

@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 
 from demo.examples.leaderboard.traffic import Submission, submissions
-from demo.examples.leaderboard.truth import leaderboard_truth
+from demo.examples.leaderboard.truth import LeaderboardTruth
 from demo.sending.deliveries import Deliveries
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_players_find_the_same_paths_too_many_and_lose_them(seed: int) -> None:
     game = submissions(random.Random(seed), 0.0)
-    truth = leaderboard_truth(game)
+    truth = LeaderboardTruth(game)
     found = Counter(player for player, _ in game.sent)
 
     assert max(Counter(path for _, path in set(game.sent)).values()) > 10
@@ -29,9 +29,7 @@ def _found(player: str, count: int) -> list[Submission]:
 
 
 def test_twelve_paths_of_a_player_count() -> None:
-    truth = leaderboard_truth(
-        Deliveries([*_found("ann", 14), *_found("bob", 12), *_found("cyd", 1), *_found("bob", 3)])
-    )
+    truth = LeaderboardTruth(Deliveries([*_found("ann", 14), *_found("bob", 12), *_found("cyd", 1), *_found("bob", 3)]))
 
     assert truth.players == {"ann": 14, "bob": 12, "cyd": 1}
     assert truth.total == 25
@@ -40,13 +38,13 @@ def test_twelve_paths_of_a_player_count() -> None:
 
 
 def test_a_player_without_paths_is_no_longer_active() -> None:
-    truth = leaderboard_truth(Deliveries([*_found("ann", 2), *_found("bob", 1)], _found("ann", 2)))
+    truth = LeaderboardTruth(Deliveries([*_found("ann", 2), *_found("bob", 1)], _found("ann", 2)))
 
     assert truth.players == {"ann": 0, "bob": 1}
     assert (truth.active, truth.total, truth.best(10)) == (1, 1, [1])
 
 
 def test_nothing_is_nothing() -> None:
-    truth = leaderboard_truth(Deliveries())
+    truth = LeaderboardTruth(Deliveries())
 
     assert (truth.players, truth.active, truth.total, set(truth.by_paths.values())) == ({}, 0, 0, {0})

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from demo.examples.pages.traffic import Page, Visit, created, visited
-from demo.examples.pages.truth import pages_truth
+from demo.examples.pages.truth import PagesTruth
 from demo.sending.deliveries import Deliveries
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_users_view_pages_again_and_are_forgotten(seed: int) -> None:
     visits = visited(random.Random(seed), 0.0)
-    truth = pages_truth(created(random.Random(seed), 0.0), visits)
+    truth = PagesTruth(created(random.Random(seed), 0.0), visits)
 
     assert len(visits.sent) > len(set(visits.sent))
     assert truth.visitors < len({user for _, user in visits.sent})
@@ -24,12 +24,12 @@ def test_users_view_pages_again_and_are_forgotten(seed: int) -> None:
 def test_a_user_counts_once_a_page_and_once_in_all() -> None:
     visits = [Visit("/a", "u"), Visit("/a", "v"), Visit("/b", "u"), Visit("/a", "u"), Visit("/b", "w")]
 
-    truth = pages_truth(Deliveries([Page("/a"), Page("/b"), Page("/c")], [Page("/c")]), Deliveries(visits, visits[-1:]))
+    truth = PagesTruth(Deliveries([Page("/a"), Page("/b"), Page("/c")], [Page("/c")]), Deliveries(visits, visits[-1:]))
 
     assert (truth.pages, truth.views, truth.visitors) == (2, {"/a": 2, "/b": 1}, 2)
 
 
 def test_nothing_is_nothing() -> None:
-    truth = pages_truth(Deliveries(), Deliveries())
+    truth = PagesTruth(Deliveries(), Deliveries())
 
     assert (truth.pages, truth.views, truth.visitors) == (0, {}, 0)
