@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import random
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from demo.check.intervals import Interval
 from demo.cost import Costs
-from demo.example import Finding
 from demo.examples.blog.access_log import LogError
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import DEFAULT_VIEWS, View, blog_views
@@ -23,7 +21,13 @@ MINUTE = timedelta(minutes=1)
 SENT = [View("/a", "2026-11-20T09:30:15+00:00", client) for client in ("c1", "c2", "c1")]
 HOSTILE = View("/\x1b[31m" + "x" * 99, "2026-11-20T09:30:15+00:00", "c1")
 BLOG = Blog([*SENT, HOSTILE], NOW, 7)
-MEASURED = Costs(1.0, 2.0, 0.5, {})
+COUNTS = {
+    "all views": {"the site": 3},
+    "views": {"/a": 2, HOSTILE.url: 1},
+    "requests": {"c1": 2, "c2": 1},
+    "views in 24 h": {"/a": 2, HOSTILE.url: 1},
+}
+MEASURED = finding(BLOG, COUNTS, costs=Costs(1.0, 2.0, 0.5, {}))
 
 
 def test_views_are_skewed_diurnal_and_end_now() -> None:
@@ -117,20 +121,8 @@ def test_windows_are_asked_as_of_the_last_event() -> None:
     assert end([]) == NOW + MINUTE
 
 
-def _finding(
-    costs: Costs | None = None, changes: Mapping[str, Mapping[str, int]] | None = None, covered: Interval = DAY
-) -> Finding:
-    counts = {
-        "all views": {"the site": 3},
-        "views": {"/a": 2, HOSTILE.url: 1},
-        "requests": {"c1": 2, "c2": 1},
-        "views in 24 h": {"/a": 2, HOSTILE.url: 1},
-    }
-    return finding(BLOG, {**counts, **(changes or {})}, covered, costs)
-
-
 def test_its_section_has_the_agreed_shape() -> None:
-    assert BLOG.section(_finding(MEASURED)) == {
+    assert BLOG.section(MEASURED) == {
         "events_sent": 4,
         "distinct_events": 3,
         "duplicates_rejected": 1,
@@ -161,18 +153,18 @@ def test_its_section_has_the_agreed_shape() -> None:
     ],
 )
 def test_what_is_wrong_is_reported(changes: dict[str, dict[str, int]], line: str) -> None:
-    assert _finding(changes=changes).differences() == [f"blog: {line}"]
+    assert finding(BLOG, COUNTS | changes).differences() == [f"blog: {line}"]
 
 
 def test_the_interval_compared_is_the_one_covered() -> None:
     nothing = {"views in 24 h": {"/a": 0, HOSTILE.url: 0}}
 
-    assert _finding(changes=nothing, covered=Interval(DAY.start - MINUTE, DAY.end - MINUTE)).differences() == []
-    assert _finding().differences() == []
+    assert finding(BLOG, COUNTS | nothing, Interval(DAY.start - MINUTE, DAY.end - MINUTE)).differences() == []
+    assert finding(BLOG, COUNTS).differences() == []
 
 
 def test_its_lines_can_be_read() -> None:
-    text = "\n".join(BLOG.lines(_finding(MEASURED)))
+    text = "\n".join(BLOG.lines(MEASURED))
 
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) < 110
@@ -181,7 +173,7 @@ def test_its_lines_can_be_read() -> None:
 
 
 def test_what_could_not_be_measured_is_unknown() -> None:
-    finding = _finding(replace(MEASURED, aggregate=None))
+    unknown = replace(MEASURED, costs=replace(MEASURED.measured, aggregate=None))
 
-    assert BLOG.section(finding)["write_units_per_event"]["aggregate"] is None
-    assert "unknown to aggregate" in "\n".join(BLOG.lines(finding))
+    assert BLOG.section(unknown)["write_units_per_event"]["aggregate"] is None
+    assert "unknown to aggregate" in "\n".join(BLOG.lines(unknown))

@@ -1,23 +1,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from demo.example import Finding
 from demo.examples.jobs.example import Jobs
 from demo.examples.jobs.traffic import Job, customer_jobs
 from demo.examples.jobs.truth import jobs_truth
 from tests.unit.demo.fakes import AROUND_THE_DAY, DAY, NOW, finding, setup
 
 JOBS = Jobs([Job("1", "j", 1_795_167_015_000)] * 2, NOW)
-
-
-def _finding(**changes: Mapping[str, int]) -> Finding:
-    return finding(JOBS, {"jobs": {"1": 1}, "jobs in 24 h": {"1": 1}} | changes)
+COUNTS = {"jobs": {"1": 1}, "jobs in 24 h": {"1": 1}}
 
 
 def test_jobs_cover_37_hours() -> None:
@@ -63,11 +58,11 @@ def test_duplicates_are_a_share_of_the_distinct_events() -> None:
     ],
 )
 def test_what_is_wrong_is_reported(changes: dict[str, dict[str, int]], lines: list[str]) -> None:
-    assert _finding(**changes).differences() == lines
+    assert finding(JOBS, COUNTS | changes).differences() == lines
 
 
 def test_its_section_has_the_agreed_shape() -> None:
-    section = JOBS.section(_finding())
+    section = JOBS.section(finding(JOBS, COUNTS))
 
     assert section.pop("rolling_24h")["counts"] == {"1": 1}
     assert section == {"events_sent": 2, "distinct_events": 1, "duplicates_rejected": 1, "customers": {"1": 1}}

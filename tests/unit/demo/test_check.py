@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 import pytest
 
 from demo.check.drain import StalledError, read_settled, wait_until_drained
+from demo.check.readback import read_groups, read_rolling
 from demo.terminal import Progress
+from examples.blog.declarations import ROLLING, VIEWS
+from tests.unit.demo.fakes import NOW, name_lengths, silent
 
 RIGHT = {"views": 3, "jobs": 2}
 
@@ -76,3 +80,26 @@ def test_a_reading_is_taken_when_it_is_right_or_stays_wrong(readings: list[int],
     clock, left = Clock(), iter(readings)
 
     assert read_settled(lambda: next(left), lambda reading: reading == 9, sleep=clock.sleep) == found
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_groups_are_read_by_name() -> None:
+    assert read_groups(name_lengths(), VIEWS, "url", ["/a", "/bcd"]) == {"/a": 2, "/bcd": 4}
+    assert read_groups(name_lengths(), VIEWS, "url", []) == {}
+
+
+@pytest.mark.parametrize("groups", [100, 0])
+def test_windows_state_their_interval(groups: int) -> None:
+    urls = [f"/{'x' * size}" for size in range(groups)]
+
+    counts, interval = read_rolling(name_lengths(), ROLLING, "url", urls, as_of=NOW, progress=silent())
+
+    assert counts == {url: len(url) for url in urls}
+    assert interval == (NOW + MINUTE - timedelta(hours=24), NOW + MINUTE)
+
+
+def test_windows_of_different_intervals_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        read_rolling(name_lengths(uneven=True), ROLLING, "url", ["/a", "/bc"], as_of=NOW, progress=silent())
