@@ -46,28 +46,22 @@ def run(setup: Setup) -> int:
     return 1 if result.differences() else 0
 
 
-def instructions(deployment: Deployment, examples: Iterable[Example]) -> str:
-    """Say how to query what is running, in commands for a shell."""
-    environment = deployment.emulator.environment()
-    return "\n".join(
-        [
-            "",
-            f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
-            *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
-            "To query it, in another terminal, in the project's directory:",
-            "",
-            *(f"export {name}={shlex.quote(environment[name])}" for name in _SETTINGS),
-            "export PYTHONPATH=lambdas:infra",
-            f"{shlex.quote(sys.executable)} - <<'END'",
-            *(line for example in examples for line in example.queries(deployment.table(example.stack))),
-            "END",
-        ]
-    )
-
-
 def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print the instructions and wait until interrupted, at most an hour."""
-    print(instructions(deployment, examples), flush=True)
+    """Print how to query what is running, in commands for a shell, and wait until interrupted, at most an hour."""
+    environment = deployment.emulator.environment()
+    instructions = [
+        "",
+        f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
+        *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
+        "To query it, in another terminal, in the project's directory:",
+        "",
+        *(f"export {name}={shlex.quote(environment[name])}" for name in _SETTINGS),
+        "export PYTHONPATH=lambdas:infra",
+        f"{shlex.quote(sys.executable)} - <<'END'",
+        *(line for example in examples for line in example.queries(deployment.table(example.stack))),
+        "END",
+    ]
+    print("\n".join(instructions), flush=True)
     # Ctrl-C is the way to end it, not an error.
     with contextlib.suppress(KeyboardInterrupt):
         sleep(KEEP_SECONDS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from demo.check.drain import StalledError, read_settled, wait_until_drained
+from demo.check.drain import read_settled, wait_until_drained
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding
 from demo.platform.aggregators import diagnosis
@@ -30,7 +30,7 @@ class Trial:
     @classmethod
     def of(cls, example: Example, deployment: Deployment) -> Trial:
         """Bind an example to its deployed stack."""
-        writing, reading = deployment.database(), deployment.database()
+        writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
         table = deployment.table(example.stack)
         # "put", because the emulator's stream lacks what PartiQL writes.
         writer, reader = Counters(table, client=writing, bulk="put"), Counters(table, client=reading)
@@ -59,15 +59,12 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     for trial in sorted(trials, key=lambda trial: trial.example.size):
         trial.send(progress)
     progress("all sent; waiting until all of it is counted")
-    stalled = None
-    try:
-        wait_until_drained(
-            lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
-            {name: n for example in examples for name, n in example.expected_totals().items()},
-            progress,
-        )
-    except StalledError as error:
-        stalled = str(error)
+    stalled = wait_until_drained(
+        lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
+        {name: n for example in examples for name, n in example.expected_totals().items()},
+        progress,
+    )
+    if stalled:
         for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)
     progress("reading back all groups and windows")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from demo.platform import cdk
 from demo.platform.aggregators import metric_sums
@@ -15,7 +15,6 @@ from demo.terminal import Progress
 
 # The emulator has one shard per stream and does not tell its name.
 CONTEXT: Final = {"single_shard_stream": "true"}
-_CONNECTIONS: Final = 32
 _NAMESPACE: Final = "DynamoDBCounters"
 _LOG_READINGS: Final = 5
 
@@ -49,10 +48,6 @@ class Deployment:
                 break
             time.sleep(1)
         return sums
-
-    def database(self) -> Any:
-        """Create a DynamoDB client for many concurrent requests."""
-        return self.emulator.client("dynamodb", max_connections=_CONNECTIONS)
 
 
 @contextmanager

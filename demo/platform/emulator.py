@@ -24,6 +24,7 @@ from demo.platform import supervisor
 _HOST = "127.0.0.1"
 _ACCOUNT = "000000000000"
 _REGION = "us-east-1"
+_CONNECTIONS = 32
 _READY_SECONDS = 60.0
 _TAIL_CHARACTERS = 4000
 # The user's own account, profile and proxies must not reach the emulator or its clients.
@@ -71,8 +72,8 @@ class Emulator:
             "CDK_DEFAULT_REGION": self.region,
         }
 
-    def client(self, service: str, *, max_connections: int = 10) -> Any:
-        """Create a client of an emulated service, independent of this user's AWS configuration."""
+    def client(self, service: str) -> Any:
+        """Create a client of an emulated service for many threads, independent of this user's AWS configuration."""
         nothing = (None, None, None, None)
         no_file = (None, None, _NOWHERE, None)
         session = botocore.session.Session(
@@ -84,7 +85,7 @@ class Emulator:
             endpoint_url=self.endpoint_url,
             aws_access_key_id=_AWS_SETTINGS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
-            config=Config(max_pool_connections=max_connections, proxies={}),
+            config=Config(max_pool_connections=_CONNECTIONS, proxies={}),
         )
 
     def printed(self, text: str, most: int) -> list[str]:

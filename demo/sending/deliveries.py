@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
-
-
-class Sendable(Hashable, Protocol):
-    """An event: equal ones are the same event."""
-
-    def as_event(self) -> Mapping[str, Any]:
-        """Its attributes, named as declared."""
-
+from typing import Generic, TypeVar
 
 _Event = TypeVar("_Event")
 
 
 @dataclass(frozen=True)
 class Deliveries(Generic[_Event]):
-    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events."""
+    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events.
+
+    Equal events are the same event. Each one's `as_event` has its attributes, named as declared.
+    """
 
     sent: Sequence[_Event] = ()
     retracted: Sequence[_Event] = ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from demo.sending.deliveries import Deliveries, Sendable
+from demo.sending.deliveries import Deliveries
 from demo.terminal import Progress
 from dynamodb_counters import Counters, Event
 
@@ -41,7 +41,7 @@ class Account:
         self.withdrawn += sum(counters.retract(feed.event, event.as_event()) for event in feed.deliveries.retracted)
         self._accept(counters, feed, feed.deliveries.resent, progress)
 
-    def _accept(self, counters: Counters, feed: Feed, events: Sequence[Sendable], progress: Progress) -> None:
+    def _accept(self, counters: Counters, feed: Feed, events: Sequence[Any], progress: Progress) -> None:
         for start in range(0, len(events), _CHUNK):
             pending = [event.as_event() for event in events[start : start + _CHUNK]]
             for attempt in range(1, _ROUNDS + 1):

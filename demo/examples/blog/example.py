@@ -133,14 +133,13 @@ class Blog(Example):
 
 
 def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
-    views, unparsable = [], 0
+    views, line = [], 0
     for line, view in enumerate(read_log(log), start=1):
-        if view is None:
-            unparsable += 1
-        else:
+        if view is not None:
             views.append(view)
         if line % 10_000 == 0:
             progress.now_and_then(f"reading {log}: {line:,} lines")
+    unparsable = line - len(views)
     progress(f"{log}: {len(views):,} views, {unparsable:,} lines not understood")
     return views, unparsable
 

@@ -1,50 +1,73 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
-from typing import Any
+
+import pytest
 
 from demo.cost import Costs
-from demo.example import Finding, Reading
+from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
-from demo.examples.leaderboard.example import Leaderboard
-from demo.examples.leaderboard.traffic import Submission
+from demo.examples.pages.example import Pages
+from demo.examples.pages.traffic import Page, Visit
 from demo.report import Result, report, summary
 from demo.sending.deliveries import Deliveries
+from demo.sending.send import Account
 from tests.unit.demo.fakes import NOW, finding
 
 BLOG = Blog([View("/a", NOW.isoformat(), "c")] * 2, NOW)
 SITE = finding(
     BLOG,
-    {
-        "all views": {"the site": 1},
-        "views": {"/a": 1},
-        "requests": {"c": 1},
-        "views in 24 h": {"/a": 1},
-    },
+    {"all views": {"the site": 1}, "views": {"/a": 1}, "requests": {"c": 1}, "views in 24 h": {"/a": 1}},
     costs=Costs(1.0, 2.0, 0.5, {}),
 )
-LEADERBOARD = Leaderboard(Deliveries(*[[Submission("ann", "p")]] * 3))
-PATHS = LEADERBOARD.expected(Reading({"top_players": {"ann": 1}}))
-GAME = finding(LEADERBOARD, PATHS)
+PAGES = Pages(
+    Deliveries([Page("/a"), Page("/a")]), Deliveries([Visit("/a", "ann"), Visit("/b", "ann")], [Visit("/b", "ann")])
+)
+EXACT = finding(PAGES, {"totals": {"pages": 1, "page views": 1, "users": 1}, "views": {"/a": 1, "/b": 0}})
 
 
-def _result(game: Finding = GAME, **changes: Any) -> Result:
-    return replace(Result([SITE, game], 12.34), **changes)
+def test_what_is_exact_has_no_differences() -> None:
+    assert EXACT.differences() == []
+    assert EXACT.checked == 5
+
+
+def _counting(counts: Numbers) -> Finding:
+    return replace(EXACT, reading=Reading(counts))
+
+
+@pytest.mark.parametrize(
+    ("changed", "difference"),
+    [
+        (_counting({**EXACT.found, "views": {"/a": 1, "/b": 1}}), "views of /b: 1, must be 0"),
+        (_counting({"totals": EXACT.found["totals"]}), "views of /a: 0, must be 1"),
+        (_counting({**EXACT.found, "more": {"/b": 1}}), "more of /b: 1, must be 0"),
+        (replace(EXACT, account=Account(Counter(accepted=3), withdrawn=1)), "responses of duplicate: 0, must be 1"),
+        (replace(EXACT, account=replace(EXACT.account, withdrawn=0)), "responses of withdrawn: 0, must be 1"),
+        (replace(EXACT, account=replace(EXACT.account, reasons=Counter(throttled=2))), "2 events throttled"),
+    ],
+)
+def test_whatever_is_wrong_is_told(changed: Finding, difference: str) -> None:
+    assert changed.differences() == [f"pages: {difference}"]
+
+
+def _result(pages: Finding = EXACT, stalled: str | None = None) -> Result:
+    return Result([SITE, pages], 12.34, stalled)
 
 
 def test_the_report_has_the_agreed_shape() -> None:
     written = json.loads(json.dumps(report(_result())))
 
-    assert written.keys() == {*BLOG.section(SITE), "leaderboard", "exact", "differences", "seconds"}
+    assert written.keys() == {*BLOG.section(SITE), "pages", "exact", "differences", "seconds"}
     assert (written["exact"], written["differences"], written["seconds"]) == (True, [], 12.3)
-    assert written["leaderboard"] == {
-        "events_sent": 2,
-        "accepted": 2,
-        "duplicates_rejected": 0,
+    assert written["pages"] == {
+        "events_sent": 4,
+        "accepted": 3,
+        "duplicates_rejected": 1,
         "withdrawn": 1,
-        **{what: dict(numbers) for what, numbers in PATHS.items()},
+        **EXACT.found,
     }
 
 
@@ -53,14 +76,14 @@ def test_the_summary_has_each_examples_lines_and_the_verdict() -> None:
 
     for found in _result().findings:
         assert "\n".join(found.example.lines(found)) in text
-    assert "events sent            blog: 2, leaderboard: 2\n" in text
-    assert "duplicates rejected    blog: 1, leaderboard: 0\n" in text
-    assert f"EXACT: all {SITE.checked + GAME.checked} counts are right (12 s)" in text
+    assert "events sent            blog: 2, pages: 4\n" in text
+    assert "duplicates rejected    blog: 1, pages: 1\n" in text
+    assert f"EXACT: all {SITE.checked + EXACT.checked} counts are right (12 s)" in text
 
 
 def test_whatever_is_wrong_is_reported() -> None:
-    line = "leaderboard: players of ann: 2, must be 1"
-    result = _result(replace(GAME, reading=Reading({**PATHS, "players": {"ann": 2}})))
+    line = "pages: views of /a: 2, must be 1"
+    result = _result(_counting({**EXACT.found, "views": {"/a": 2}}))
 
     assert report(result)["differences"] == result.differences() == [line]
     assert report(result)["exact"] is False
@@ -69,6 +92,6 @@ def test_whatever_is_wrong_is_reported() -> None:
 
 def test_a_long_list_of_differences_is_cut_and_a_stall_is_reported() -> None:
     many = {f"player-{number}": 1 for number in range(30)}
-    text = summary(_result(replace(GAME, reading=Reading({**PATHS, "more": many})), stalled="the counts stalled"))
+    text = summary(_result(_counting({**EXACT.found, "more": many}), "the counts stalled"))
 
     assert "\n… and 10 more\nthe counts stalled\nNOT EXACT: 30 differences" in text

@@ -35,10 +35,6 @@ def test_the_start_of_an_interval_counts_and_its_end_does_not() -> None:
     assert truth.last == DAY.end
 
 
-def test_nothing_is_nothing() -> None:
-    assert (jobs_truth([]).counts, jobs_truth([]).last) == ({}, None)
-
-
 def test_they_are_the_same_whether_the_blog_replays_a_log_or_not() -> None:
     assert Jobs.prepare(setup()) == Jobs.prepare(setup(log=Path("access.log")))
 

@@ -42,9 +42,3 @@ def test_a_player_without_paths_is_no_longer_active() -> None:
 
     assert truth.players == {"ann": 0, "bob": 1}
     assert (truth.active, truth.total, truth.best(10)) == (1, 1, [1])
-
-
-def test_nothing_is_nothing() -> None:
-    truth = LeaderboardTruth(Deliveries())
-
-    assert (truth.players, truth.active, truth.total, set(truth.by_paths.values())) == ({}, 0, 0, {0})

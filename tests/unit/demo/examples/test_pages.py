@@ -27,9 +27,3 @@ def test_a_user_counts_once_a_page_and_once_in_all() -> None:
     truth = PagesTruth(Deliveries([Page("/a"), Page("/b"), Page("/c")], [Page("/c")]), Deliveries(visits, visits[-1:]))
 
     assert (truth.pages, truth.views, truth.visitors) == (2, {"/a": 2, "/b": 1}, 2)
-
-
-def test_nothing_is_nothing() -> None:
-    truth = PagesTruth(Deliveries(), Deliveries())
-
-    assert (truth.pages, truth.views, truth.visitors) == (0, {}, 0)
