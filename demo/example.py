@@ -38,10 +38,8 @@ class Example(ABC):
 
     name: ClassVar[str]
     stack: ClassVar[str]
-    top_level: ClassVar[bool] = False
-    """Whether its section is the report's top level rather than a member named after it."""
-    measured: ClassVar[bool] = False
-    """Whether its units are measured."""
+    leading: ClassVar[bool] = False
+    """Whether its units are measured, and its section is the report's top level rather than a member named after it."""
 
     def __init_subclass__(cls) -> None:
         cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"

@@ -34,7 +34,7 @@ def report(result: Result) -> dict[str, Any]:
     document: dict[str, Any] = {"exact": not wrong, "differences": wrong, "seconds": round(result.seconds, 1)}
     for finding in result.findings:
         section = finding.example.section(finding)
-        document |= section if finding.example.top_level else {finding.example.name: section}
+        document |= section if finding.example.leading else {finding.example.name: section}
     return document
 
 

@@ -35,7 +35,7 @@ class Trial:
         # "put", because the emulator's stream lacks what PartiQL writes.
         writer, reader = Counters(table, client=writing, bulk="put"), Counters(table, client=reading)
         metrics = partial(deployment.metrics, example.stack)
-        bill = Bill(Meter(writing), Meter(reading), metrics) if example.measured else None
+        bill = Bill(Meter(writing), Meter(reading), metrics) if example.leading else None
         return cls(example, writer, reader, bill)
 
     def send(self, progress: Progress) -> None:

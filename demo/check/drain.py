@@ -12,20 +12,19 @@ _POLL_SECONDS: Final = 0.5
 _SETTLE_SECONDS: Final = 3.0
 _STALL_SECONDS: Final = 60.0
 
-Totals = Mapping[str, int]
 _Found = TypeVar("_Found")
 
 
 def wait_until_drained(
-    read: Callable[[], Totals],
-    expected: Totals,
+    read: Callable[[], Mapping[str, int]],
+    expected: Mapping[str, int],
     progress: Progress,
     *,
     stall_seconds: float = _STALL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
     """Poll totals until they are as expected twice in a row; say what is wrong if none changes for `stall_seconds`."""
-    last: Totals | None = None
+    last: Mapping[str, int] | None = None
     changed = progress.seconds
     while True:
         totals = dict(read())

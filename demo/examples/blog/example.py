@@ -28,8 +28,7 @@ _SHOWN: Final = 10
 class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
-    top_level: ClassVar[bool] = True
-    measured: ClassVar[bool] = True
+    leading: ClassVar[bool] = True
 
     views: Sequence[View]
     now: datetime
