@@ -18,7 +18,6 @@ from demo.report import report, summary
 from demo.trial import count
 
 KEEP_SECONDS: Final = 3600
-
 _SETTINGS: Final = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _BASE_SECONDS: Final = 900
 _SLOWEST_EVENTS_PER_SECOND: Final = 50

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import botocore.session
 from botocore.config import Config
@@ -103,7 +103,7 @@ class Emulator:
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
         emulator = cls(port=_free_port(), directory=directory, log=log or directory / "emulator.log")
-        with emulator.log.open("wb") as output:
+        with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-m", "ministack"],
                 environment=_server_environment(emulator),
@@ -113,7 +113,7 @@ class Emulator:
                 remove_directory=True,
             )
             try:
-                _wait_until_ready(emulator, process)
+                _wait_until_ready(emulator, process, output)
                 yield emulator
             finally:
                 supervisor.stop(process)
@@ -147,7 +147,7 @@ def _free_port() -> int:
         return port
 
 
-def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _READY_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
@@ -156,5 +156,7 @@ def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes]) -> N
         time.sleep(0.05)
     status = process.poll()
     reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
-    last = emulator.log.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:].strip()
+    # Through the open file: its directory is removed as soon as the process has ended.
+    output.seek(0)
+    last = output.read().decode(errors="replace")[-_TAIL_CHARACTERS:].strip()
     raise EmulatorError(f"The emulator {reason}. It printed last:\n{last}")
