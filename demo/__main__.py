@@ -36,18 +36,12 @@ def main(arguments: list[str]) -> int:
 
     try:
         return run(setup)
-    except InputError as error:
-        return _failed(error, 2)
-    except (CdkError, EmulatorError) as error:
-        return _failed(error, 1)
+    except (InputError, CdkError, EmulatorError) as error:
+        print(f"demo: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt:
         setup.progress("interrupted; everything is stopped")
         return _INTERRUPTED
-
-
-def _failed(error: Exception, status: int) -> int:
-    print(f"demo: error: {error}", file=sys.stderr)
-    return status
 
 
 if __name__ == "__main__":

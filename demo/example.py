@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
-from demo.check.finding import Finding, Numbers, Reading
+from demo.check.intervals import Interval
+from demo.cost import Costs
 from demo.options import Setup
-from demo.sending.deliveries import Deliveries
-from demo.terminal import Progress
-from dynamodb_counters import Counters, Event
+from demo.sending.send import Account, Feed
+from demo.terminal import Progress, printable
+from dynamodb_counters import Counters
+
+Numbers: TypeAlias = Mapping[str, Mapping[str, int]]
+"""What was counted, of what, and how often."""
 
 
-class Feed(NamedTuple):
-    """A kind of event, its deliveries, and what progress messages call them."""
+@dataclass(frozen=True)
+class Reading:
+    """Counts read through the runtime, and the interval covered by those of windows."""
 
-    event: Event
-    deliveries: Deliveries[Any]
-    name: str
+    counts: Numbers
+    interval: Interval | None = None
+
+    @property
+    def covered(self) -> Interval:
+        """The interval, of an example that has windows."""
+        assert self.interval is not None
+        return self.interval
 
 
 class Example(ABC):
-    """One of the example stacks with its traffic and its truth."""
+    """An example with its traffic and its truth: the class `Blog` belongs to the stack `CountersBlog`."""
 
     name: ClassVar[str]
     stack: ClassVar[str]
-    top_level: ClassVar[bool] = False
-    """Whether its section is the report's top level rather than a member named after it."""
-    measured: ClassVar[bool] = False
-    """Whether its units are measured."""
+    leading: ClassVar[bool] = False
+    """Whether its units are measured, and its section is the report's top level rather than a member named after it."""
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"
 
     @classmethod
     @abstractmethod
@@ -44,6 +57,10 @@ class Example(ABC):
     def size(self) -> int:
         """How many deliveries it makes."""
         return sum(len(feed.deliveries) for feed in self.feeds())
+
+    def responses(self) -> Counter[str]:
+        """How many events the runtime must accept, reject as duplicates, and retract."""
+        return sum((feed.deliveries.responses() for feed in self.feeds()), Counter[str]())
 
     @abstractmethod
     def totals(self, counters: Counters) -> dict[str, int]:
@@ -78,3 +95,55 @@ class Example(ABC):
     def queries(self, table: str) -> Sequence[str]:  # noqa: ARG002
         """Lines of Python to try on the table while it stays up."""
         return []
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The runtime's responses to an example and its counts, compared with what both must be."""
+
+    example: Example
+    account: Account
+    reading: Reading
+    costs: Costs | None = None
+
+    @property
+    def found(self) -> Numbers:
+        return self.reading.counts
+
+    @property
+    def expected(self) -> Numbers:
+        return self.example.expected(self.reading)
+
+    @property
+    def measured(self) -> Costs:
+        """The costs, of an example whose units are measured."""
+        assert self.costs is not None
+        return self.costs
+
+    @property
+    def checked(self) -> int:
+        """How many counts are compared with the truth."""
+        return sum(map(len, self.expected.values()))
+
+    def differences(self) -> list[str]:
+        """One line per wrong count, and per reason why events were not accepted; empty when all is exact."""
+        responses = {**self.account.statuses, "withdrawn": self.account.withdrawn}
+        lines = [f"{n:,} events {reason}" for reason, n in self.account.reasons.items()]
+        lines += _differing("responses", responses, self.example.responses())
+        found, expected = self.found, self.expected
+        for what in sorted(expected.keys() | found.keys()):
+            lines += _differing(what, found.get(what, {}), expected.get(what, {}))
+        return [f"{self.example.name}: {line}" for line in lines]
+
+
+def _differing(what: str, found: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:
+    return [
+        f"{what} of {printable(name)}: {found.get(name, 0):,}, must be {expected.get(name, 0):,}"
+        for name in sorted(expected.keys() | found.keys())
+        if found.get(name, 0) != expected.get(name, 0)
+    ]
+
+
+def highest(counts: Mapping[str, int], most: int) -> list[str]:
+    """The names with the highest counts, by name where counts are equal."""
+    return sorted(counts, key=lambda name: (-counts[name], name))[:most]

@@ -6,36 +6,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from demo.check.finding import Finding
-from demo.example import Example
+from demo.example import Finding
 
 _SHOWN_DIFFERENCES: Final = 20
 
 
 @dataclass(frozen=True)
 class Result:
-    """Each example with its finding, the seconds it all took, and why waiting for the counts ended, if it stalled."""
+    """The findings, the seconds it all took, and why waiting for the counts ended, if it stalled."""
 
-    findings: Sequence[tuple[Example, Finding]]
+    findings: Sequence[Finding]
     seconds: float
     stalled: str | None = None
 
     @property
     def checked(self) -> int:
         """How many counts were compared with the truth."""
-        return sum(finding.checked for _, finding in self.findings)
+        return sum(finding.checked for finding in self.findings)
 
     def differences(self) -> list[str]:
         """One line per wrong count; empty when all are exact."""
-        return [line for _, finding in self.findings for line in finding.differences()]
+        return [line for finding in self.findings for line in finding.differences()]
 
 
 def report(result: Result) -> dict[str, Any]:
     wrong = result.differences()
     document: dict[str, Any] = {"exact": not wrong, "differences": wrong, "seconds": round(result.seconds, 1)}
-    for example, finding in result.findings:
-        section = example.section(finding)
-        document |= section if example.top_level else {example.name: section}
+    for finding in result.findings:
+        section = finding.example.section(finding)
+        document |= section if finding.example.leading else {finding.example.name: section}
     return document
 
 
@@ -44,7 +43,7 @@ def summary(result: Result) -> str:
     wrong = result.differences()
     lines = [
         "",
-        *(line for example, finding in result.findings for line in example.lines(finding)),
+        *(line for finding in result.findings for line in finding.example.lines(finding)),
         f"events sent            {_each(result, lambda finding: finding.account.sent)}",
         f"duplicates rejected    {_each(result, lambda finding: finding.account.statuses['duplicate'])}",
         "",
@@ -57,4 +56,4 @@ def summary(result: Result) -> str:
 
 
 def _each(result: Result, number: Callable[[Finding], int]) -> str:
-    return ", ".join(f"{finding.name}: {number(finding):,}" for _, finding in result.findings)
+    return ", ".join(f"{finding.example.name}: {number(finding):,}" for finding in result.findings)

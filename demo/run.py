@@ -1,17 +1,24 @@
-"""One run from beginning to end: deploy, count, report."""
+"""One run from beginning to end: deploy, count, report, and stay up for whoever wants to look around."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from demo.example import Example
 from demo.examples import discover
-from demo.keep import KEEP_SECONDS, keep
 from demo.options import Setup
-from demo.platform.deployment import deployed
+from demo.platform.deployment import Deployment, deployed
 from demo.report import report, summary
 from demo.trial import count
 
+KEEP_SECONDS: Final = 3600
+_SETTINGS: Final = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _BASE_SECONDS: Final = 900
 _SLOWEST_EVENTS_PER_SECOND: Final = 50
 
@@ -36,3 +43,24 @@ def run(setup: Setup) -> int:
         if options.keep:
             keep(deployment, examples)
     return 1 if result.differences() else 0
+
+
+def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Print how to query what is running, in commands for a shell, and wait until interrupted, at most an hour."""
+    environment = deployment.emulator.environment()
+    instructions = [
+        "",
+        f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
+        *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
+        "To query it, in another terminal, in the project's directory:",
+        "",
+        *(f"export {name}={shlex.quote(environment[name])}" for name in _SETTINGS),
+        "export PYTHONPATH=lambdas:infra",
+        f"{shlex.quote(sys.executable)} - <<'END'",
+        *(line for example in examples for line in example.queries(deployment.table(example.stack))),
+        "END",
+    ]
+    print("\n".join(instructions), flush=True)
+    # Ctrl-C is the way to end it, not an error.
+    with contextlib.suppress(KeyboardInterrupt):
+        sleep(KEEP_SECONDS)

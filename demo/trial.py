@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from demo.check.drain import StalledError, read_settled, wait_until_drained
-from demo.check.finding import Finding
-from demo.cost.bill import Bill
-from demo.cost.meter import Meter
-from demo.example import Example
+from demo.check.drain import read_settled, wait_until_drained
+from demo.cost import Bill, Meter
+from demo.example import Example, Finding
+from demo.platform.aggregators import diagnosis
 from demo.platform.deployment import Deployment
 from demo.report import Result
-from demo.sending.send import Account, send
+from demo.sending.send import Account
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 
@@ -31,37 +30,26 @@ class Trial:
     @classmethod
     def of(cls, example: Example, deployment: Deployment) -> Trial:
         """Bind an example to its deployed stack."""
-        writing, reading = deployment.database(), deployment.database()
+        writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
         table = deployment.table(example.stack)
         # "put", because the emulator's stream lacks what PartiQL writes.
         writer, reader = Counters(table, client=writing, bulk="put"), Counters(table, client=reading)
         metrics = partial(deployment.metrics, example.stack)
-        bill = Bill(Meter(writing), Meter(reading), metrics) if example.measured else None
+        bill = Bill(Meter(writing), Meter(reading), metrics) if example.leading else None
         return cls(example, writer, reader, bill)
 
     def send(self, progress: Progress) -> None:
         """Send all events, kind by kind."""
-        for event, deliveries, name in self.example.feeds():
-            accept_many, retract = partial(self.writer.accept_many, event), partial(self.writer.retract, event)
-            self.account += send(accept_many, retract, deliveries, name, progress)
-
-    def totals(self) -> dict[str, int]:
-        """Read the numbers that show whether everything has been counted."""
-        return self.example.totals(self.writer)
+        for feed in self.example.feeds():
+            self.account.send(self.writer, feed, progress)
 
     def finding(self, progress: Progress) -> Finding:
         """Read everything back and put it beside the truth."""
         reading = read_settled(
             partial(self.example.read, self.reader, progress), lambda read: read.counts == self.example.expected(read)
         )
-        responses = self._responses()
-        costs = self.bill.costs(self.account.sent, responses["accepted"]) if self.bill else None
-        expected = self.example.expected(reading)
-        return Finding(self.example.name, self.account, responses, reading, expected, costs)
-
-    def _responses(self) -> Mapping[str, int]:
-        each = [feed.deliveries.responses() for feed in self.example.feeds()]
-        return {status: sum(responses[status] for responses in each) for status in each[0]}
+        costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
+        return Finding(self.example, self.account, reading, costs)
 
 
 def count(examples: Sequence[Example], deployment: Deployment, progress: Progress) -> Result:
@@ -71,20 +59,17 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     for trial in sorted(trials, key=lambda trial: trial.example.size):
         trial.send(progress)
     progress("all sent; waiting until all of it is counted")
-    stalled = None
-    try:
-        wait_until_drained(
-            lambda: {name: n for trial in trials for name, n in trial.totals().items()},
-            {name: n for example in examples for name, n in example.expected_totals().items()},
-            progress,
-        )
-    except StalledError as error:
-        stalled = str(error)
-        for line in (stalled, *deployment.diagnosis()):
+    stalled = wait_until_drained(
+        lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
+        {name: n for example in examples for name, n in example.expected_totals().items()},
+        progress,
+    )
+    if stalled:
+        for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)
     progress("reading back all groups and windows")
-    findings = [(trial.example, trial.finding(progress)) for trial in trials]
-    for example, finding in findings if stalled else ():
+    findings = [trial.finding(progress) for trial in trials]
+    for finding in findings if stalled else ():
         if finding.costs:
-            progress(f"{example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
+            progress(f"{finding.example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
     return Result(findings, progress.seconds, stalled)

@@ -12,37 +12,29 @@ _POLL_SECONDS: Final = 0.5
 _SETTLE_SECONDS: Final = 3.0
 _STALL_SECONDS: Final = 60.0
 
-Totals = Mapping[str, int]
 _Found = TypeVar("_Found")
 
 
-class StalledError(Exception):
-    """The totals no longer change and are wrong. The message says which."""
-
-
 def wait_until_drained(
-    read: Callable[[], Totals],
-    expected: Totals,
+    read: Callable[[], Mapping[str, int]],
+    expected: Mapping[str, int],
     progress: Progress,
     *,
     stall_seconds: float = _STALL_SECONDS,
-    clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Poll totals until they are as expected twice in a row; fail when none has changed for `stall_seconds`."""
-    last: Totals | None = None
-    changed = clock()
+) -> str | None:
+    """Poll totals until they are as expected twice in a row; say what is wrong if none changes for `stall_seconds`."""
+    last: Mapping[str, int] | None = None
+    changed = progress.seconds
     while True:
         totals = dict(read())
         if totals == last == expected:
-            return
+            return None
         if totals != last:
-            last, changed = totals, clock()
-        elif clock() - changed >= stall_seconds:
-            raise StalledError(
-                f"the counts have not changed for {stall_seconds:g} s: "
-                + ", ".join(f"{name} {totals.get(name, 'unread')} of {want}" for name, want in expected.items())
-            )
+            last, changed = totals, progress.seconds
+        elif progress.seconds - changed >= stall_seconds:
+            counted = ", ".join(f"{name} {totals.get(name, 'unread')} of {want}" for name, want in expected.items())
+            return f"the counts have not changed for {stall_seconds:g} s: {counted}"
         progress.now_and_then("counted so far: " + ", ".join(f"{name} {n:,}" for name, n in totals.items()))
         sleep(_POLL_SECONDS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 
@@ -23,10 +24,19 @@ class Interval(NamedTuple):
         }
 
 
-def count_between(interval: Interval, groups: Iterable[str], events: Iterable[tuple[str, datetime]]) -> dict[str, int]:
-    """Count each group's events in an interval; groups without any count 0."""
-    counts = dict.fromkeys(groups, 0)
-    for group, time in events:
-        if interval.start <= time < interval.end:
-            counts[group] += 1
-    return counts
+class Timeline:
+    """When the events of each group took place."""
+
+    def __init__(self, events: Iterable[tuple[str, datetime]]) -> None:
+        self._times: dict[str, list[datetime]] = {}
+        for group, time in events:
+            self._times.setdefault(group, []).append(time)
+        self.counts = {group: len(times) for group, times in self._times.items()}
+        self.total = sum(self.counts.values())
+        self.last = max(chain.from_iterable(self._times.values()), default=None)
+
+    def rolling(self, interval: Interval) -> dict[str, int]:
+        """Count each group's events in an interval; groups without any count 0."""
+        return {
+            group: sum(interval.start <= time < interval.end for time in times) for group, times in self._times.items()
+        }

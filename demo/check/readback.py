@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from demo.check.intervals import Interval
 from demo.terminal import Progress
@@ -13,17 +13,6 @@ from dynamodb_counters import Aggregate, Counters, Window, WindowCount
 
 _DAY: Final = timedelta(hours=24)
 _THREADS: Final = 8
-
-
-class Rolling(NamedTuple):
-    """The last 24 hours of many groups."""
-
-    interval: Interval
-    counts: Mapping[str, int]
-
-
-class UnevenWindowsError(Exception):
-    """Windows as of one time cover different intervals."""
 
 
 def read_groups(counters: Counters, aggregate: Aggregate, field: str, values: Iterable[str]) -> dict[str, int]:
@@ -36,31 +25,20 @@ def read_groups(counters: Counters, aggregate: Aggregate, field: str, values: It
 
 def read_rolling(
     counters: Counters, window: Window, field: str, values: Iterable[str], *, as_of: datetime, progress: Progress
-) -> Rolling:
-    """Read the last 24 hours of many groups."""
+) -> tuple[dict[str, int], Interval]:
+    """Read the last 24 hours of many groups, and the interval that all of them cover."""
     asked = list(values)
+    found: dict[str, WindowCount] = {}
 
     def ask(value: str) -> WindowCount:
         return counters.window(window, {field: value}, last=_DAY, as_of=as_of)
 
-    # Without groups, one that cannot exist still shows which interval is covered.
-    found = _concurrently(ask, asked, progress) if asked else [ask("nothing")]
-    intervals = {Interval(count.start, count.end) for count in found}
-    if len(intervals) != 1:
-        raise UnevenWindowsError(f"windows as of {as_of.isoformat()} cover {len(intervals)} different intervals")
-    (interval,) = intervals
-    return Rolling(interval, {value: int(count.count) for value, count in zip(asked, found, strict=False)})
-
-
-def _concurrently(ask: Callable[[str], WindowCount], values: list[str], progress: Progress) -> list[WindowCount]:
-    pool = ThreadPoolExecutor(_THREADS)
-    try:
-        found = []
-        for count in pool.map(ask, values):
-            found.append(count)
+    # An interrupt does not wait for the queries still queued: `map` cancels them.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for value, count in zip(asked, pool.map(ask, asked), strict=True):
+            found[value] = count
             if len(found) % _THREADS == 0:
-                progress.now_and_then(f"reading windows: {len(found):,} of {len(values):,}")
-        return found
-    finally:
-        # An interrupt must not wait for the queries still queued.
-        pool.shutdown(cancel_futures=True)
+                progress.now_and_then(f"reading windows: {len(found):,} of {len(asked):,}")
+    # Without groups, one that cannot exist still shows which interval is covered.
+    (interval,) = {Interval(count.start, count.end) for count in found.values() or [ask("nothing")]}
+    return {value: int(count.count) for value, count in found.items()}, interval

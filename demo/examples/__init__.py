@@ -1,7 +1,7 @@
 """The examples, one folder each and all of one shape.
 
 `traffic.py` generates the events, `truth.py` computes the counts from the events alone, without the runtime's code, and
-`example.py` reads them back through the runtime and exports the `EXAMPLE`. A further example is one more folder.
+`example.py` reads them back through the runtime. A further example is one more folder.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 
 def discover() -> list[type[Example]]:
-    """Import every folder's example, in alphabetical order."""
+    """Import every folder's example, in alphabetical order: the class `Blog` of folder `blog`."""
     names = sorted(module.name for module in iter_modules(__path__) if module.ispkg)
-    return [import_module(f"{__name__}.{name}.example").EXAMPLE for name in names]
+    return [getattr(import_module(f"{__name__}.{name}.example"), name.title()) for name in names]

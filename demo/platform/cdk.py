@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,62 +23,39 @@ _TAIL_LINES = 60
 _FLAGS = ("--no-notices", "--no-color", "--ci")
 _NO_DIFFERENCE = "Number of stacks with differences: 0"
 
-Progress = Callable[[str], None]
-
 
 class CdkError(RuntimeError):
     """The CDK CLI failed. The message ends with what it printed last."""
 
 
-def bootstrap(emulator: Emulator, *, project: Path = _PROJECT, progress: Progress | None = None) -> None:
+def bootstrap(emulator: Emulator) -> None:
     """Prepare the emulated account for deployments."""
     # In a directory without an app, which would be synthesized for nothing.
-    account = f"aws://{emulator.account}/{emulator.region}"
-    _run(emulator, ["bootstrap", account], project=project, directory=emulator.directory, progress=progress)
+    _run(emulator, ["bootstrap", f"aws://{emulator.account}/{emulator.region}"], directory=emulator.directory)
 
 
 def deploy(
-    emulator: Emulator,
-    *stacks: str,
-    app: str = _APP,
-    context: Mapping[str, str] | None = None,
-    project: Path = _PROJECT,
-    progress: Progress | None = None,
+    emulator: Emulator, *, context: Mapping[str, str], progress: Callable[[str], None] | None = None
 ) -> dict[str, dict[str, str]]:
-    """Deploy stacks of an app, all by default; return their outputs by stack name."""
+    """Deploy all stacks of the app; return their outputs by stack name."""
     outputs = _fresh_directory(emulator) / "outputs.json"
     # "direct", because the emulator cannot replace the change set of an earlier deployment.
-    options = ["--require-approval", "never", "--method", "direct", "--progress", "events"]
-    command = [
-        "deploy",
-        *(stacks or ["--all"]),
-        *options,
-        "--outputs-file",
-        str(outputs),
-        *_app_options(emulator, app, context),
-    ]
-    _run(emulator, command, project=project, directory=project, progress=progress)
-    found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
+    options = ["--all", "--require-approval", "never", "--method", "direct", "--progress", "events"]
+    options += ["--outputs-file", str(outputs), *_app_options(emulator, context)]
+    _run(emulator, ["deploy", *options], progress=progress)
+    found: dict[str, dict[str, str]] = json.loads(outputs.read_text())
     return found
 
 
-def diff(
-    emulator: Emulator,
-    *stacks: str,
-    app: str = _APP,
-    context: Mapping[str, str] | None = None,
-    project: Path = _PROJECT,
-    progress: Progress | None = None,
-) -> str:
-    """Compare stacks of an app with what is deployed; return what the CLI printed, empty without differences."""
-    command = ["diff", *stacks, "--method", "template", *_app_options(emulator, app, context)]
-    printed = _run(emulator, command, project=project, directory=project, progress=progress)
+def diff(emulator: Emulator, *, context: Mapping[str, str]) -> str:
+    """Compare the app with what is deployed; return what the CLI printed, empty without differences."""
+    printed = _run(emulator, ["diff", "--method", "template", *_app_options(emulator, context)])
     return "" if _NO_DIFFERENCE in printed else printed
 
 
-def _app_options(emulator: Emulator, app: str, context: Mapping[str, str] | None) -> list[str]:
-    values = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
-    return ["--app", app, "--output", str(_fresh_directory(emulator)), *values]
+def _app_options(emulator: Emulator, context: Mapping[str, str]) -> list[str]:
+    values = [word for name, value in context.items() for word in ("--context", f"{name}={value}")]
+    return ["--app", _APP, "--output", str(_fresh_directory(emulator)), *values]
 
 
 def _fresh_directory(emulator: Emulator) -> Path:
@@ -87,11 +63,15 @@ def _fresh_directory(emulator: Emulator) -> Path:
 
 
 def _run(
-    emulator: Emulator, command: Sequence[str], *, project: Path, directory: Path, progress: Progress | None
+    emulator: Emulator,
+    command: Sequence[str],
+    *,
+    directory: Path = _PROJECT,
+    progress: Callable[[str], None] | None = None,
 ) -> str:
-    cli = project / _CLI
+    cli = _PROJECT / _CLI
     if not cli.exists():
-        raise CdkError(f"The CDK CLI is not installed in {project.name}/{_CLI.parent}: run `npm ci` first.")
+        raise CdkError(f"The CDK CLI is not installed in {_PROJECT.name}/{_CLI.parent}: run `npm ci` first.")
     process = supervisor.start(
         [str(cli), *command, *_FLAGS],
         environment=_environment(emulator),
@@ -99,18 +79,18 @@ def _run(
         max_seconds=_MAX_SECONDS,
         directory=directory,
     )
+    assert process.stdout is not None
     lines: list[str] = []
     try:
-        for raw in process.stdout or ():
-            lines.append(raw.decode(errors="replace").rstrip())
-            if progress:
-                progress(lines[-1])
+        with process.stdout:
+            for raw in process.stdout:
+                lines.append(raw.decode(errors="replace").rstrip())
+                if progress:
+                    progress(lines[-1])
     finally:
-        if process.stdout:
-            process.stdout.close()
         status = supervisor.stop(process)
     if status:
-        last = "\n".join(deque(lines, _TAIL_LINES))
+        last = "\n".join(lines[-_TAIL_LINES:])
         raise CdkError(f"`cdk {command[0]}` ended with status {status}. It printed last:\n{last}")
     return "\n".join(lines)
 

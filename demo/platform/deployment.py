@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from demo.platform import cdk
-from demo.platform.diagnosis import diagnosis
+from demo.platform.aggregators import metric_sums
 from demo.platform.emulator import Emulator
-from demo.platform.metrics import metric_sums
 from demo.terminal import Progress
 
 # The emulator has one shard per stream and does not tell its name.
 CONTEXT: Final = {"single_shard_stream": "true"}
-_CONNECTIONS: Final = 32
 _NAMESPACE: Final = "DynamoDBCounters"
 _LOG_READINGS: Final = 5
 
@@ -40,7 +38,7 @@ class Deployment:
             if "ApiId" in outputs
         }
 
-    def metrics(self, stack: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, float]:
+    def metrics(self, stack: str) -> dict[str, float]:
         """The sums of a stack's aggregator metrics, read until they no longer change; empty when it logged none."""
         logs, group = self.emulator.client("logs"), self.outputs[stack]["AggregatorLogGroup"]
         sums: dict[str, float] = {}
@@ -48,15 +46,8 @@ class Deployment:
             last, sums = sums, metric_sums(logs, group, _NAMESPACE)
             if sums and sums == last:
                 break
-            sleep(1)
+            time.sleep(1)
         return sums
-
-    def diagnosis(self) -> list[str]:
-        return diagnosis(self.emulator, self.outputs)
-
-    def database(self) -> Any:
-        """Create a DynamoDB client for many concurrent requests."""
-        return self.emulator.client("dynamodb", max_connections=_CONNECTIONS)
 
 
 @contextmanager

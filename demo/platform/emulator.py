@@ -24,8 +24,9 @@ from demo.platform import supervisor
 _HOST = "127.0.0.1"
 _ACCOUNT = "000000000000"
 _REGION = "us-east-1"
+_CONNECTIONS = 32
 _READY_SECONDS = 60.0
-_TAIL_BYTES = 4000
+_TAIL_CHARACTERS = 4000
 # The user's own account, profile and proxies must not reach the emulator or its clients.
 _PRIVATE_PREFIXES = ("AWS_", "CDK_", "BOTO_")
 _NOWHERE = os.devnull
@@ -71,8 +72,8 @@ class Emulator:
             "CDK_DEFAULT_REGION": self.region,
         }
 
-    def client(self, service: str, *, max_connections: int = 10) -> Any:
-        """Create a client of an emulated service, independent of this user's AWS configuration."""
+    def client(self, service: str) -> Any:
+        """Create a client of an emulated service for many threads, independent of this user's AWS configuration."""
         nothing = (None, None, None, None)
         no_file = (None, None, _NOWHERE, None)
         session = botocore.session.Session(
@@ -84,7 +85,7 @@ class Emulator:
             endpoint_url=self.endpoint_url,
             aws_access_key_id=_AWS_SETTINGS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
-            config=Config(max_pool_connections=max_connections, proxies={}),
+            config=Config(max_pool_connections=_CONNECTIONS, proxies={}),
         )
 
     def printed(self, text: str, most: int) -> list[str]:
@@ -155,10 +156,7 @@ def _wait_until_ready(emulator: Emulator, process: subprocess.Popen[bytes], outp
         time.sleep(0.05)
     status = process.poll()
     reason = f"did not answer within {_READY_SECONDS:g} s" if status is None else f"ended with status {status}"
-    raise EmulatorError(f"The emulator {reason}. It printed last:\n{_tail(output)}")
-
-
-def _tail(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - _TAIL_BYTES))
-    return output.read().decode(errors="replace").strip()
+    # Through the open file: its directory is removed as soon as the process has ended.
+    output.seek(0)
+    last = output.read().decode(errors="replace")[-_TAIL_CHARACTERS:].strip()
+    raise EmulatorError(f"The emulator {reason}. It printed last:\n{last}")

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
-
-
-class Sendable(Hashable, Protocol):
-    """An event: equal ones are the same event."""
-
-    def as_event(self) -> Mapping[str, Any]:
-        """Its attributes, named as declared."""
-
+from typing import Generic, TypeVar
 
 _Event = TypeVar("_Event")
 
 
 @dataclass(frozen=True)
 class Deliveries(Generic[_Event]):
-    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events."""
+    """Events of one kind in this order: `sent` with repeats, some `retracted`, some of those `resent` as new events.
+
+    Equal events are the same event. Each one's `as_event` has its attributes, named as declared.
+    """
 
     sent: Sequence[_Event] = ()
     retracted: Sequence[_Event] = ()
@@ -33,14 +29,12 @@ class Deliveries(Generic[_Event]):
         """The distinct events that exist in the end."""
         return (frozenset(self.sent) - frozenset(self.retracted)) | frozenset(self.resent)
 
-    def responses(self) -> dict[str, int]:
+    def responses(self) -> Counter[str]:
         """How many events the runtime must accept, reject as duplicates, and retract."""
         distinct = len(set(self.sent))
-        return {
-            "accepted": distinct + len(self.resent),
-            "duplicate": len(self.sent) - distinct,
-            "withdrawn": len(self.retracted),
-        }
+        return Counter(
+            accepted=distinct + len(self.resent), duplicate=len(self.sent) - distinct, withdrawn=len(self.retracted)
+        )
 
 
 def with_duplicates(rng: random.Random, events: Sequence[_Event], share: float) -> list[_Event]:

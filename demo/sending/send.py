@@ -3,80 +3,57 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple
 
-from demo.sending.deliveries import Deliveries, Sendable
+from demo.sending.deliveries import Deliveries
 from demo.terminal import Progress
+from dynamodb_counters import Counters, Event
 
 _CHUNK: Final = 1_000
 _ROUNDS: Final = 5
 
 
-class Outcome(Protocol):
-    """The runtime's response to one event: `accepted`, `duplicate`, `rejected` or `failed`, and why."""
+class Feed(NamedTuple):
+    """A kind of event, its deliveries, and what progress messages call them."""
 
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def reason(self) -> str | None: ...
-
-
-class AcceptMany(Protocol):
-    """The runtime's bulk write, bound to one kind of event: one outcome per event."""
-
-    def __call__(self, events: Sequence[Mapping[str, Any]], /) -> Sequence[Outcome]: ...
-
-
-class Retract(Protocol):
-    """The runtime's deletion, bound to one kind of event: whether the event existed."""
-
-    def __call__(self, values: Mapping[str, Any], /) -> bool: ...
-
-
-_Event = TypeVar("_Event", bound=Sendable)
+    event: Event
+    deliveries: Deliveries[Any]
+    name: str
 
 
 @dataclass
 class Account:
     """What became of the events sent, duplicates included: each one's last outcome, and why those that failed did."""
 
-    sent: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     withdrawn: int = 0
 
-    def __add__(self, other: Account) -> Account:
-        return Account(
-            self.sent + other.sent,
-            self.statuses + other.statuses,
-            self.reasons + other.reasons,
-            self.withdrawn + other.withdrawn,
-        )
+    @property
+    def sent(self) -> int:
+        return self.statuses.total()
 
+    def send(self, counters: Counters, feed: Feed, progress: Progress) -> None:
+        """Send the events, retract some of them and send some of those again."""
+        self._accept(counters, feed, feed.deliveries.sent, progress)
+        self.withdrawn += sum(counters.retract(feed.event, event.as_event()) for event in feed.deliveries.retracted)
+        self._accept(counters, feed, feed.deliveries.resent, progress)
 
-def send(
-    accept_many: AcceptMany, retract: Retract, deliveries: Deliveries[_Event], name: str, progress: Progress
-) -> Account:
-    """Send the events, retract some of them and send some of those again."""
-    account = _accept(accept_many, deliveries.sent, name, progress)
-    withdrawn = sum(retract(event.as_event()) for event in deliveries.retracted)
-    return account + Account(withdrawn=withdrawn) + _accept(accept_many, deliveries.resent, name, progress)
-
-
-def _accept(accept_many: AcceptMany, events: Sequence[Sendable], name: str, progress: Progress) -> Account:
-    account = Account(sent=len(events))
-    for start in range(0, len(events), _CHUNK):
-        pending = [event.as_event() for event in events[start : start + _CHUNK]]
-        for attempt in range(1, _ROUNDS + 1):
-            outcomes = accept_many(pending)
-            final = [outcome for outcome in outcomes if outcome.status != "failed" or attempt == _ROUNDS]
-            account.statuses.update(outcome.status for outcome in final)
-            account.reasons.update(str(outcome.reason) for outcome in final if outcome.status in ("rejected", "failed"))
-            pending = [event for event, outcome in zip(pending, outcomes, strict=True) if outcome.status == "failed"]
-            if not pending:
-                break
-        progress.now_and_then(f"sending {name}: {min(start + _CHUNK, len(events)):,} of {len(events):,}")
-    return account
+    def _accept(self, counters: Counters, feed: Feed, events: Sequence[Any], progress: Progress) -> None:
+        for start in range(0, len(events), _CHUNK):
+            pending = [event.as_event() for event in events[start : start + _CHUNK]]
+            for attempt in range(1, _ROUNDS + 1):
+                outcomes = counters.accept_many(feed.event, pending)
+                final = [outcome for outcome in outcomes if outcome.status != "failed" or attempt == _ROUNDS]
+                self.statuses.update(outcome.status for outcome in final)
+                self.reasons.update(
+                    str(outcome.reason) for outcome in final if outcome.status in ("rejected", "failed")
+                )
+                pending = [
+                    event for event, outcome in zip(pending, outcomes, strict=True) if outcome.status == "failed"
+                ]
+                if not pending:
+                    break
+            progress.now_and_then(f"sending {feed.name}: {min(start + _CHUNK, len(events)):,} of {len(events):,}")

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example, Feed
+from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.blog.access_log import read_log
 from demo.examples.blog.traffic import View, blog_views
-from demo.examples.blog.truth import BlogTruth, blog_truth
+from demo.examples.blog.truth import BlogTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.sending.send import Feed
 from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
 from examples.blog.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
@@ -28,10 +28,7 @@ _SHOWN: Final = 10
 class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
-    name: ClassVar[str] = "blog"
-    stack: ClassVar[str] = "CountersBlog"
-    top_level: ClassVar[bool] = True
-    measured: ClassVar[bool] = True
+    leading: ClassVar[bool] = True
 
     views: Sequence[View]
     now: datetime
@@ -49,7 +46,7 @@ class Blog(Example):
 
     @cached_property
     def truth(self) -> BlogTruth:
-        return blog_truth(self.views)
+        return BlogTruth(self.views)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(VIEW, Deliveries(self.views), "views")]
@@ -57,31 +54,31 @@ class Blog(Example):
     def totals(self, counters: Counters) -> dict[str, int]:
         totals = {"views": _site_views(counters)}
         # Summing up groups takes many reads: worth it only once the total says that all may be there.
-        if totals["views"] >= self.truth.site_views:
-            totals["views by url"] = sum(read_groups(counters, VIEWS, "url", self.truth.views).values())
+        if totals["views"] >= self.truth.total:
+            totals["views by url"] = sum(read_groups(counters, VIEWS, "url", self.truth.counts).values())
             totals["requests by visitor"] = sum(
                 read_groups(counters, VISITORS, "clientId", self.truth.visitors).values()
             )
         return totals
 
     def expected_totals(self) -> dict[str, int]:
-        return dict.fromkeys(("views", "views by url", "requests by visitor"), self.truth.site_views)
+        return dict.fromkeys(("views", "views by url", "requests by visitor"), self.truth.total)
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
         truth, as_of = self.truth, self.truth.last or self.now
-        rolling = read_rolling(counters, ROLLING, "url", truth.views, as_of=as_of, progress=progress)
+        rolling, interval = read_rolling(counters, ROLLING, "url", truth.counts, as_of=as_of, progress=progress)
         counts = {
             "all views": {"the site": _site_views(counters)},
-            "views": read_groups(counters, VIEWS, "url", truth.views),
+            "views": read_groups(counters, VIEWS, "url", truth.counts),
             "requests": read_groups(counters, VISITORS, "clientId", truth.visitors),
-            "views in 24 h": rolling.counts,
+            "views in 24 h": rolling,
         }
-        return Reading(counts, rolling.interval)
+        return Reading(counts, interval)
 
     def expected(self, reading: Reading) -> Numbers:
         return {
-            "all views": {"the site": self.truth.site_views},
-            "views": self.truth.views,
+            "all views": {"the site": self.truth.total},
+            "views": self.truth.counts,
             "requests": self.truth.visitors,
             "views in 24 h": self.truth.rolling(reading.covered),
         }
@@ -89,8 +86,9 @@ class Blog(Example):
     def lines(self, finding: Finding) -> Sequence[str]:
         views, last_day = finding.found["views"], finding.found["views in 24 h"]
         start, end = finding.reading.covered
+        accept, aggregate = _number(finding.measured.accept), _number(finding.measured.aggregate)
         top = highest(views, _SHOWN)
-        lines = [
+        return [
             f"{'views':>9} {'last 24 h':>10}  url",
             *(f"{views[url]:>9,} {last_day.get(url, 0):>10,}  {printable(url)}" for url in top),
             *([f"{'':>21} … and {len(views) - len(top):,} more"] if len(views) > len(top) else []),
@@ -99,36 +97,28 @@ class Blog(Example):
             f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
             f"visitors               {len(finding.found['requests']):,}",
             f"lines not understood   {self.unparsable_lines:,}",
+            f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
+            f"read units             {finding.measured.window:.2f} per window query",
         ]
-        if costs := finding.costs:
-            accept, aggregate = _number(costs.accept), _number(costs.aggregate)
-            lines += [
-                f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
-                f"read units             {costs.window:.2f} per window query",
-            ]
-        return lines
 
     def section(self, finding: Finding) -> dict[str, Any]:
-        costs = finding.costs
+        costs = finding.measured
         return {
             "events_sent": finding.account.sent,
-            "distinct_events": self.truth.site_views,
+            "distinct_events": self.truth.total,
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "unparsable_lines": self.unparsable_lines,
             "views": finding.found["views"],
             "site_views": finding.found["all views"]["the site"],
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
-            "write_units_per_event": {
-                "accept": costs.accept if costs else None,
-                "aggregate": costs.aggregate if costs else None,
-            },
-            "window_read_units": costs.window if costs else None,
+            "write_units_per_event": {"accept": costs.accept, "aggregate": costs.aggregate},
+            "window_read_units": costs.window,
         }
 
     def queries(self, table: str) -> Sequence[str]:
         last = self.truth.last
-        url = next(iter(highest(self.truth.views, 1)), "/")
+        url = next(iter(highest(self.truth.counts, 1)), "/")
         as_of = f"datetime.fromisoformat({last.isoformat()!r})" if last else "None"
         return [
             "from datetime import datetime, timedelta",
@@ -142,14 +132,13 @@ class Blog(Example):
 
 
 def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
-    views, unparsable = [], 0
+    views, line = [], 0
     for line, view in enumerate(read_log(log), start=1):
-        if view is None:
-            unparsable += 1
-        else:
+        if view is not None:
             views.append(view)
         if line % 10_000 == 0:
             progress.now_and_then(f"reading {log}: {line:,} lines")
+    unparsable = line - len(views)
     progress(f"{log}: {len(views):,} views, {unparsable:,} lines not understood")
     return views, unparsable
 
@@ -164,6 +153,3 @@ def _number(value: float | None) -> str:
 
 def _minute(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M")
-
-
-EXAMPLE: Final = Blog

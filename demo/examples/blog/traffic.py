@@ -40,7 +40,8 @@ def blog_views(rng: random.Random, end: datetime, count: int = DEFAULT_VIEWS) ->
         # Choosing among visits, not visitors, makes frequent visitors return more often.
         visitor = rng.choice(visits) if visits and rng.random() > _NEW_VISITOR else _address(rng)
         visits.append(visitor)
-        views.append(View(page, _iso(end - age), visitor))
+        time = (end - age).astimezone(UTC).isoformat(timespec="seconds")
+        views.append(View(page, time, visitor))
     return views
 
 
@@ -55,7 +56,3 @@ def _age(rng: random.Random, end: datetime) -> timedelta:
 
 def _address(rng: random.Random) -> str:
     return f"198.{rng.randint(18, 19)}.{rng.randrange(256)}.{rng.randrange(256)}"
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds")

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any
 
-from demo.check.finding import Finding, Numbers, Reading
+from demo.check.intervals import Timeline
 from demo.check.readback import read_groups, read_rolling
-from demo.example import Example, Feed
+from demo.example import Example, Finding, Numbers, Reading
 from demo.examples.jobs.traffic import Job, customer_jobs
-from demo.examples.jobs.truth import JobsTruth, jobs_truth
+from demo.examples.jobs.truth import jobs_truth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
+from demo.sending.send import Feed
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 from examples.jobs.declarations import JOB, JOBS, JOBS_24H
@@ -23,9 +24,6 @@ from examples.jobs.declarations import JOB, JOBS, JOBS_24H
 @dataclass(frozen=True)
 class Jobs(Example):
     """Jobs of customers."""
-
-    name: ClassVar[str] = "jobs"
-    stack: ClassVar[str] = "CountersJobs"
 
     jobs: Sequence[Job]
     now: datetime
@@ -36,7 +34,7 @@ class Jobs(Example):
         return cls(with_duplicates(setup.rng("jobs again"), jobs, setup.options.duplicates), setup.now)
 
     @cached_property
-    def truth(self) -> JobsTruth:
+    def truth(self) -> Timeline:
         return jobs_truth(self.jobs)
 
     def feeds(self) -> Sequence[Feed]:
@@ -46,15 +44,15 @@ class Jobs(Example):
         return {"jobs": sum(self._placed(counters).values())}
 
     def expected_totals(self) -> dict[str, int]:
-        return {"jobs": len(self.truth.distinct)}
+        return {"jobs": self.truth.total}
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
         truth, as_of = self.truth, self.truth.last or self.now
-        rolling = read_rolling(counters, JOBS_24H, "customer", truth.jobs, as_of=as_of, progress=progress)
-        return Reading({"jobs": self._placed(counters), "jobs in 24 h": rolling.counts}, rolling.interval)
+        rolling, interval = read_rolling(counters, JOBS_24H, "customer", truth.counts, as_of=as_of, progress=progress)
+        return Reading({"jobs": self._placed(counters), "jobs in 24 h": rolling}, interval)
 
     def expected(self, reading: Reading) -> Numbers:
-        return {"jobs": self.truth.jobs, "jobs in 24 h": self.truth.rolling(reading.covered)}
+        return {"jobs": self.truth.counts, "jobs in 24 h": self.truth.rolling(reading.covered)}
 
     def lines(self, finding: Finding) -> Sequence[str]:
         counts = sorted(finding.found["jobs in 24 h"].items())
@@ -63,14 +61,11 @@ class Jobs(Example):
     def section(self, finding: Finding) -> dict[str, Any]:
         return {
             "events_sent": finding.account.sent,
-            "distinct_events": len(self.truth.distinct),
+            "distinct_events": self.truth.total,
             "duplicates_rejected": finding.account.statuses["duplicate"],
             "customers": finding.found["jobs"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["jobs in 24 h"]},
         }
 
     def _placed(self, counters: Counters) -> dict[str, int]:
-        return read_groups(counters, JOBS, "customer", self.truth.jobs)
-
-
-EXAMPLE: Final = Jobs
+        return read_groups(counters, JOBS, "customer", self.truth.counts)

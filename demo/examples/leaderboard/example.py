@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Final
 
-from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
-from demo.example import Example, Feed
+from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.leaderboard.traffic import Submission, submissions
-from demo.examples.leaderboard.truth import LeaderboardTruth, leaderboard_truth
+from demo.examples.leaderboard.truth import LeaderboardTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries
+from demo.sending.send import Feed
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 from examples.leaderboard.declarations import LEADERBOARD, PATH, PLAYERS
@@ -26,9 +26,6 @@ _SHOWN: Final = 2
 class Leaderboard(Example):
     """A game's leaderboard."""
 
-    name: ClassVar[str] = "leaderboard"
-    stack: ClassVar[str] = "CountersLeaderboard"
-
     game: Deliveries[Submission]
 
     @classmethod
@@ -37,7 +34,7 @@ class Leaderboard(Example):
 
     @cached_property
     def truth(self) -> LeaderboardTruth:
-        return leaderboard_truth(self.game)
+        return LeaderboardTruth(self.game)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PATH, self.game, "paths")]
@@ -85,6 +82,3 @@ class Leaderboard(Example):
             f"leaderboard            {of_all}; first: {named}",
             f"players by paths       {', '.join(f'{paths}: {n:,}' for paths, n in bins.items())}",
         ]
-
-
-EXAMPLE: Final = Leaderboard

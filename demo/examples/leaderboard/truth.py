@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from demo.examples.leaderboard.traffic import Submission
@@ -13,11 +11,12 @@ from demo.sending.deliveries import Deliveries
 _COUNTED_PATHS: Final = 12
 
 
-@dataclass(frozen=True)
 class LeaderboardTruth:
-    """Paths of each player, 0 for those whose paths were all retracted."""
+    """The paths that each player is left with, 0 for those whose paths were all retracted."""
 
-    players: Mapping[str, int]
+    def __init__(self, game: Deliveries[Submission]) -> None:
+        paths = Counter(submission.player for submission in game.remaining())
+        self.players = {player: paths[player] for player in sorted({player for player, _ in game.sent})}
 
     @property
     def active(self) -> int:
@@ -37,9 +36,3 @@ class LeaderboardTruth:
     def best(self, count: int) -> list[int]:
         """The highest numbers of paths, without names: several players may have the same."""
         return sorted(filter(None, self.players.values()), reverse=True)[:count]
-
-
-def leaderboard_truth(game: Deliveries[Submission]) -> LeaderboardTruth:
-    """Count the paths that players are left with."""
-    paths = Counter(submission.player for submission in game.remaining())
-    return LeaderboardTruth({player: paths[player] for player in sorted({player for player, _ in game.sent})})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Final
 
-from demo.check.finding import Finding, Numbers, Reading, highest
 from demo.check.readback import read_groups
-from demo.example import Example, Feed
+from demo.example import Example, Finding, Numbers, Reading, highest
 from demo.examples.pages.traffic import Page, Visit, created, visited
-from demo.examples.pages.truth import PagesTruth, pages_truth
+from demo.examples.pages.truth import PagesTruth
 from demo.options import Setup
 from demo.sending.deliveries import Deliveries
+from demo.sending.send import Feed
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 from examples.pages.declarations import PAGE, PAGES, TOTAL, VIEW, VIEWS, VISITORS
@@ -25,9 +25,6 @@ _SHOWN: Final = 3
 class Pages(Example):
     """Pages and their unique visitors."""
 
-    name: ClassVar[str] = "pages"
-    stack: ClassVar[str] = "CountersPages"
-
     pages: Deliveries[Page]
     visits: Deliveries[Visit]
 
@@ -38,7 +35,7 @@ class Pages(Example):
 
     @cached_property
     def truth(self) -> PagesTruth:
-        return pages_truth(self.pages, self.visits)
+        return PagesTruth(self.pages, self.visits)
 
     def feeds(self) -> Sequence[Feed]:
         return [Feed(PAGE, self.pages, "pages"), Feed(VIEW, self.visits, "page views")]
@@ -67,6 +64,3 @@ class Pages(Example):
         first = ", ".join(f"{page}: {views[page]:,}" for page in highest(views, _SHOWN))
         of_all = f"{totals['pages']:,}, viewed {totals['page views']:,} times by {totals['users']:,} users"
         return [f"pages                  {of_all}; first: {first}"]
-
-
-EXAMPLE: Final = Pages

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from demo.examples.pages.traffic import Page, Visit
 from demo.sending.deliveries import Deliveries
 
 
-@dataclass(frozen=True)
 class PagesTruth:
-    """The number of pages, views by page, and the number of users."""
+    """The number of remaining pages, their remaining views, and the users who made these."""
 
-    pages: int
-    views: Mapping[str, int]
-    visitors: int
-
-
-def pages_truth(pages: Deliveries[Page], visits: Deliveries[Visit]) -> PagesTruth:
-    """Count the remaining pages and views."""
-    left = visits.remaining()
-    views = Counter(visit.page for visit in left)
-    return PagesTruth(
-        len(pages.remaining()),
-        {page: views[page] for page in sorted({page for page, _ in visits.sent})},
-        len({visit.user for visit in left}),
-    )
+    def __init__(self, pages: Deliveries[Page], visits: Deliveries[Visit]) -> None:
+        left = visits.remaining()
+        views = Counter(visit.page for visit in left)
+        self.pages = len(pages.remaining())
+        self.views = {page: views[page] for page in sorted({page for page, _ in visits.sent})}
+        self.visitors = len({visit.user for visit in left})

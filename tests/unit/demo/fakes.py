@@ -1,46 +1,63 @@
-"""Stand-ins for AWS and for the read library."""
+"""Stand-ins for AWS and for the read library, and what most tests start from."""
 
 from __future__ import annotations
 
-import json
+import io
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import boto3
-from botocore.awsrequest import AWSResponse
+from botocore.stub import Stubber
 
-from dynamodb_counters import Aggregate, Group, Window, WindowCount
+from demo.check.intervals import Interval
+from demo.cost import Costs
+from demo.example import Example, Finding, Numbers, Reading
+from demo.options import Options, Setup
+from demo.sending.send import Account
+from demo.terminal import Progress
+from dynamodb_counters import Aggregate, Counters, Group, Window, WindowCount
 
-
-class Raw:
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-
-    def stream(self) -> list[bytes]:
-        return [self.body]
-
-
-class Network:
-    """Answers a client's requests in order."""
-
-    def __init__(self, *answers: dict[str, Any], status: int = 200) -> None:
-        self.answers = list(answers)
-        self.status = status
-
-    def __call__(self, **_: Any) -> AWSResponse:
-        body = json.dumps(self.answers.pop(0)).encode()
-        return AWSResponse("http://localhost", self.status, {}, Raw(body))  # type: ignore[arg-type]
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+END = NOW + timedelta(minutes=1)
+DAY = Interval(END - timedelta(hours=24), END)
+SECOND = timedelta(seconds=1)
+AROUND_THE_DAY = (DAY.start - SECOND, DAY.start, DAY.end - SECOND, DAY.end)
+"""Four times, of which the second and the third are in `DAY`."""
 
 
-def client(service: str, network: Network) -> Any:
+def silent() -> Progress:
+    return Progress(io.StringIO())
+
+
+def setup(output: io.StringIO | None = None, **options: Any) -> Setup:
+    generated = Options(log=None, duplicates=0.2, seed=1, report=None, keep=False)
+    return Setup(replace(generated, **options), NOW, Progress(output or io.StringIO()))
+
+
+def finding(example: Example, counts: Numbers, interval: Interval = DAY, costs: Costs | None = None) -> Finding:
+    """These counts, after the right responses."""
+    statuses = example.responses()
+    withdrawn = statuses.pop("withdrawn", 0)
+    return Finding(example, Account(statuses, withdrawn=withdrawn), Reading(counts, interval), costs)
+
+
+def client(service: str, operation: str, *answers: dict[str, Any] | str) -> Any:
+    """A client whose calls of one operation are answered in order; a text is the code of an error."""
     created: Any = boto3.client(
         service,  # type: ignore[call-overload]
         region_name="us-east-1",
         aws_access_key_id="test",
         aws_secret_access_key="test",
     )
-    created.meta.events.register("before-send", network)
+    stubber = Stubber(created)
+    for answer in answers:
+        if isinstance(answer, str):
+            stubber.add_client_error(operation, answer)
+        else:
+            stubber.add_response(operation, answer)
+    stubber.activate()
     return created
 
 
@@ -62,3 +79,7 @@ class NameLengths:
         (value,) = values.values()
         end = as_of + timedelta(minutes=len(value) if self.uneven else 1)
         return WindowCount(len(value), end - last, end)
+
+
+def name_lengths(*, site: int = 2, uneven: bool = False) -> Counters:
+    return cast("Counters", NameLengths(site=site, uneven=uneven))

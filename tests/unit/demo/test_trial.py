@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import random
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, cast
@@ -11,16 +9,15 @@ from typing import Any, cast
 import pytest
 
 from demo.check.drain import read_settled
+from demo.example import Example
 from demo.examples.leaderboard.example import Leaderboard
-from demo.examples.leaderboard.traffic import submissions
 from demo.examples.pages.example import Pages
-from demo.examples.pages.traffic import created, visited
 from demo.sending.deliveries import Deliveries
-from demo.terminal import Progress
 from demo.trial import Trial
 from dynamodb_counters import Aggregate, Counters, Distinct, Event, Group, Outcome, Ranked, evaluate
 from examples.leaderboard.declarations import LEADERBOARD, PLAYERS
 from examples.pages.declarations import PAGES, TOTAL, VIEWS, VISITORS
+from tests.unit.demo.fakes import setup, silent
 
 
 class Table:
@@ -32,12 +29,12 @@ class Table:
         self.events: dict[object, tuple[Event, Mapping[str, Any]]] = {}
 
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-        return [Outcome("accepted" if self._insert(event, values) else "duplicate") for values in events]
-
-    def _insert(self, event: Event, values: Mapping[str, Any]) -> bool:
-        before = len(self.events)
-        self.events.setdefault((event.name, *values.values()), (event, values))
-        return len(self.events) > before
+        outcomes = []
+        for values in events:
+            key = (event.name, *values.values())
+            outcomes.append(Outcome("duplicate" if key in self.events else "accepted"))
+            self.events[key] = (event, values)
+        return outcomes
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         return self.events.pop((event.name, *values.values()), None) is not None
@@ -59,9 +56,8 @@ class Table:
     def group(self, aggregates: list[Aggregate], values: Mapping[str, Any]) -> dict[str, list[Group]]:
         return {aggregate.name: [self.get(aggregate, values)] if self.events else [] for aggregate in aggregates}
 
-    def histogram(self, aggregate: Aggregate, values: Mapping[str, Any], measure: str) -> Mapping[int, int]:
-        bins: Mapping[int, int] = self.get(aggregate, values).measures[measure]
-        return bins
+    def histogram(self, aggregate: Aggregate, values: Mapping[str, Any], measure: str) -> Any:
+        return self.get(aggregate, values).measures[measure]
 
     def distinct(self, declared: Distinct, values: Mapping[str, Any]) -> int:
         return int(self.get(declared.total, values).measures["distinct"])
@@ -76,77 +72,65 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("demo.trial.read_settled", partial(read_settled, sleep=lambda _: None))
 
 
-def _trial(example: Leaderboard | Pages, table: Table) -> Trial:
-    counters = cast("Counters", table)
+DECLARED = {"leaderboard": (PLAYERS, LEADERBOARD), "pages": (VIEWS, PAGES, TOTAL, VISITORS)}
+
+
+def _trial(example: Example, **errors: int) -> Trial:
+    counters = cast("Counters", Table(*DECLARED[example.name], errors=errors))
     return Trial(example, counters, counters)
 
 
-def _leaderboard(**errors: int) -> Trial:
-    example = Leaderboard(submissions(random.Random(1), 0.2))
-    return _trial(example, Table(PLAYERS, LEADERBOARD, errors=errors))
+def _sent(example: type[Example], **errors: int) -> Trial:
+    trial = _trial(example.prepare(setup()), **errors)
+    trial.send(silent())
+    return trial
 
 
-def _pages(**errors: int) -> Trial:
-    rng = random.Random(1)
-    example = Pages(created(rng, 0.2), visited(rng, 0.2))
-    return _trial(example, Table(VIEWS, PAGES, TOTAL, VISITORS, errors=errors))
-
-
-def _progress() -> Progress:
-    return Progress(io.StringIO())
-
-
-@pytest.mark.parametrize("trial", [_leaderboard(), _pages()])
-def test_what_is_counted_right_is_found_exact(trial: Trial) -> None:
-    trial.send(_progress())
-    finding = trial.finding(_progress())
+@pytest.mark.parametrize("example", [Leaderboard, Pages])
+def test_what_is_counted_right_is_found_exact(example: type[Example]) -> None:
+    trial = _sent(example)
+    finding = trial.finding(silent())
 
     assert finding.differences() == []
     assert finding.checked == sum(map(len, finding.found.values())) > 20
-    assert trial.totals() == trial.example.expected_totals()
+    assert trial.example.totals(trial.writer) == trial.example.expected_totals()
     assert all(len(line) < 110 for line in trial.example.lines(finding))
 
 
 @pytest.mark.parametrize(
-    ("trial", "wrong"),
+    ("example", "errors", "wrong"),
     [
-        (_leaderboard(leaderboard=1), {"totals of active_players", "totals of total_paths"}),
-        (_leaderboard(players=1), {"players of player-07"}),
-        (_pages(total=1), {"totals of page views"}),
-        (_pages(pages=1), {"totals of pages"}),
-        (_pages(visitors=-1), {"totals of users"}),
-        (_pages(views=1), {"views of page-01"}),
+        (Leaderboard, {"leaderboard": 1}, {"totals of active_players", "totals of total_paths"}),
+        (Leaderboard, {"players": 1}, {"players of player-07"}),
+        (Pages, {"total": 1}, {"totals of page views"}),
+        (Pages, {"pages": 1}, {"totals of pages"}),
+        (Pages, {"visitors": -1}, {"totals of users"}),
+        (Pages, {"views": 1}, {"views of page-01"}),
     ],
 )
-def test_what_is_counted_wrong_is_reported(trial: Trial, wrong: set[str]) -> None:
-    trial.send(_progress())
-
-    differences = trial.finding(_progress()).differences()
+def test_what_is_counted_wrong_is_reported(example: type[Example], errors: dict[str, int], wrong: set[str]) -> None:
+    differences = _sent(example, **errors).finding(silent()).differences()
 
     assert wrong <= {line.partition(": ")[2].partition(":")[0] for line in differences}
 
 
 def test_equal_scores_may_be_named_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = _leaderboard()
-    trial.send(_progress())
+    trial = _sent(Leaderboard)
     ranked = Table.top(cast("Table", trial.reader), PLAYERS, 45)
 
     last = ranked[9].score
     others = [entry for entry in ranked if entry.score == last and entry not in ranked[:10]]
     monkeypatch.setattr(trial.reader, "top", lambda *_, **__: [*ranked[:9], *others][:10])
     assert others
-    assert trial.finding(_progress()).differences() == []
+    assert trial.finding(silent()).differences() == []
 
     monkeypatch.setattr(trial.reader, "top", lambda *_, **__: ranked[1:11])
-    assert trial.finding(_progress()).differences()
+    assert trial.finding(silent()).differences()
 
 
-def test_examples_without_events_count_nothing() -> None:
-    trials = [
-        _trial(Leaderboard(Deliveries()), Table(PLAYERS, LEADERBOARD, errors={})),
-        _trial(Pages(Deliveries(), Deliveries()), Table(VIEWS, PAGES, TOTAL, VISITORS, errors={})),
-    ]
+@pytest.mark.parametrize("example", [Leaderboard(Deliveries()), Pages(Deliveries(), Deliveries())])
+def test_examples_without_events_count_nothing(example: Example) -> None:
+    trial = _trial(example)
+    trial.send(silent())
 
-    for trial in trials:
-        trial.send(_progress())
-        assert trial.finding(_progress()).differences() == []
+    assert trial.finding(silent()).differences() == []

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import demo.examples
+from demo.example import Example
 from demo.examples import discover
 from examples import stacks
+from tests.unit.demo.fakes import setup
 
 _ROOT = Path(demo.examples.__file__).parents[2]
 _NAMES = sorted(path.parent.name for path in Path(demo.examples.__file__).parent.glob("*/__init__.py"))
@@ -22,16 +24,21 @@ def test_every_folder_is_found_and_has_a_stack() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_files_have_the_same_names(name: str) -> None:
-    assert {f"{file}.py" for file in ("__init__", "traffic", "truth", "example")} <= {
-        path.name for path in (_ROOT / "demo" / "examples" / name).iterdir()
-    }
+    folder = _ROOT / "demo" / "examples" / name
+    assert all((folder / f"{file}.py").is_file() for file in ("__init__", "traffic", "truth", "example"))
+
+
+@pytest.mark.parametrize("example", discover())
+def test_a_seed_decides_everything(example: type[Example]) -> None:
+    assert example.prepare(setup()) == example.prepare(setup())
+    assert example.prepare(setup()) != example.prepare(setup(seed=2))
 
 
 def test_a_further_example_is_one_more_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     added = tmp_path / "surveys"
     added.mkdir()
     (added / "__init__.py").touch()
-    (added / "example.py").write_text("class EXAMPLE:\n    name = 'surveys'\n")
+    (added / "example.py").write_text("class Surveys:\n    name = 'surveys'\n")
     monkeypatch.setattr(demo.examples, "__path__", [*demo.examples.__path__, str(tmp_path)])
 
     assert discover()[-1].name == "surveys"

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from demo.cost.meter import Meter
-from tests.unit.demo.fakes import Network, client
+from demo.cost import Bill, Costs, Meter
+from tests.unit.demo.fakes import client
+
+METRICS = {"ItemsUpdated": 5.0, "AlreadyCounted": 1.0}
 
 
 def test_inserts_cost_what_their_items_weigh() -> None:
-    dynamodb = client("dynamodb", Network({}, {}))
+    dynamodb = client("dynamodb", "put_item", {}, {})
     meter = Meter(dynamodb)
 
     dynamodb.put_item(TableName="t", Item={"pk": {"S": "/a"}})
@@ -18,7 +23,7 @@ def test_inserts_cost_what_their_items_weigh() -> None:
 
 @pytest.mark.parametrize(("error", "units"), [("ConditionalCheckFailedException", 1), ("ValidationException", 0)])
 def test_a_duplicate_costs_as_much_as_an_insert(error: str, units: int) -> None:
-    dynamodb = client("dynamodb", Network({"__type": error}, status=400))
+    dynamodb = client("dynamodb", "put_item", error)
     meter = Meter(dynamodb)
 
     with pytest.raises(dynamodb.exceptions.ClientError):
@@ -28,7 +33,7 @@ def test_a_duplicate_costs_as_much_as_an_insert(error: str, units: int) -> None:
 
 def test_queries_cost_what_they_find() -> None:
     found = {"Items": [{"pk": {"S": "x" * 5000}}]}
-    dynamodb = client("dynamodb", Network(found, found, {"Items": []}))
+    dynamodb = client("dynamodb", "query", found, found, {"Items": []})
     meter = Meter(dynamodb)
     asked = {
         "TableName": "t",
@@ -44,9 +49,26 @@ def test_queries_cost_what_they_find() -> None:
 
 
 def test_items_read_tell_what_writing_them_takes() -> None:
-    dynamodb = client("dynamodb", Network({"Responses": {"t": [{"pk": {"S": "x" * 2000}}, {"pk": {"S": "x"}}]}}))
+    found = {"Responses": {"t": [{"pk": {"S": "x" * 2000}}, {"pk": {"S": "x"}}]}}
+    dynamodb = client("dynamodb", "batch_get_item", found)
     meter = Meter(dynamodb)
 
     dynamodb.batch_get_item(RequestItems={"t": {"Keys": [{"pk": {"S": "x"}}]}})
 
     assert (meter.items, meter.item_units, meter.read_units) == (2, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sent", "costs"),
+    [
+        (METRICS, 4, Costs(2.0, 4.0, 0.5, METRICS)),
+        ({}, 4, Costs(2.0, None, 0.5, {})),
+        (METRICS, 0, Costs(0.0, 0.0, 0.5, {})),
+    ],
+)
+def test_units_are_divided_among_the_events(metrics: dict[str, float], sent: int, costs: Costs) -> None:
+    accepting: Any = SimpleNamespace(write_units=8.0)
+    reading: Any = SimpleNamespace(units_per_item=2.0, units_per_query=0.5)
+    bill = Bill(cast("Meter", accepting), cast("Meter", reading), lambda: metrics)
+
+    assert bill.costs(sent, distinct=min(sent, 3)) == costs

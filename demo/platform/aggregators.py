@@ -1,7 +1,8 @@
-"""Why the counts do not arrive: how deliveries went, and what the functions that count logged last."""
+"""What the functions that count say in their logs: metrics, and why counts do not arrive."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,6 +16,30 @@ _LOG_LINES: Final = 30
 _LINE_CHARACTERS: Final = 500
 # Lines that every invocation logs.
 _FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
+
+
+def metric_sums(logs: Any, log_group: str, namespace: str) -> dict[str, float]:
+    """Add up the metrics of a namespace in a log of embedded metric format, by name."""
+    sums: dict[str, float] = {}
+    for message in _messages(logs, log_group):
+        for name, value in _embedded_metrics(message, namespace):
+            sums[name] = sums.get(name, 0.0) + value
+    return sums
+
+
+def _embedded_metrics(message: str, namespace: str) -> Iterator[tuple[str, float]]:
+    try:
+        document = json.loads(message)
+    except ValueError:
+        return
+    if not isinstance(document, dict) or not isinstance(document.get("_aws"), dict):
+        return
+    for directive in document["_aws"].get("CloudWatchMetrics", []):
+        if directive.get("Namespace") == namespace:
+            for metric in directive.get("Metrics", []):
+                # One document may hold several values of a metric.
+                values = document.get(metric["Name"], 0)
+                yield metric["Name"], float(sum(values) if isinstance(values, list) else values)
 
 
 def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -53,9 +78,12 @@ def _mappings(lambdas: Any, function: str) -> Iterator[tuple[str, bool]]:
 def _logged(logs: Any, group: str) -> list[str]:
     last: deque[str] = deque(maxlen=_LOG_LINES)
     try:
-        for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
-            messages = (event["message"].rstrip() for event in page["events"])
-            last.extend(message for message in messages if not message.startswith(_FRAME))
+        last.extend(message.rstrip() for message in _messages(logs, group) if not message.startswith(_FRAME))
     except (BotoCoreError, ClientError) as error:
         last.append(f"its log cannot be read: {error}")
     return list(last)
+
+
+def _messages(logs: Any, group: str) -> Iterator[str]:
+    for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+        yield from (event["message"] for event in page["events"])

@@ -1,9 +1,10 @@
-"""Measures what a client's requests cost, unnoticed by the code that makes them."""
+"""What an example costs: DynamoDB's published rules applied to the requests of its clients."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from simulation.dynamodb.capacity import item_bytes, query_units, write_units
@@ -62,3 +63,36 @@ class Meter:
     def _weigh(self, items: Sequence[Mapping[str, Any]]) -> None:
         self.items += len(items)
         self.item_units += sum(write_units(item_bytes(item)) for item in items)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Write units per event sent and per distinct event, None where not measured; read units per window query.
+
+    `metrics` are the sums of what the aggregator reports of itself.
+    """
+
+    accept: float | None
+    aggregate: float | None
+    window: float
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The meters on an example's clients, and the metrics of its aggregator."""
+
+    accepting: Meter
+    reading: Meter
+    metrics: Callable[[], Mapping[str, float]]
+
+    def costs(self, sent: int, distinct: int) -> Costs:
+        """Divide the units measured so far among the events."""
+        if not sent:
+            return Costs(0.0, 0.0, self.reading.units_per_query, {})
+        metrics, aggregate = self.metrics(), None
+        if metrics:
+            # A refused update costs as much as a successful one.
+            updates = metrics["ItemsUpdated"] + metrics["AlreadyCounted"]
+            aggregate = round(updates * self.reading.units_per_item / distinct, 4)
+        return Costs(round(self.accepting.write_units / sent, 4), aggregate, self.reading.units_per_query, metrics)

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
-from demo.keep import KEEP_SECONDS, keep
 from demo.platform.deployment import Deployment
 from demo.platform.emulator import Emulator
+from demo.run import KEEP_SECONDS, keep
+from tests.unit.demo.fakes import NOW
 
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}
 DEPLOYMENT = Deployment(Emulator(port=1234, directory=Path("unused"), log=Path("unused")), OUTPUTS)
 VIEWS = [View("/'quoted'", "2026-11-20T09:30:00+00:00", client) for client in ("c1", "c2")]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -7,8 +8,9 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.platform.diagnosis import diagnosis
+from demo.platform.aggregators import diagnosis, metric_sums
 from demo.platform.emulator import Emulator
+from tests.unit.demo.fakes import client
 
 OUTPUTS = {
     "Blog": {"AggregatorName": "count-views", "AggregatorLogGroup": "/views", "TableName": "t"},
@@ -105,3 +107,20 @@ def test_a_log_that_cannot_be_read_hides_nothing_else(printed: Path) -> None:
     assert told[0] == "Blog: event source mapping Enabled, last result: FAILED"
     assert told[2].startswith("Blog logged: its log cannot be read: ")
     assert "gone" in told[2]
+
+
+def _logged(namespace: str, **values: object) -> dict[str, str]:
+    metrics = [{"Name": name, "Unit": "Count"} for name in values]
+    document = {"_aws": {"CloudWatchMetrics": [{"Namespace": namespace, "Metrics": metrics}]}, **values}
+    return {"message": json.dumps(document)}
+
+
+def test_metrics_in_a_log_are_added_up() -> None:
+    logs = client(
+        "logs",
+        "filter_log_events",
+        {"events": [{"message": "START"}, _logged("Mine", Units=[1.5]), {"message": "[]"}], "nextToken": "more"},
+        {"events": [_logged("Mine", Units=[1, 2], Records=4), _logged("Others", Units=99), {"message": '{"a": 1}'}]},
+    )
+
+    assert metric_sums(logs, "/group", "Mine") == {"Units": 4.5, "Records": 4}
