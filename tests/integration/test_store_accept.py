@@ -20,11 +20,6 @@ from tests.unit.fold.streams import NOW
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 
 
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
-
-
 def _view(url: str = "/", time: str = "1", client: str = "c") -> dict[str, Any]:
     return {"url": url, "time": time, "clientId": client}
 

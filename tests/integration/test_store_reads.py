@@ -21,11 +21,6 @@ _KEPT = Window("kept", _VIEW, pk="URL#{url}", time="at")
 _SHORT = Window("short", _VIEW, pk="URL#{url}", time="at", measure=Sum("bytes"), retention=timedelta(hours=25))
 
 
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
-
-
 def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
     """Make an event a time, created when it happened; they have 1, 2, 3, … bytes."""
     return [record(first + n, image("view", url=url, at=at, bytes=n + 1), created=at) for n, at in enumerate(times)]

@@ -6,10 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
-from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 
@@ -18,11 +15,6 @@ _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n
 _SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
 _PAID = Aggregate("paid", _VIEW, pk="PAID", sk="PAID", measures={"n": Count()}, where=Attr("paid").eq(True))
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at", retention=timedelta(hours=25))
-
-
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
 
 
 def _view(number: int = 1, **values: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum
 from dynamodb_counters._stream.commit import RESERVE_SECONDS
 from dynamodb_counters._stream.watermarks import KEPT_HOURS, PRUNED_AT
 from dynamodb_counters.errors import CommitError
-from simulation.engines import Engine
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import NOW, image, record
 
@@ -18,11 +17,6 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
 _SPREAD = Aggregate("site", _VIEW, pk="SITE", sk="STATISTICS", measures={"n": Count()}, write_shards=5)
 _VALUES = {"url": "a"}
-
-
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
 
 
 def _view(sequence: int, url: str = "a") -> dict[str, Any]:

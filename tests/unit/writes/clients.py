@@ -60,6 +60,10 @@ class ScriptedClient:
         return call
 
 
+def no_fault(name: str, arguments: Mapping[str, Any]) -> None:
+    """Let a call be."""
+
+
 class FaultyClient:
     """Passes calls on to an engine's client, unless the fault of the moment says otherwise."""
 
@@ -67,9 +71,9 @@ class FaultyClient:
         self._client = client
         self._lock = threading.Lock()
         self.calls: list[Call] = []
-        self.before: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        self.before: Callable[[str, Mapping[str, Any]], None] = no_fault
         """Runs before each call; what it raises is what the call raises."""
-        self.after: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        self.after: Callable[[str, Mapping[str, Any]], None] = no_fault
         """Runs after each call that was done; what it raises hides that it was done."""
 
     def __getattr__(self, name: str) -> Any:
