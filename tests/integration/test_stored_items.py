@@ -9,18 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from dynamodb_counters import (
-    Aggregate,
-    Average,
-    Count,
-    Distinct,
-    Event,
-    Hierarchy,
-    Histogram,
-    Ranking,
-    Sum,
-    Window,
-)
+from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Hierarchy, Histogram, Ranking, Sum, Window
 from dynamodb_counters._declarations import flatten
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
