@@ -7,17 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from demo.platform.emulator import Emulator, EmulatorError
+from tests.integration.waiting import eventually, runs
 
 _PROJECT = Path(__file__).resolve().parents[2]
-# Only a failure takes this long.
-_PATIENCE_SECONDS = 60.0
 
 # Deploys one function and calls it, so that there is a worker process to be left behind.
 _CALLER = """
@@ -43,19 +40,6 @@ with Emulator.start(max_seconds=int(sys.argv[1])) as emulator:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _runs(pid: int) -> bool:
-    # An orphan that has ended stays visible until init collects it: that is not running.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return bool(state.strip()) and not state.lstrip().startswith("Z")
-
-
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def _start_caller(*limits: int) -> tuple[subprocess.Popen[str], int, int, Path]:
@@ -114,23 +98,23 @@ def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> Non
     caller, port, worker, directory = _start_caller(600)
     with caller:
         assert _listens(port)
-        assert _runs(worker)
+        assert runs(worker)
 
         os.kill(caller.pid, ending)
 
-        assert caller.wait(_PATIENCE_SECONDS) != 0
-        assert _eventually(lambda: not _listens(port))
-        assert _eventually(lambda: not _runs(worker))
-        assert _eventually(lambda: not directory.exists())
+        assert caller.wait(60) != 0
+        assert eventually(lambda: not _listens(port))
+        assert eventually(lambda: not runs(worker))
+        assert eventually(lambda: not directory.exists())
 
 
 def test_it_ends_when_its_time_is_up() -> None:
     caller, port, worker, directory = _start_caller(4, 16, 64)
     with caller:
         try:
-            assert _eventually(lambda: not _listens(port))
-            assert _eventually(lambda: not _runs(worker))
-            assert _eventually(lambda: not directory.exists())
+            assert eventually(lambda: not _listens(port))
+            assert eventually(lambda: not runs(worker))
+            assert eventually(lambda: not directory.exists())
         finally:
             caller.kill()
 
