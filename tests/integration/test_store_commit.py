@@ -13,7 +13,7 @@ from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import Record, image, record
-from tests.unit.writes.clients import failure, no_fault
+from tests.unit.writes.clients import fault, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "sum": Sum("number")})
@@ -95,17 +95,9 @@ def test_a_change_and_its_reversal_move_the_watermark_over_them(store: Store) ->
     assert _sums(store, "a") == {"a": 0}
 
 
-def _updates_of(url: str, arguments: Mapping[str, Any]) -> bool:
-    return bool(arguments["Key"]["pk"]["S"] == f"URL#{url}")
-
-
 def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> None:
-    def throttle(name: str, arguments: Mapping[str, Any]) -> None:
-        if name == "update_item" and _updates_of("b", arguments):
-            raise failure("ProvisionedThroughputExceededException", "UpdateItem")
-
     records = _records("abab")
-    store.client.before = throttle
+    store.client.before = fault("update_item", "ProvisionedThroughputExceededException", "URL#b")
     with pytest.raises(CommitError, match=r"1 item.*ProvisionedThroughput") as failed:
         _deliver(store, records)
     assert len(failed.value.failures) == 1
@@ -119,12 +111,8 @@ def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> No
 
 
 def test_an_update_whose_answer_is_lost_is_not_repeated(store: Store) -> None:
-    def lose(name: str, arguments: Mapping[str, Any]) -> None:
-        if name == "update_item":
-            raise failure("InternalServerError", "UpdateItem")
-
     records = _records("abab")
-    store.client.after = lose
+    store.client.after = fault("update_item", "InternalServerError")
     with pytest.raises(CommitError, match="2 item"):
         _deliver(store, records)
 
@@ -169,12 +157,8 @@ def test_a_record_of_quarantine_is_kept_once_and_the_rest_is_counted(store: Stor
 
 
 def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_counted(store: Store) -> None:
-    def throttle(name: str, _: Mapping[str, Any]) -> None:
-        if name == "transact_write_items":
-            raise failure("ThrottlingException", "TransactWriteItems")
-
     records = [*_records("a"), record(_FIRST + 10, image("view", url="a")), *_records("b", _FIRST + 20)]
-    store.client.before = throttle
+    store.client.before = fault("transact_write_items", "ThrottlingException")
     with pytest.raises(CommitError, match="ThrottlingException"):
         _deliver(store, records)
     assert _sums(store) == {"a": 0, "b": 0}

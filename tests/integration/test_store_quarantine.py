@@ -14,7 +14,7 @@ from dynamodb_counters.errors import CommitError
 from simulation.engines import Engine
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
-from tests.unit.writes.clients import failure
+from tests.unit.writes.clients import fault, no_fault
 
 _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
 _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
@@ -172,13 +172,9 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
 
 
 def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(store: Store) -> None:
-    def refuse(name: str, _: Any) -> None:
-        if name == "update_item":
-            raise failure("ValidationException", "UpdateItem")
-
-    store.client.before = refuse
+    store.client.before = fault("update_item", "ValidationException")
     assert store.deliver([_sale(1), _sale(2)], _SALES).quarantined == 1
-    store.client.before = lambda *_: None
+    store.client.before = no_fault
     [entry] = store.counters.quarantined()
 
     store.deliver([_redriven(store, entry)], _HOURS, shard=_OTHER)

@@ -64,6 +64,16 @@ def no_fault(name: str, arguments: Mapping[str, Any]) -> None:
     """Let a call be."""
 
 
+def fault(operation: str, code: str, text: str = "") -> Callable[[str, Mapping[str, Any]], None]:
+    """A fault that fails each call of an operation whose arguments hold a text."""
+
+    def fail(name: str, arguments: Mapping[str, Any]) -> None:
+        if name == operation and text in repr(arguments):
+            raise failure(code, operation)
+
+    return fail
+
+
 class FaultyClient:
     """Passes calls on to an engine's client, unless the fault of the moment says otherwise."""
 
