@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 SHARD = "shardId-00000001790000000000-aaaaaaaa"
+OTHER_SHARD = "shardId-00000001790000000001-bbbbbbbb"
 
 
 class Store:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -77,17 +78,12 @@ def _other_addresses() -> set[str]:
         return {address} - {"127.0.0.1"}
 
 
-def test_nothing_is_left_after_the_block() -> None:
-    with Emulator.start(max_seconds=600) as emulator:
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_nothing_is_left_after_the_block(error: type[Exception] | None) -> None:
+    with pytest.raises(error) if error else nullcontext(), Emulator.start(max_seconds=600) as emulator:
         assert emulator.directory.is_dir()
-
-    assert not _listens(emulator.port)
-    assert not emulator.directory.exists()
-
-
-def test_nothing_is_left_after_an_exception() -> None:
-    with pytest.raises(ZeroDivisionError), Emulator.start(max_seconds=600) as emulator:
-        raise ZeroDivisionError
+        if error:
+            raise error
 
     assert not _listens(emulator.port)
     assert not emulator.directory.exists()
@@ -103,18 +99,14 @@ def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> Non
         os.kill(caller.pid, ending)
 
         assert caller.wait(60) != 0
-        assert eventually(lambda: not _listens(port))
-        assert eventually(lambda: not runs(worker))
-        assert eventually(lambda: not directory.exists())
+        assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
 
 
 def test_it_ends_when_its_time_is_up() -> None:
     caller, port, worker, directory = _start_caller(4, 16, 64)
     with caller:
         try:
-            assert eventually(lambda: not _listens(port))
-            assert eventually(lambda: not runs(worker))
-            assert eventually(lambda: not directory.exists())
+            assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
         finally:
             caller.kill()
 

@@ -11,13 +11,12 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import Record, image, record
 from tests.unit.writes.clients import fault, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "sum": Sum("number")})
-_OTHER = "shardId-00000001790000000001-bbbbbbbb"
 _FIRST = 10**21 - 3
 """Sequence numbers gain a digit from the fourth record on."""
 
@@ -78,7 +77,7 @@ def test_sequence_numbers_are_compared_as_numbers(store: Store, digits: int) -> 
 
 
 def test_shards_are_counted_apart_even_with_equal_numbers(store: Store) -> None:
-    for shard in (SHARD, _OTHER, SHARD, _OTHER):
+    for shard in (SHARD, OTHER_SHARD, SHARD, OTHER_SHARD):
         _deliver(store, _records("ab"), shard)
 
     assert _sums(store) == {"a": 2, "b": 20}

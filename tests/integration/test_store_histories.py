@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters.errors import CommitError
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import image, record
 from tests.unit.writes.clients import failure, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"sum": Sum("number")})
-_OTHER = "shardId-00000001790000000001-bbbbbbbb"
 _FIRST = 10**21 - 3
 """Sequence numbers gain a digit from the fourth record on."""
 
@@ -56,7 +55,7 @@ def test_any_legal_history_of_deliveries_counts_each_record_once(
 ) -> None:
     run = next(_RUNS)
     urls = [f"{run}-{letter}" for letter in letters]
-    histories = {f"{SHARD}-{run}": list(first), f"{_OTHER}-{run}": list(second)}
+    histories = {f"{SHARD}-{run}": list(first), f"{OTHER_SHARD}-{run}": list(second)}
     records = [record(_FIRST + n, image("view", url=url, id=str(n), number=10**n)) for n, url in enumerate(urls)]
 
     while pending := [shard for shard, steps in histories.items() if steps]:

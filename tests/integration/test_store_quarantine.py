@@ -12,7 +12,7 @@ from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters.errors import CommitError
 from simulation.engines import Engine
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
 from tests.unit.writes.clients import fault, no_fault
 
@@ -23,7 +23,6 @@ _MENDED = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n"
 """The same aggregate after the fault is mended: it needs no amount any more."""
 
 _AT = "2026-09-21T13:00:00Z"
-_OTHER = "shardId-00000001790000000001-bbbbbbbb"
 
 
 def _sale(sequence: int, **values: Any) -> Record:
@@ -97,7 +96,7 @@ def test_a_mended_record_is_counted_once_however_often_it_is_redriven(store: Sto
 
     change = _redriven(store, entry)
     for _ in range(3):
-        store.deliver([change], _MENDED, shard=_OTHER)
+        store.deliver([change], _MENDED, shard=OTHER_SHARD)
 
     assert _count(store) == 3
     assert not store.counters.redrive(entry)
@@ -109,10 +108,10 @@ def test_a_record_that_is_still_poisoned_comes_back(store: Store) -> None:
     store.deliver([_without(2, "shop")], _SALES)
     [entry] = store.counters.quarantined()
 
-    store.deliver([_redriven(store, entry)], _SALES, shard=_OTHER)
+    store.deliver([_redriven(store, entry)], _SALES, shard=OTHER_SHARD)
 
     [back] = store.counters.quarantined()
-    assert (back.shard, int(back.sequence)) == (_OTHER, 9)
+    assert (back.shard, int(back.sequence)) == (OTHER_SHARD, 9)
     assert back.content == entry.content
 
 
@@ -124,7 +123,7 @@ def test_a_redelivery_to_mended_code_leaves_a_record_to_quarantine(store: Store)
     assert _count(store) == 1
 
     [entry] = store.counters.quarantined()
-    store.deliver([_redriven(store, entry)], _MENDED, shard=_OTHER)
+    store.deliver([_redriven(store, entry)], _MENDED, shard=OTHER_SHARD)
     store.deliver(batch, _MENDED)
     assert _count(store) == 2
 
@@ -135,7 +134,7 @@ def test_an_event_from_the_future_counts_when_its_time_has_come(store: Store) ->
     change = _redriven(store, entry)
     change["dynamodb"]["ApproximateCreationDateTime"] = 2_100_000_000
 
-    store.deliver([change], _SALES, _HOURS, shard=_OTHER)
+    store.deliver([change], _SALES, _HOURS, shard=OTHER_SHARD)
 
     assert _count(store) == 1
 
@@ -146,7 +145,7 @@ def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Stor
     _redriven(store, entry)
     item = store.item(*entry.key)
 
-    store.deliver([record(10, None, item, expired=True), record(11, None, item)], _MENDED, shard=_OTHER)
+    store.deliver([record(10, None, item, expired=True), record(11, None, item)], _MENDED, shard=OTHER_SHARD)
 
     assert _count(store) == 0
 
@@ -167,7 +166,7 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     store.deliver([record(3, old=large["dynamodb"]["NewImage"])], _SALES)
     change = _redriven(store, entry)
     for _ in range(2):
-        store.deliver([change], _SALES, shard=_OTHER)
+        store.deliver([change], _SALES, shard=OTHER_SHARD)
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
 
 
@@ -177,10 +176,10 @@ def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(
     store.client.before = no_fault
     [entry] = store.counters.quarantined()
 
-    store.deliver([_redriven(store, entry)], _HOURS, shard=_OTHER)
+    store.deliver([_redriven(store, entry)], _HOURS, shard=OTHER_SHARD)
     assert _count(store) == 0
     [kept] = store.counters.quarantined()
-    store.deliver([_redriven(store, kept, 10)], _SALES, shard=_OTHER)
+    store.deliver([_redriven(store, kept, 10)], _SALES, shard=OTHER_SHARD)
 
     assert _count(store) == 2
 
@@ -192,7 +191,7 @@ def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: St
 
     # Whoever redrives both after all changes nothing by it: what the one adds the other takes back.
     for place, entry in enumerate(list(store.counters.quarantined()), start=9):
-        store.deliver([_redriven(store, entry, place)], _MENDED, shard=_OTHER)
+        store.deliver([_redriven(store, entry, place)], _MENDED, shard=OTHER_SHARD)
     assert _count(store) == 1
 
 

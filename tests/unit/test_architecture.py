@@ -29,6 +29,7 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._stream.batch import Aggregator, Report
 from simulation.engines import Engine
@@ -88,16 +89,7 @@ RISK = Hierarchy(
     levels=("TOTAL", "DESK#{desk}"),
     measures={"trades": Count(), "risk": Sum("risk")},
 )
-DECLARATIONS: tuple[Aggregate | Window, ...] = (
-    VIEWS,
-    SITE,
-    *VISITORS.parts,
-    VIEWS_WINDOW,
-    CUSTOMERS,
-    SHOPS,
-    PLAYERS,
-    *RISK.parts,
-)
+DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, PLAYERS, RISK])
 
 LONG_URL = "/search?q=" + "x" * 2100
 

@@ -11,6 +11,7 @@ from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._fold.updates import Update
 from simulation.dynamodb.client import MemoryTable
 from tests.unit.fold.streams import Record, image, record
 
@@ -33,20 +34,7 @@ class Buckets(MemoryTable):
     def write(self, folded: Folded) -> None:
         """Add what a batch comes to."""
         for delta in folded.deltas:
-            names = {f"#{index}": name for index, name in enumerate(delta.measures)}
-            values = {f":{index}": {"N": str(number)} for index, number in enumerate(delta.measures.values())}
-            update = "ADD " + ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
-            expires_at = delta.layout.expires_at(delta.group)
-            if expires_at is not None:
-                update += " SET #ttl = :ttl"
-                names["#ttl"], values[":ttl"] = "ttl", {"N": str(expires_at)}
-            self.update_item(
-                TableName=self.name,
-                Key={name: {"S": text} for name, text in delta.layout.key(delta.group, "shard").items()},
-                UpdateExpression=update,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
+            self.update_item(**Update(delta.layout, delta.group, delta.measures, "shard").request(self.name))
 
     def query(self, **request: Any) -> dict[str, Any]:
         self.queries.append(request)
