@@ -165,27 +165,3 @@ def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_co
     store.client.before = no_fault
     assert _deliver(store, records).quarantined == 1
     assert _sums(store) == {"a": 1, "b": 1}
-
-
-def test_a_sum_dynamodb_cannot_hold_blocks_neither_its_batch_nor_the_next(store: Store) -> None:
-    large = [record(_FIRST + n, image("view", url="a", number=n)) for n in range(2)]
-    for entry, number in zip(large, ("1E+37", "1E-30"), strict=True):
-        entry["dynamodb"]["NewImage"]["number"] = {"N": number}
-
-    assert _deliver(store, large).quarantined == 1
-    assert _deliver(store, large).quarantined == 0
-    _deliver(store, _records("ab", _FIRST + 20))
-
-    assert _sums(store) == {"a": 1, "b": 10}
-
-
-@pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)  # the others round such a sum
-def test_a_sum_that_outgrows_its_item_blocks_neither_its_batch_nor_the_next(store: Store) -> None:
-    _deliver(store, [record(_FIRST, image("view", url="a", number=10**37))])
-    small = record(_FIRST + 1, {**image("view", url="a"), "number": {"N": "1E-30"}})
-
-    assert _deliver(store, [small]).quarantined == 1
-    assert _deliver(store, [small]).quarantined == 0
-    _deliver(store, _records("ab", _FIRST + 20))
-
-    assert _sums(store) == {"a": 10**37 + 1, "b": 10}
