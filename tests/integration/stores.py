@@ -50,6 +50,16 @@ class Store:
         answer = self.client.get_item(TableName=self.name, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True)
         return cast("Mapping[str, Any]", answer.get("Item", {}))
 
+    def answers_of_queries(self) -> list[dict[str, Any]]:
+        """What each Query answers from now on, its consumed units included."""
+        answers: list[dict[str, Any]] = []
+        register = self.client.meta.events.register
+        register(
+            "before-parameter-build.dynamodb.Query", lambda params, **_: params.update(ReturnConsumedCapacity="TOTAL")
+        )
+        register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
+        return answers
+
     def inserts(self, first: int = 10**21) -> list[Record]:
         """Return the stream's records of all items."""
         return [record(first + place, item) for place, item in enumerate(self.items())]

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Event, Window
-from dynamodb_counters._table import Table
+from dynamodb_counters import Aggregate, Count, Counters, Event, Window
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
@@ -116,8 +115,7 @@ def test_statements_of_25_are_used_where_the_engine_knows_them(store: Store, eng
 
 
 def test_puts_are_used_where_asked(store: Store) -> None:
-    by_put = Table(store.name, store.table.client, bulk="put")
-    counters = type(store.counters)(store.name, client=by_put.client, bulk=by_put.bulk)
+    counters = Counters(store.name, client=store.table.client, bulk="put")
 
     outcomes = counters.accept_many(_VIEW, [_view(time="1"), _view(time="2"), _view(time="1")])
 

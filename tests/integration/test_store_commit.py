@@ -63,10 +63,8 @@ def test_of_a_batch_only_what_is_new_is_added(
 
 @pytest.mark.parametrize("digits", [21, 22, 39])
 def test_sequence_numbers_are_compared_as_numbers(store: Store, digits: int) -> None:
-    nine, ten = (
-        record("9" * digits, image("view", url="a", number=1)),
-        record(10**digits, image("view", url="a", number=2)),
-    )
+    nine = record("9" * digits, image("view", url="a", number=1))
+    ten = record(10**digits, image("view", url="a", number=2))
     _deliver(store, [nine])
     _deliver(store, [ten])
     assert _sums(store, "a") == {"a": 3}

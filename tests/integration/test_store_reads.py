@@ -101,8 +101,7 @@ def test_windows_of_groups_and_names_side_by_side_do_not_mix(store: Store) -> No
 def test_a_window_is_read_by_one_query(store: Store) -> None:
     store.deliver(_views([NOW - 3600 * hour for hour in range(30, -1, -1)]), _KEPT)
     before = len(store.client.calls)
-    queries: list[Any] = []
-    store.client.meta.events.register("before-call.dynamodb.Query", lambda **call: queries.append(call))
+    queries = store.answers_of_queries()
 
     assert store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=24)).count >= 24
     assert len(queries) == 1
@@ -117,8 +116,7 @@ def test_a_window_longer_than_a_page_is_read_whole(store: Store, engine: Engine)
     # Another writer's attribute makes the buckets so large that a page of 1 MB holds but a few.
     for item in store.items():
         store.client.put_item(TableName=store.name, Item={**item, "note": {"S": "x" * 350_000}})
-    queries: list[Any] = []
-    store.client.meta.events.register("before-call.dynamodb.Query", lambda **call: queries.append(call))
+    queries = store.answers_of_queries()
 
     assert _window(store, _KEPT, last=timedelta(hours=7)).count == len(hours)
     assert len(queries) > 1

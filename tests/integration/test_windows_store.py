@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -53,17 +52,6 @@ class Customers(Store):
         self.clock.now = end
 
 
-def _answers_of_queries(client: Any) -> list[dict[str, Any]]:
-    """What each Query of a client answers from now on, its consumed units included."""
-    answers: list[dict[str, Any]] = []
-    events = client.meta.events
-    events.register(
-        "before-parameter-build.dynamodb.Query", lambda params, **_: params.update(ReturnConsumedCapacity="TOTAL")
-    )
-    events.register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
-    return answers
-
-
 @pytest.fixture
 def store(engine: Engine, table: str) -> Customers:
     return Customers(engine, table, replace(_JOBS, longest=timedelta(days=60), retention=timedelta(days=365)))
@@ -84,10 +72,11 @@ def test_a_window_is_put_together_from_several_tiers(store: Customers) -> None:
 
 
 def test_a_redelivered_batch_counts_once_in_every_tier(store: Customers) -> None:
-    store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
+    moments = range(_NOW - 50 * _DAY, _NOW, _DAY)
+    store.count(moments, 1)
     before = store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True)
-    store.sequence -= 7 * 50
-    store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
+    store.sequence -= 7 * len(moments)
+    store.count(moments, 1)
 
     assert store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True) == before
 
@@ -113,19 +102,19 @@ def test_a_group_with_a_long_name_is_found_under_its_hash(store: Customers) -> N
     assert store.counters.window(store.window, {"customer": customer}, last=timedelta(days=2), consistent=True).count
 
 
-# precision, window, slot, how long the shard that feeds the group lasts; a year's fewer batches shorten the test
-_MEASURED = [
-    (timedelta(minutes=1), timedelta(hours=24), _MINUTE, 4 * _HOUR),
-    (timedelta(hours=1), timedelta(days=30), _HOUR, 4 * _HOUR),
-    (timedelta(days=1), timedelta(days=365), _DAY, _DAY),
-]
-
-
 _ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)
 
 
 @_ON_DYNAMODB_LOCAL
-@pytest.mark.parametrize(("precision", "last", "slot", "rotation"), _MEASURED)
+@pytest.mark.parametrize(
+    ("precision", "last", "slot", "rotation"),
+    # How long the shard that feeds the group lasts: a year's fewer batches shorten the test.
+    [
+        (timedelta(minutes=1), timedelta(hours=24), _MINUTE, 4 * _HOUR),
+        (timedelta(hours=1), timedelta(days=30), _HOUR, 4 * _HOUR),
+        (timedelta(days=1), timedelta(days=365), _DAY, _DAY),
+    ],
+)
 def test_one_query_of_full_buckets_takes_at_most_3_read_units(
     engine: Engine,
     table: str,
@@ -148,7 +137,7 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
         store.clock.now = _NOW
     else:
         store.fill(begin, _NOW, slot, rotation)
-    answers = _answers_of_queries(engine.client)
+    answers = store.answers_of_queries()
     assert store.counters.window(window, _C, last=last).count > 0
 
     [query] = answers

@@ -299,8 +299,8 @@ def _row_of(example: str) -> str:
 def _shown(item: Item) -> str:
     """Show an item as the console's JSON view does, one attribute per line, with long texts cut."""
     order = {"pk": 0, "sk": 1, "_type": 2, "ttl": 9}
-    rank = {name: (order.get(name, 8 if name.startswith("_") else 5), name) for name in item}
-    lines = [f"  {_json(name)}: {_json(_cut(name, item[name]))}" for name in sorted(item, key=rank.__getitem__)]
+    names = sorted(item, key=lambda name: (order.get(name, 8 if name.startswith("_") else 5), name))
+    lines = [f'  "{name}": {json.dumps(_cut(name, item[name]), ensure_ascii=False)}' for name in names]
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
@@ -309,10 +309,6 @@ def _shown_request(request: dict[str, Any]) -> str:
     order = ["TableName", "Key", "UpdateExpression", "ConditionExpression", *sorted(request)]
     text = json.dumps({name: request[name] for name in dict.fromkeys(order) if name in request}, indent=2)
     return re.sub(r'\{\s+("[A-Z]+": "[^"]*")\s+\}', r"{\1}", text)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -30,18 +30,21 @@ def record(
     expired: bool = False,
 ) -> Record:
     """Make a stream record; what kind it is follows from its images."""
-    change: dict[str, Any] = {"SequenceNumber": str(sequence), "StreamViewType": "NEW_AND_OLD_IMAGES", "SizeBytes": 1}
-    if created is not None:
-        change["ApproximateCreationDateTime"] = created
-    if new is not None:
-        change["NewImage"] = new
-    if old is not None:
-        change["OldImage"] = old
-    name = "REMOVE" if new is None else "INSERT" if old is None else "MODIFY"
-    made: Record = {"eventID": f"id-{sequence}", "eventName": name, "eventSource": "aws:dynamodb", "dynamodb": change}
-    if expired:
-        made["userIdentity"] = TTL_IDENTITY
-    return made
+    change = {
+        "SequenceNumber": str(sequence),
+        "StreamViewType": "NEW_AND_OLD_IMAGES",
+        "SizeBytes": 1,
+        "ApproximateCreationDateTime": created,
+        "NewImage": new,
+        "OldImage": old,
+    }
+    return {
+        "eventID": f"id-{sequence}",
+        "eventName": "REMOVE" if new is None else "INSERT" if old is None else "MODIFY",
+        "eventSource": "aws:dynamodb",
+        "dynamodb": {name: value for name, value in change.items() if value is not None},
+        **({"userIdentity": TTL_IDENTITY} if expired else {}),
+    }
 
 
 class Shard:
