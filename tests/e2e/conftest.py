@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +16,7 @@ import pytest
 from demo.platform import cdk
 from demo.platform.deployment import CONTEXT, Deployment
 from demo.platform.emulator import Emulator
+from tests.integration import waiting
 
 # Only a failure takes this long: tests go on as soon as the condition holds.
 PATIENCE_SECONDS = 180.0
@@ -54,12 +55,8 @@ class Blog:
                 return error.code, json.loads(error.read())
 
 
-def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-    """Wait for a condition; return whether it holds."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return condition()
+eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
+"""Wait for a condition; return whether it holds."""
 
 
 @pytest.fixture(scope="session")

@@ -43,10 +43,10 @@ def test_none_is_lost_and_none_is_double(blog: Blog) -> None:
     for start in range(0, len(sent), BATCH):
         _post(blog, sent[start : start + BATCH])
     posted = time.monotonic() - started
-    assert eventually(lambda: _waiting(blog) <= poison, PATIENCE_SECONDS)
+    assert eventually(lambda: _waiting(blog) <= poison, seconds=PATIENCE_SECONDS)
     # The emulator's stream has one shard: once this event is counted, all before it are.
     _post(blog, [_view("/many/last", now, "c")])
-    assert eventually(lambda: blog.views("/many/last") == 1, PATIENCE_SECONDS)
+    assert eventually(lambda: blog.views("/many/last") == 1, seconds=PATIENCE_SECONDS)
     print(f"\n{len(sent):,} posted in {posted:.0f} s, all counted after {time.monotonic() - started:.0f} s")
     assert {url: blog.views(url) for url in URLS} == Counter(event["url"] for event in events)
 

@@ -131,6 +131,11 @@ def without_beacon(page: Page) -> Page:
     return hurried(page)
 
 
+def open_live(page: Page, blog: Blog) -> None:
+    without_beacon(page).goto(blog.url)
+    wait_for(page, "#state", "Live")
+
+
 def top(blog: Blog) -> list[tuple[str, str]]:
     ranked = blog.ask("v1/aggregates/views/top", count="10")[1]["ranked"]
     return [(one["values"]["url"], f"{one['score']:,}") for one in ranked]
@@ -151,8 +156,7 @@ def violations(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_page_fits_and_is_accessible(visited: Blog, page: Page, look: str) -> None:
-    without_beacon(page).goto(visited.url)
-    wait_for(page, "#state", "Live")
+    open_live(page, visited)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     box = page.locator("#plot canvas").bounding_box()
     assert box is not None
@@ -219,8 +223,7 @@ def test_a_keyboard_is_enough(visited: Blog, page: Page) -> None:
 
 
 def test_the_page_says_when_it_cannot_reach_the_api(visited: Blog, page: Page) -> None:
-    without_beacon(page).goto(visited.url)
-    wait_for(page, "#state", "Live")
+    open_live(page, visited)
     counted = number(page, "#total")
     page.route("**/v1/**", lambda route: route.abort())
     wait_for(page, "#state", "Not reachable")
@@ -244,8 +247,7 @@ def test_the_page_starts_when_the_api_is_back(visited: Blog, page: Page) -> None
 def test_a_page_without_counts_says_so(visited: Blog, page: Page) -> None:
     nothing = {"aggregate": "site", "values": {}, "measures": {"site_views": 0}, "ranked": []}
     page.route("**/v1/**", lambda route: route.fulfill(json=nothing))
-    without_beacon(page).goto(visited.url)
-    wait_for(page, "#state", "Live")
+    open_live(page, visited)
     assert number(page, "#total") == 0
     assert page.locator("#empty").is_visible()
     assert not page.locator("#window").is_visible()
@@ -258,8 +260,7 @@ def test_a_hostile_name_is_shown_as_text(visited: Blog, page: Page, look: str) -
     ranked = [{"values": {"url": name}, "score": 10**15}, {"values": {"url": "/"}, "score": 1}]
     answer = {"aggregate": "views", "ranked": ranked}
     page.route("**/top?*", lambda route: route.fulfill(json=answer))
-    without_beacon(page).goto(visited.url)
-    wait_for(page, "#state", "Live")
+    open_live(page, visited)
     assert page.locator("#top button").first.inner_text() == name
     assert page.locator("img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

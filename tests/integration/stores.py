@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 SHARD = "shardId-00000001790000000000-aaaaaaaa"
+OTHER_SHARD = "shardId-00000001790000000001-bbbbbbbb"
 
 
 class Store:
@@ -48,6 +49,16 @@ class Store:
         """One item; empty if there is none."""
         answer = self.client.get_item(TableName=self.name, Key={"pk": {"S": pk}, "sk": {"S": sk}}, ConsistentRead=True)
         return cast("Mapping[str, Any]", answer.get("Item", {}))
+
+    def answers_of_queries(self) -> list[dict[str, Any]]:
+        """What each Query answers from now on, its consumed units included."""
+        answers: list[dict[str, Any]] = []
+        register = self.client.meta.events.register
+        register(
+            "before-parameter-build.dynamodb.Query", lambda params, **_: params.update(ReturnConsumedCapacity="TOTAL")
+        )
+        register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
+        return answers
 
     def inserts(self, first: int = 10**21) -> list[Record]:
         """Return the stream's records of all items."""

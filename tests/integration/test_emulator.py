@@ -7,17 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from demo.platform.emulator import Emulator, EmulatorError
+from tests.integration.waiting import eventually, runs
 
 _PROJECT = Path(__file__).resolve().parents[2]
-# Only a failure takes this long.
-_PATIENCE_SECONDS = 60.0
 
 # Deploys one function and calls it, so that there is a worker process to be left behind.
 _CALLER = """
@@ -43,19 +41,6 @@ with Emulator.start(max_seconds=int(sys.argv[1])) as emulator:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _runs(pid: int) -> bool:
-    # An ended orphan stays visible until init collects it.
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return bool(state.strip()) and not state.lstrip().startswith("Z")
-
-
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def _start_caller(*limits: int) -> tuple[subprocess.Popen[str], int, int, Path]:
@@ -93,17 +78,12 @@ def _other_addresses() -> set[str]:
         return {address} - {"127.0.0.1"}
 
 
-def test_nothing_is_left_after_the_block() -> None:
-    with Emulator.start(max_seconds=600) as emulator:
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_nothing_is_left_after_the_block(error: type[Exception] | None) -> None:
+    with pytest.raises(error) if error else nullcontext(), Emulator.start(max_seconds=600) as emulator:
         assert emulator.directory.is_dir()
-
-    assert not _listens(emulator.port)
-    assert not emulator.directory.exists()
-
-
-def test_nothing_is_left_after_an_exception() -> None:
-    with pytest.raises(ZeroDivisionError), Emulator.start(max_seconds=600) as emulator:
-        raise ZeroDivisionError
+        if error:
+            raise error
 
     assert not _listens(emulator.port)
     assert not emulator.directory.exists()
@@ -114,23 +94,19 @@ def test_nothing_is_left_when_the_caller_is_ended(ending: signal.Signals) -> Non
     caller, port, worker, directory = _start_caller(600)
     with caller:
         assert _listens(port)
-        assert _runs(worker)
+        assert runs(worker)
 
         os.kill(caller.pid, ending)
 
-        assert caller.wait(_PATIENCE_SECONDS) != 0
-        assert _eventually(lambda: not _listens(port))
-        assert _eventually(lambda: not _runs(worker))
-        assert _eventually(lambda: not directory.exists())
+        assert caller.wait(60) != 0
+        assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
 
 
 def test_it_ends_when_its_time_is_up() -> None:
     caller, port, worker, directory = _start_caller(4, 16, 64)
     with caller:
         try:
-            assert _eventually(lambda: not _listens(port))
-            assert _eventually(lambda: not _runs(worker))
-            assert _eventually(lambda: not directory.exists())
+            assert eventually(lambda: not (_listens(port) or runs(worker) or directory.exists()))
         finally:
             caller.kill()
 

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from simulation.engines import Engine, EngineUnavailableError
 from simulation.engines.dynamodb_local import DynamoDBLocal, install
 from simulation.engines.tables import create_table
+from tests.integration.waiting import eventually, runs
 
 # Only a failure takes this long.
 PATIENCE_SECONDS = 60.0
@@ -94,18 +95,10 @@ def test_dynamodb_local_does_not_outlive_a_killed_parent(dynamodb_local_engine: 
     )
     assert parent.returncode == -signal.SIGKILL
     orphan = int(parent.stdout)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline and _runs(orphan):
-        time.sleep(0.1)
-    assert not _runs(orphan)
+    assert eventually(lambda: not runs(orphan))
 
 
 def test_without_java_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
     with pytest.raises(EngineUnavailableError, match=r"needs a JDK 17 or newer .*default-jdk-headless"):
         install.find_java()
-
-
-def _runs(process: int) -> bool:
-    command = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
-    return command.stdout.strip() not in {"", "Z", "Zs", "Zsl"}

@@ -11,18 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Event, Window
-from dynamodb_counters._table import Table
+from dynamodb_counters import Aggregate, Count, Counters, Event, Window
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-
-
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
 
 
 def _view(url: str = "/", time: str = "1", client: str = "c") -> dict[str, Any]:
@@ -121,8 +115,7 @@ def test_statements_of_25_are_used_where_the_engine_knows_them(store: Store, eng
 
 
 def test_puts_are_used_where_asked(store: Store) -> None:
-    by_put = Table(store.name, store.table.client, bulk="put")
-    counters = type(store.counters)(store.name, client=by_put.client, bulk=by_put.bulk)
+    counters = Counters(store.name, client=store.table.client, bulk="put")
 
     outcomes = counters.accept_many(_VIEW, [_view(time="1"), _view(time="2"), _view(time="1")])
 

@@ -11,21 +11,14 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
-from simulation.engines import Engine
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import Record, image, record
-from tests.unit.writes.clients import failure
+from tests.unit.writes.clients import fault, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "sum": Sum("number")})
-_OTHER = "shardId-00000001790000000001-bbbbbbbb"
 _FIRST = 10**21 - 3
 """Sequence numbers gain a digit from the fourth record on."""
-
-
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
 
 
 def _records(urls: str, first: int = _FIRST) -> list[Record]:
@@ -42,56 +35,36 @@ def _sums(store: Store, urls: str = "ab") -> dict[str, Any]:
     return {group.values["url"]: group.measures["sum"] for group in groups}
 
 
-def test_a_batch_is_counted(store: Store) -> None:
-    report = _deliver(store, _records("abaa"))
+def test_a_batch_is_counted_once_and_skipped_when_it_comes_again(store: Store) -> None:
+    first, again = (_deliver(store, _records("abaa")) for _ in range(2))
 
-    assert (report.records, report.updated, report.skipped, report.quarantined, report.late) == (4, 2, 0, 0, 0)
+    assert (first.records, first.updated, first.skipped, first.quarantined, first.late) == (4, 2, 0, 0, 0)
+    assert (again.updated, again.skipped) == (0, 2)
     assert _sums(store) == {"a": 1101, "b": 10}
 
 
-def test_a_batch_delivered_again_is_skipped(store: Store) -> None:
-    records = _records("abaa")
-    _deliver(store, records)
+@pytest.mark.parametrize(
+    ("urls", "slices", "updated"),
+    [
+        ("aabaab", [(0, 3), (1, 6)], [2, 2]),
+        ("aabaab", [(0, 6), *((0, end) for end in range(1, 7))], [2, 0, 0, 0, 0, 0, 0]),
+        ("abab", [(0, 2), (0, 1), (1, 2), (2, 4), (2, 3), (3, 4)], [2, 0, 0, 2, 0, 0]),
+    ],
+    ids=["overlapping", "shorter than before", "halved"],
+)
+def test_of_a_batch_only_what_is_new_is_added(
+    store: Store, urls: str, slices: list[tuple[int, int]], updated: list[int]
+) -> None:
+    records = _records(urls)
 
-    report = _deliver(store, records)
-
-    assert (report.updated, report.skipped) == (0, 2)
-    assert _sums(store) == {"a": 1101, "b": 10}
-
-
-def test_of_a_batch_that_overlaps_only_the_rest_is_added(store: Store) -> None:
-    records = _records("aabaab")
-    _deliver(store, records[:3])
-
-    report = _deliver(store, records[1:])
-
-    assert report.updated == 2
-    assert _sums(store) == {"a": 11011, "b": 100100}
-
-
-def test_a_batch_that_was_longer_makes_a_shorter_one_idle(store: Store) -> None:
-    records = _records("aabaab")
-    _deliver(store, records)
-
-    for end in range(1, 7):
-        assert _deliver(store, records[:end]).updated == 0
-    assert _sums(store) == {"a": 11011, "b": 100100}
-
-
-def test_halves_of_a_batch_are_counted_like_the_whole(store: Store) -> None:
-    records = _records("abab")
-    for start, end in ((0, 2), (0, 1), (1, 2), (2, 4), (2, 3), (3, 4)):
-        _deliver(store, records[start:end])
-
-    assert _sums(store) == {"a": 101, "b": 1010}
+    assert [_deliver(store, records[start:end]).updated for start, end in slices] == updated
+    assert _sums(store) == {url: sum(10**n for n, each in enumerate(urls) if each == url) for url in "ab"}
 
 
 @pytest.mark.parametrize("digits", [21, 22, 39])
 def test_sequence_numbers_are_compared_as_numbers(store: Store, digits: int) -> None:
-    nine, ten = (
-        record("9" * digits, image("view", url="a", number=1)),
-        record(10**digits, image("view", url="a", number=2)),
-    )
+    nine = record("9" * digits, image("view", url="a", number=1))
+    ten = record(10**digits, image("view", url="a", number=2))
     _deliver(store, [nine])
     _deliver(store, [ten])
     assert _sums(store, "a") == {"a": 3}
@@ -102,7 +75,7 @@ def test_sequence_numbers_are_compared_as_numbers(store: Store, digits: int) -> 
 
 
 def test_shards_are_counted_apart_even_with_equal_numbers(store: Store) -> None:
-    for shard in (SHARD, _OTHER, SHARD, _OTHER):
+    for shard in (SHARD, OTHER_SHARD, SHARD, OTHER_SHARD):
         _deliver(store, _records("ab"), shard)
 
     assert _sums(store) == {"a": 2, "b": 20}
@@ -119,23 +92,15 @@ def test_a_change_and_its_reversal_move_the_watermark_over_them(store: Store) ->
     assert _sums(store, "a") == {"a": 0}
 
 
-def _updates_of(url: str, arguments: Mapping[str, Any]) -> bool:
-    return bool(arguments["Key"]["pk"]["S"] == f"URL#{url}")
-
-
 def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> None:
-    def throttle(name: str, arguments: Mapping[str, Any]) -> None:
-        if name == "update_item" and _updates_of("b", arguments):
-            raise failure("ProvisionedThroughputExceededException", "UpdateItem")
-
     records = _records("abab")
-    store.client.before = throttle
+    store.client.before = fault("update_item", "ProvisionedThroughputExceededException", "URL#b")
     with pytest.raises(CommitError, match=r"1 item.*ProvisionedThroughput") as failed:
         _deliver(store, records)
     assert len(failed.value.failures) == 1
     assert _sums(store) == {"a": 101, "b": 0}
 
-    store.client.before = _no_fault
+    store.client.before = no_fault
     report = _deliver(store, records)
 
     assert (report.updated, report.skipped) == (1, 1)
@@ -143,16 +108,12 @@ def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> No
 
 
 def test_an_update_whose_answer_is_lost_is_not_repeated(store: Store) -> None:
-    def lose(name: str, arguments: Mapping[str, Any]) -> None:
-        if name == "update_item":
-            raise failure("InternalServerError", "UpdateItem")
-
     records = _records("abab")
-    store.client.after = lose
+    store.client.after = fault("update_item", "InternalServerError")
     with pytest.raises(CommitError, match="2 item"):
         _deliver(store, records)
 
-    store.client.after = _no_fault
+    store.client.after = no_fault
     assert _deliver(store, records).skipped == 2
     assert _sums(store) == {"a": 101, "b": 1010}
 
@@ -163,7 +124,7 @@ def test_an_invocation_that_was_given_up_does_no_harm_when_it_goes_on(store: Sto
 
     def overtake(name: str, _: Mapping[str, Any]) -> None:
         if name == "update_item" and once.acquire(blocking=False):
-            store.client.before = _no_fault
+            store.client.before = no_fault
             _deliver(store, records[:4])
             _deliver(store, records[4:])
 
@@ -193,45 +154,12 @@ def test_a_record_of_quarantine_is_kept_once_and_the_rest_is_counted(store: Stor
 
 
 def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_counted(store: Store) -> None:
-    def throttle(name: str, _: Mapping[str, Any]) -> None:
-        if name == "transact_write_items":
-            raise failure("ThrottlingException", "TransactWriteItems")
-
     records = [*_records("a"), record(_FIRST + 10, image("view", url="a")), *_records("b", _FIRST + 20)]
-    store.client.before = throttle
+    store.client.before = fault("transact_write_items", "ThrottlingException")
     with pytest.raises(CommitError, match="ThrottlingException"):
         _deliver(store, records)
     assert _sums(store) == {"a": 0, "b": 0}
 
-    store.client.before = _no_fault
+    store.client.before = no_fault
     assert _deliver(store, records).quarantined == 1
     assert _sums(store) == {"a": 1, "b": 1}
-
-
-def test_a_sum_dynamodb_cannot_hold_blocks_neither_its_batch_nor_the_next(store: Store) -> None:
-    large = [record(_FIRST + n, image("view", url="a", number=n)) for n in range(2)]
-    for entry, number in zip(large, ("1E+37", "1E-30"), strict=True):
-        entry["dynamodb"]["NewImage"]["number"] = {"N": number}
-
-    assert _deliver(store, large).quarantined == 1
-    assert _deliver(store, large).quarantined == 0
-    _deliver(store, _records("ab", _FIRST + 20))
-
-    assert _sums(store) == {"a": 1, "b": 10}
-
-
-def test_a_sum_that_outgrows_its_item_blocks_neither_its_batch_nor_the_next(store: Store, engine: Engine) -> None:
-    if engine.name != "dynamodb_local":
-        pytest.skip(f"{engine.name} rounds a sum of more than 38 digits, which DynamoDB refuses")
-    _deliver(store, [record(_FIRST, image("view", url="a", number=10**37))])
-    small = record(_FIRST + 1, {**image("view", url="a"), "number": {"N": "1E-30"}})
-
-    assert _deliver(store, [small]).quarantined == 1
-    assert _deliver(store, [small]).quarantined == 0
-    _deliver(store, _records("ab", _FIRST + 20))
-
-    assert _sums(store) == {"a": 10**37 + 1, "b": 10}
-
-
-def _no_fault(name: str, arguments: Mapping[str, Any]) -> None:
-    """Let a call pass."""

@@ -7,27 +7,19 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Event, Sum
 from dynamodb_counters.errors import CommitError
-from simulation.engines import Engine
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import image, record
-from tests.unit.writes.clients import failure
+from tests.unit.writes.clients import failure, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"sum": Sum("number")})
-_OTHER = "shardId-00000001790000000001-bbbbbbbb"
 _FIRST = 10**21 - 3
 """Sequence numbers gain a digit from the fourth record on."""
-
-
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
 
 
 @st.composite
@@ -63,7 +55,7 @@ def test_any_legal_history_of_deliveries_counts_each_record_once(
 ) -> None:
     run = next(_RUNS)
     urls = [f"{run}-{letter}" for letter in letters]
-    histories = {f"{SHARD}-{run}": list(first), f"{_OTHER}-{run}": list(second)}
+    histories = {f"{SHARD}-{run}": list(first), f"{OTHER_SHARD}-{run}": list(second)}
     records = [record(_FIRST + n, image("view", url=url, id=str(n), number=10**n)) for n, url in enumerate(urls)]
 
     while pending := [shard for shard, steps in histories.items() if steps]:
@@ -75,20 +67,16 @@ def test_any_legal_history_of_deliveries_counts_each_record_once(
             if name == "update_item" and hit >> "abc".index(arguments["Key"]["pk"]["S"][-1]) & 1:
                 raise failure("InternalServerError", "UpdateItem")
 
-        store.client.before = fault if what in ("fails", "zombie") else _no_fault
-        store.client.after = fault if what == "lost" else _no_fault
+        store.client.before = fault if what in ("fails", "zombie") else no_fault
+        store.client.after = fault if what == "lost" else no_fault
         try:
             store.deliver(records[start:end], _VIEWS, shard=shard)
         except CommitError:
             assert what != "done"
-    store.client.before = store.client.after = _no_fault
+    store.client.before = store.client.after = no_fault
 
     expected: Counter[str] = Counter()
     for n, url in enumerate(urls):
         expected[url] += 2 * 10**n
     groups = store.counters.get_many([(_VIEWS, {"url": url}) for url in expected], consistent=True)
     assert {group.values["url"]: group.measures["sum"] for group in groups} == dict(expected)
-
-
-def _no_fault(name: str, arguments: Mapping[str, Any]) -> None:
-    """Let a call pass."""

@@ -14,20 +14,16 @@ GAME = Event("game", pk="GAME#{id}", sk="GAME")
 LONG = "ü#" * 1500
 
 
-def _scores(write_shards: int = 1) -> Aggregate:
+@pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
+def scores(request: pytest.FixtureRequest) -> Aggregate:
     return Aggregate(
         "scores",
         GAME,
         pk="PLAYER#{player}",
         sk="COUNTRY#{country}",
         measures={"games": Count(), "points": Sum("points")},
-        ranking=Ranking(by="points", leaderboard="BOARD#{country}", write_shards=write_shards),
+        ranking=Ranking(by="points", leaderboard="BOARD#{country}", write_shards=request.param),
     )
-
-
-@pytest.fixture(params=[1, 3], ids=["one partition", "write shards"])
-def scores(request: pytest.FixtureRequest) -> Aggregate:
-    return _scores(request.param)
 
 
 @pytest.fixture
@@ -103,9 +99,9 @@ def test_a_reset_member_starts_again_from_0(counters: Counters, scores: Aggregat
     assert _top(counters, scores, 2) == [("ann", 4), ("bob", 3)]
 
 
-def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters) -> None:
+def test_only_a_ranked_aggregate_has_a_leaderboard(counters: Counters, scores: Aggregate) -> None:
     plain = Aggregate("plain", GAME, pk="P", sk="P", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match="invalid aggregate='plain': expected an aggregate with a ranking"):
         counters.top(plain)
     with pytest.raises(InvalidArgumentError, match="invalid count=0: expected an int of 1 or more"):
-        counters.around(_scores(), {"player": "a", "country": "no"}, count=0)
+        counters.around(scores, {"player": "a", "country": "no"}, count=0)

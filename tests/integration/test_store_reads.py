@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window, WindowCount
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -21,14 +21,13 @@ _KEPT = Window("kept", _VIEW, pk="URL#{url}", time="at")
 _SHORT = Window("short", _VIEW, pk="URL#{url}", time="at", measure=Sum("bytes"), retention=timedelta(hours=25))
 
 
-@pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table)
-
-
 def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
     """Make an event a time, created when it happened; they have 1, 2, 3, … bytes."""
     return [record(first + n, image("view", url=url, at=at, bytes=n + 1), created=at) for n, at in enumerate(times)]
+
+
+def _window(store: Store, window: Window, url: str = "/", **asked: Any) -> WindowCount:
+    return store.counters.window(window, {"url": url}, **asked, consistent=True)
 
 
 def _at(seconds: float) -> datetime:
@@ -67,9 +66,8 @@ def test_fractions_are_exact(store: Store) -> None:
     for part in ("0.1", "0.2", "1E-20"):
         store.counters.increment(_VIEWS, {"url": "/"}, {"bytes": Decimal(part)})
 
-    assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures["bytes"] == Decimal(
-        "0.30000000000000000001"
-    )
+    found = store.counters.get(_VIEWS, {"url": "/"}, consistent=True)
+    assert found.measures["bytes"] == Decimal("0.30000000000000000001")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -81,14 +79,12 @@ def test_a_window_counts_exactly_the_interval_it_states(store: Store, seed: int)
 
     for minutes in (1, 2, 59, 60, 61, 24 * 60, 24 * 60 + 1, chance.randrange(1, 40 * 60)):
         for as_of in (None, _at(NOW - chance.randrange(3600))):
-            answer = store.counters.window(
-                _KEPT, {"url": "/"}, last=timedelta(minutes=minutes), as_of=as_of, consistent=True
-            )
+            answer = _window(store, _KEPT, last=timedelta(minutes=minutes), as_of=as_of)
             start, end = answer.start.timestamp(), answer.end.timestamp()
             assert answer.count == sum(start <= at < end for at in times)
             assert end - start == minutes * 60
             assert 0 < end - (NOW if as_of is None else as_of.timestamp()) <= 60
-    answer = store.counters.window(_SHORT, {"url": "/"}, last=timedelta(hours=24), consistent=True)
+    answer = _window(store, _SHORT, last=timedelta(hours=24))
     inside = [n + 1 for n, at in enumerate(times) if answer.start.timestamp() <= at < answer.end.timestamp()]
     assert answer.count == sum(inside)
 
@@ -98,18 +94,14 @@ def test_windows_of_groups_and_names_side_by_side_do_not_mix(store: Store) -> No
     store.deliver(_views([NOW] * 5, "/a/b", 10), _KEPT, _SHORT)
     hour = timedelta(hours=1)
 
-    assert [store.counters.window(_KEPT, {"url": url}, last=hour, consistent=True).count for url in ("/a", "/a/b")] == [
-        3,
-        5,
-    ]
-    assert store.counters.window(_SHORT, {"url": "/a"}, last=hour, consistent=True).count == 1 + 2 + 3
+    assert [_window(store, _KEPT, url, last=hour).count for url in ("/a", "/a/b")] == [3, 5]
+    assert _window(store, _SHORT, "/a", last=hour).count == 1 + 2 + 3
 
 
 def test_a_window_is_read_by_one_query(store: Store) -> None:
     store.deliver(_views([NOW - 3600 * hour for hour in range(30, -1, -1)]), _KEPT)
     before = len(store.client.calls)
-    queries: list[Any] = []
-    store.client.meta.events.register("before-call.dynamodb.Query", lambda **call: queries.append(call))
+    queries = store.answers_of_queries()
 
     assert store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=24)).count >= 24
     assert len(queries) == 1
@@ -124,10 +116,9 @@ def test_a_window_longer_than_a_page_is_read_whole(store: Store, engine: Engine)
     # Another writer's attribute makes the buckets so large that a page of 1 MB holds but a few.
     for item in store.items():
         store.client.put_item(TableName=store.name, Item={**item, "note": {"S": "x" * 350_000}})
-    queries: list[Any] = []
-    store.client.meta.events.register("before-call.dynamodb.Query", lambda **call: queries.append(call))
+    queries = store.answers_of_queries()
 
-    assert store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=7), consistent=True).count == len(hours)
+    assert _window(store, _KEPT, last=timedelta(hours=7)).count == len(hours)
     assert len(queries) > 1
 
 
@@ -145,11 +136,7 @@ def test_what_is_retained_can_be_asked_about_as_of_then(store: Store) -> None:
     times = [NOW - 10 * 3600, NOW - 9 * 3600, NOW]
     store.deliver(_views(times), _SHORT)
 
-    answer = store.counters.window(
-        _SHORT, {"url": "/"}, last=timedelta(hours=2), as_of=_at(NOW - 9 * 3600), consistent=True
-    )
-
-    assert answer.count == 1 + 2
+    assert _window(store, _SHORT, last=timedelta(hours=2), as_of=_at(NOW - 9 * 3600)).count == 1 + 2
 
 
 def test_buckets_that_have_expired_but_are_still_there_do_not_count(store: Store) -> None:
@@ -157,7 +144,7 @@ def test_buckets_that_have_expired_but_are_still_there_do_not_count(store: Store
     assert len(store.items()) == 2
     store.clock.now = NOW + 26 * 3600 + 3600
 
-    answer = store.counters.window(_SHORT, {"url": "/"}, last=timedelta(hours=25), consistent=True)
+    answer = _window(store, _SHORT, last=timedelta(hours=25))
 
     assert answer.count == 2
     assert answer.start.timestamp() > NOW
@@ -170,17 +157,18 @@ def test_buckets_carry_their_expiry_and_kept_ones_do_not(store: Store) -> None:
     assert expiries == {"kept": None, "short": {"N": str((NOW // 3600 + 1) * 3600 + 25 * 3600)}}
 
 
-@pytest.mark.parametrize("last", [timedelta(0), timedelta(seconds=90), timedelta(minutes=-1), 60, None])
-def test_a_length_that_is_no_whole_minutes_is_refused(store: Store, last: Any) -> None:
+_NOT_WHOLE_MINUTES = [timedelta(0), timedelta(seconds=90), timedelta(minutes=-1), 60, None]
+_NO_MOMENTS = [datetime(2026, 11, 20), "now", NOW]  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [*(("last", value) for value in _NOT_WHOLE_MINUTES), *(("as_of", value) for value in _NO_MOMENTS)],
+)
+def test_a_length_of_no_whole_minutes_and_a_moment_without_a_time_zone_are_refused(
+    store: Store, argument: str, value: Any
+) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        store.counters.window(_KEPT, {"url": "/"}, last=last)
+        _window(store, _KEPT, **{"last": timedelta(hours=1), argument: value})
 
-    assert refused.value.argument == "last"
-
-
-@pytest.mark.parametrize("as_of", [datetime(2026, 11, 20), "now", NOW])  # noqa: DTZ001
-def test_a_moment_without_a_time_zone_is_refused(store: Store, as_of: Any) -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=1), as_of=as_of)
-
-    assert refused.value.argument == "as_of"
+    assert refused.value.argument == argument

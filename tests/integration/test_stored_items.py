@@ -7,20 +7,8 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from dynamodb_counters import (
-    Aggregate,
-    Average,
-    Count,
-    Distinct,
-    Event,
-    Hierarchy,
-    Histogram,
-    Ranking,
-    Sum,
-    Window,
-)
+from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Hierarchy, Histogram, Ranking, Sum, Window
 from dynamodb_counters._declarations import flatten
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -91,10 +79,6 @@ def _write(store: Store) -> None:
     store.counters.reset(_VIEWS, {"url": ""})
 
 
-def _plain(value: Any) -> str:
-    return base64.b64encode(value).decode()
-
-
 def test_every_kind_of_item_is_stored_as_it_always_was(moto_engine: Engine) -> None:
     create_table(moto_engine.client)
     store = Store(moto_engine, "counters")
@@ -106,7 +90,12 @@ def test_every_kind_of_item_is_stored_as_it_always_was(moto_engine: Engine) -> N
         for value in item.values():
             if "SS" in value:
                 value["SS"].sort()
-    text = json.dumps(items, default=_plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    text = (
+        json.dumps(
+            items, default=lambda value: base64.b64encode(value).decode(), indent=1, sort_keys=True, ensure_ascii=False
+        )
+        + "\n"
+    )
     if os.environ.get("UPDATE_SNAPSHOTS"):
         _RECORDED.write_text(text)
     assert text == _RECORDED.read_text()

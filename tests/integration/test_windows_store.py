@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from dynamodb_counters import Counters, Event, Sum, Window
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._table import Table
+from dynamodb_counters import Event, Sum, Window
+from simulation.dynamodb.capacity import item_bytes
 from simulation.engines import Engine
+from tests.integration.stores import Store
+from tests.unit.fold.streams import image, record
 
 _JOB = Event("job", pk="JOB#{id}", sk="JOB")
 _JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at", measure=Sum("amount"), future_tolerance=None)
@@ -26,104 +25,63 @@ _AMOUNT = 9_999
 """As many digits as a slot is taken to have: a busy customer."""
 
 
-class Store:
-    """A table whose aggregator lives through the time its events tell."""
+class Customers(Store):
+    """A store whose aggregator lives through the time its events tell."""
 
     def __init__(self, engine: Engine, table: str, window: Window) -> None:
-        self.window, self.now, self.units = window, float(_NOW), 0.0
-        self._sequence = 10**21
-        store = Table(table, engine.client, clock=lambda: self.now)
-        self._aggregator = Aggregator(store, (window,), quarantine_retention_seconds=_DAY)
-        self.counters = Counters(table, client=engine.client, clock=lambda: self.now)
+        super().__init__(engine, table)
+        self.clock.now = _NOW
+        self.window, self.units, self.sequence = window, 0.0, 10**21
+        self._aggregator = self.aggregator(window)
 
-    def count(self, moments: Iterator[int] | range, shard: int, customer: str = _C["customer"]) -> None:
+    def count(self, moments: range, shard: int, customer: str = _C["customer"]) -> None:
         """Count one job at each moment, in one batch of a shard that is as old as its first."""
         records = []
         for second in moments:
-            self._sequence += 7
-            image = {"_type": {"S": "job"}, "customer": {"S": customer}, "at": {"N": str(second)}}
-            change = {"SequenceNumber": str(self._sequence), "ApproximateCreationDateTime": second}
-            records.append({"dynamodb": {**change, "NewImage": {**image, "amount": {"N": str(_AMOUNT)}}}})
+            self.sequence += 7
+            job = image("job", customer=customer, at=second, amount=_AMOUNT)
+            records.append(record(self.sequence, job, created=second))
         name = f"shardId-{1_414_576_573_621 + shard:020d}-f55eea{shard % 100:02d}"
         self.units += self._aggregator.handle({"shardId": name, "Records": records}).write_units
 
     def fill(self, start: int, end: int, every: int, rotation: int) -> None:
         """Fill every slot from one moment to another, from shards that last for `rotation` seconds each."""
         for shard, begin in enumerate(range(start, end, rotation)):
-            self.now = min(begin + rotation, end)
+            self.clock.now = min(begin + rotation, end)
             self.count(range(begin, min(begin + rotation, end), every), shard)
-        self.now = float(end)
-
-
-class Meter:
-    """What the Queries of a client consume."""
-
-    def __init__(self, client: Any) -> None:
-        self.units: list[float] = []
-        self.items: list[int] = []
-        self.documented: list[float] = []
-        self.largest = 0
-        events = client.meta.events
-        events.register("before-parameter-build.dynamodb.Query", self._ask)
-        events.register("after-call.dynamodb.Query", self._note)
-
-    def _ask(self, params: dict[str, Any], **_: Any) -> None:
-        params["ReturnConsumedCapacity"] = "TOTAL"
-
-    def _note(self, parsed: dict[str, Any], **_: Any) -> None:
-        self.units.append(parsed["ConsumedCapacity"]["CapacityUnits"])
-        self.items.append(len(parsed["Items"]))
-        sizes = [_bytes(item) for item in parsed["Items"]]
-        self.largest = max(sizes, default=0)
-        self.documented.append(math.ceil(sum(sizes) / 4096) / 2)
-
-
-def _bytes(item: dict[str, Any]) -> int:
-    """Size an item by the rule of the developer guide (CapacityUnitCalculations)."""
-    size = 0
-    for name, value in item.items():
-        [(kind, content)] = value.items()
-        size += len(name.encode())
-        size += len(content.encode()) if kind == "S" else 1 + math.ceil(len(content.strip("-0")) / 2)
-    return size
+        self.clock.now = end
 
 
 @pytest.fixture
-def store(engine: Engine, table: str) -> Store:
-    return Store(engine, table, replace(_JOBS, longest=timedelta(days=60), retention=timedelta(days=365)))
+def store(engine: Engine, table: str) -> Customers:
+    return Customers(engine, table, replace(_JOBS, longest=timedelta(days=60), retention=timedelta(days=365)))
 
 
-def test_a_window_is_put_together_from_several_tiers(store: Store) -> None:
-    start = _NOW - 60 * _DAY
-    moments = range(start - 5 * _HOUR, _NOW, 7 * _HOUR + 777)
+def test_a_window_is_put_together_from_several_tiers(store: Customers) -> None:
+    moments = range(_NOW - 60 * _DAY - 5 * _HOUR, _NOW, 7 * _HOUR + 777)
     store.count(moments, 1)
 
     for last in (timedelta(days=60), timedelta(days=59, minutes=1), timedelta(hours=30), timedelta(minutes=1)):
         answer = store.counters.window(store.window, _C, last=last, consistent=True)
         inside = [moment for moment in moments if answer.start.timestamp() <= moment < answer.end.timestamp()]
         assert answer.count == len(inside) * _AMOUNT
-    months = store.counters.between(
-        store.window,
-        _C,
-        datetime(2096, 10, 1, tzinfo=ZoneInfo("Europe/Berlin")),
-        datetime(2096, 11, 1, tzinfo=ZoneInfo("Europe/Berlin")),
-        consistent=True,
-    )
-    assert months.count == _AMOUNT * sum(
-        datetime.fromtimestamp(moment, ZoneInfo("Europe/Berlin")).month == 10 for moment in moments
-    )
+    berlin = ZoneInfo("Europe/Berlin")
+    start, end = (datetime(2096, month, 1, tzinfo=berlin) for month in (10, 11))
+    october = store.counters.between(store.window, _C, start, end, consistent=True)
+    assert october.count == _AMOUNT * sum(datetime.fromtimestamp(moment, berlin).month == 10 for moment in moments)
 
 
-def test_a_redelivered_batch_counts_once_in_every_tier(store: Store) -> None:
-    store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
+def test_a_redelivered_batch_counts_once_in_every_tier(store: Customers) -> None:
+    moments = range(_NOW - 50 * _DAY, _NOW, _DAY)
+    store.count(moments, 1)
     before = store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True)
-    store._sequence -= 7 * 50
-    store.count(range(_NOW - 50 * _DAY, _NOW, _DAY), 1)
+    store.sequence -= 7 * len(moments)
+    store.count(moments, 1)
 
     assert store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True) == before
 
 
-def test_a_series_compares_and_adds_up(store: Store) -> None:
+def test_a_series_compares_and_adds_up(store: Customers) -> None:
     store.count(range(_NOW - 40 * _DAY, _NOW, 5 * _HOUR), 1)
     ask, window = store.counters, store.window
     start, end = (datetime.fromtimestamp(moment, UTC) for moment in (_NOW - 39 * _DAY, _NOW))
@@ -137,25 +95,29 @@ def test_a_series_compares_and_adds_up(store: Store) -> None:
     assert ask.over_limit(window, _C, compared.current.count - 1, last=timedelta(days=10), consistent=True)
 
 
-def test_a_group_with_a_long_name_is_found_under_its_hash(store: Store) -> None:
+def test_a_group_with_a_long_name_is_found_under_its_hash(store: Customers) -> None:
     customer = "c" * 3000
     store.count(range(_NOW - _DAY, _NOW, _HOUR), 1, customer)
 
     assert store.counters.window(store.window, {"customer": customer}, last=timedelta(days=2), consistent=True).count
 
 
-# precision, window, slot, how long the shard that feeds the group lasts; a year's fewer batches shorten the test
-_MEASURED = [
-    (timedelta(minutes=1), timedelta(hours=24), _MINUTE, 4 * _HOUR),
-    (timedelta(hours=1), timedelta(days=30), _HOUR, 4 * _HOUR),
-    (timedelta(days=1), timedelta(days=365), _DAY, _DAY),
-]
+_ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)
 
 
-@pytest.mark.parametrize(("precision", "last", "slot", "rotation"), _MEASURED)
+@_ON_DYNAMODB_LOCAL
+@pytest.mark.parametrize(
+    ("precision", "last", "slot", "rotation"),
+    # How long the shard that feeds the group lasts: a year's fewer batches shorten the test.
+    [
+        (timedelta(minutes=1), timedelta(hours=24), _MINUTE, 4 * _HOUR),
+        (timedelta(hours=1), timedelta(days=30), _HOUR, 4 * _HOUR),
+        (timedelta(days=1), timedelta(days=365), _DAY, _DAY),
+    ],
+)
 def test_one_query_of_full_buckets_takes_at_most_3_read_units(
-    dynamodb_local_engine: Engine,
-    local_table: str,
+    engine: Engine,
+    table: str,
     precision: timedelta,
     last: timedelta,
     slot: int,
@@ -163,46 +125,38 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     window = replace(_JOBS, precision=precision, longest=last)
-    store = Store(dynamodb_local_engine, local_table, window)
+    store = Customers(engine, table, window)
     begin = (_NOW - int(last.total_seconds())) // _DAY * _DAY - 31 * _DAY * (slot == _DAY)
     if slot == _DAY:
         # Every month ends with the most watermarks it can gather.
         for day in range(begin, _NOW, _DAY):
             date = datetime.fromtimestamp(day, UTC)
             for part in range(6 if date.day > 26 else 1):
-                store.now = day + part * 4 * _HOUR
+                store.clock.now = day + part * 4 * _HOUR
                 store.count(range(day, day + 1), (day - begin) // _HOUR + part)
-        store.now = float(_NOW)
+        store.clock.now = _NOW
     else:
         store.fill(begin, _NOW, slot, rotation)
-    meter = Meter(dynamodb_local_engine.client)
-    answer = store.counters.window(window, _C, last=last)
+    answers = store.answers_of_queries()
+    assert store.counters.window(window, _C, last=last).count > 0
 
+    [query] = answers
+    units, sizes = query["ConsumedCapacity"]["CapacityUnits"], [item_bytes(item) for item in query["Items"]]
+    documented = math.ceil(sum(sizes) / 4096) / 2
     with capsys.disabled():
-        print(f"\n{last} to {precision}: {meter.items} items, {meter.units} read units, by the rule {meter.documented}")
-        print(f"largest item {meter.largest} bytes")
-    assert answer.count > 0
-    assert len(meter.units) == window.cost_estimate.queries == 1
-    assert meter.items[0] <= window.cost_estimate.items_read
-    assert meter.largest <= 1024, "a write would take two units"
-    assert meter.units[0] <= 3
-    assert meter.documented[0] <= 3
-    assert meter.units[0] <= window.cost_estimate.read_units
+        print(f"\n{last} to {precision}: {len(sizes)} items, {units} read units, by the rule {documented}")
+        print(f"largest item {max(sizes)} bytes")
+    assert window.cost_estimate.queries == 1
+    assert len(sizes) <= window.cost_estimate.items_read
+    assert max(sizes) <= 1024, "a write would take two units"
+    assert units <= min(3, window.cost_estimate.read_units)
+    assert documented <= 3
 
 
-def test_a_touched_bucket_takes_one_write_unit(dynamodb_local_engine: Engine, local_table: str) -> None:
-    store = Store(dynamodb_local_engine, local_table, replace(_JOBS, longest=timedelta(days=60)))
+@_ON_DYNAMODB_LOCAL
+def test_a_touched_bucket_takes_one_write_unit(engine: Engine, table: str) -> None:
+    store = Customers(engine, table, replace(_JOBS, longest=timedelta(days=60)))
     store.count(range(_NOW, _NOW + 10), 1)
 
     assert [tier.name for tier in store.window.kept_tiers] == ["hour", "month"]
     assert store.units == 2
-
-
-@pytest.fixture
-def local_table(dynamodb_local_engine: Engine) -> Iterator[str]:
-    from simulation.engines.tables import create_table  # noqa: PLC0415
-
-    name = f"windows-{id(object())}"
-    create_table(dynamodb_local_engine.client, name, expires=False)
-    yield name
-    dynamodb_local_engine.client.delete_table(TableName=name)

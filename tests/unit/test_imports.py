@@ -8,20 +8,12 @@ import sys
 import pytest
 
 import dynamodb_counters
+from tests.unit import test_rooms
 
 _PURE = [
-    "dynamodb_counters",
-    "dynamodb_counters._fold.contributions",
-    "dynamodb_counters._items.conditions",
-    "dynamodb_counters._items.decimals",
-    "dynamodb_counters._declarations",
-    "dynamodb_counters.errors",
-    "dynamodb_counters._fold.fold",
-    "dynamodb_counters._items.key_templates",
-    "dynamodb_counters._items.table_schema",
-    "dynamodb_counters._timeline.times",
-    "dynamodb_counters._timeline.intervals",
-    "dynamodb_counters._declarations.codec",
+    module.removesuffix(".__init__")
+    for module in test_rooms._modules("dynamodb_counters")
+    if test_rooms._room(module) in (*test_rooms._PURE, "__init__")
 ]
 _DECLARING = "Aggregate, Attr, Condition, Count, CountersError, Event, InvalidArgumentError, Sum, Window, WindowCount"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, cast
 
@@ -11,7 +11,9 @@ from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._fold.updates import Update
 from simulation.dynamodb.client import MemoryTable
+from tests.unit.fold.streams import Record, image, record
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 Number = int | Decimal
@@ -32,20 +34,7 @@ class Buckets(MemoryTable):
     def write(self, folded: Folded) -> None:
         """Add what a batch comes to."""
         for delta in folded.deltas:
-            names = {f"#{index}": name for index, name in enumerate(delta.measures)}
-            values = {f":{index}": {"N": str(number)} for index, number in enumerate(delta.measures.values())}
-            update = "ADD " + ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
-            expires_at = delta.layout.expires_at(delta.group)
-            if expires_at is not None:
-                update += " SET #ttl = :ttl"
-                names["#ttl"], values[":ttl"] = "ttl", {"N": str(expires_at)}
-            self.update_item(
-                TableName=self.name,
-                Key={name: {"S": text} for name, text in delta.layout.key(delta.group, "shard").items()},
-                UpdateExpression=update,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
+            self.update_item(**Update(delta.layout, delta.group, delta.measures, "shard").request(self.name))
 
     def query(self, **request: Any) -> dict[str, Any]:
         self.queries.append(request)
@@ -54,17 +43,10 @@ class Buckets(MemoryTable):
 
 def fold(window: Window, happened: Iterable[tuple[int, Number]], created: float | None = None) -> Folded:
     """One new event of customer ``c`` per moment and number, folded."""
-    records = [
-        job(index, created, at={"N": str(second)}, amount={"N": str(number)})
-        for index, (second, number) in enumerate(happened)
-    ]
+    records = [job(index, created, at=second, amount=number) for index, (second, number) in enumerate(happened)]
     return fold_changes(Plan((window,)), changes_of(records))
 
 
-def job(index: int, created: float | None, **attributes: Mapping[str, str]) -> dict[str, Any]:
+def job(index: int, created: float | None, **values: Any) -> Record:
     """The stream record of a new event."""
-    image = {"_type": {"S": "job"}, "customer": {"S": "c"}, **attributes}
-    change: dict[str, Any] = {"SequenceNumber": str(10**20 + index), "NewImage": image}
-    if created is not None:
-        change["ApproximateCreationDateTime"] = created
-    return {"eventName": "INSERT", "dynamodb": change}
+    return record(10**20 + index, image("job", **{"customer": "c", **values}), created=created)

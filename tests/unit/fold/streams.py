@@ -30,51 +30,43 @@ def record(
     expired: bool = False,
 ) -> Record:
     """Make a stream record; what kind it is follows from its images."""
-    change: dict[str, Any] = {"SequenceNumber": str(sequence), "StreamViewType": "NEW_AND_OLD_IMAGES", "SizeBytes": 1}
-    if created is not None:
-        change["ApproximateCreationDateTime"] = created
-    if new is not None:
-        change["NewImage"] = new
-    if old is not None:
-        change["OldImage"] = old
-    name = "REMOVE" if new is None else "INSERT" if old is None else "MODIFY"
-    made: Record = {"eventID": f"id-{sequence}", "eventName": name, "eventSource": "aws:dynamodb", "dynamodb": change}
-    if expired:
-        made["userIdentity"] = TTL_IDENTITY
-    return made
+    change = {
+        "SequenceNumber": str(sequence),
+        "StreamViewType": "NEW_AND_OLD_IMAGES",
+        "SizeBytes": 1,
+        "ApproximateCreationDateTime": created,
+        "NewImage": new,
+        "OldImage": old,
+    }
+    return {
+        "eventID": f"id-{sequence}",
+        "eventName": "REMOVE" if new is None else "INSERT" if old is None else "MODIFY",
+        "eventSource": "aws:dynamodb",
+        "dynamodb": {name: value for name, value in change.items() if value is not None},
+        **({"userIdentity": TTL_IDENTITY} if expired else {}),
+    }
 
 
 class Shard:
     """Items, and the records their changes leave in one shard."""
 
-    def __init__(self, first: int = 10**20 - 5, step: int = 3) -> None:
-        # Numbers grow by a digit on the way, as they do in real streams.
-        self._next, self._step = first, step
+    def __init__(self) -> None:
         self.items: dict[str, Image] = {}
-        self.forgotten: list[Image] = []
+        self.expired: list[Image] = []
         """Last images of the items deleted by TTL."""
         self.records: list[Record] = []
 
     def __repr__(self) -> str:
-        return f"Shard(records={self.records}, items={self.items}, forgotten={self.forgotten})"
+        return f"Shard(records={self.records}, items={self.items}, expired={self.expired})"
 
-    def put(self, key: str, new: Image) -> None:
-        """Insert or replace an item."""
-        self._write(new, self.items.get(key))
-        self.items[key] = new
-
-    def delete(self, key: str) -> None:
-        """Delete an item, if it is there."""
-        if key in self.items:
-            self._write(None, self.items.pop(key))
-
-    def expire(self, key: str) -> None:
-        """Delete an item as the TTL process does, if it is there."""
-        if key in self.items:
-            self.forgotten.append(self.items[key])
-            self._write(None, self.items.pop(key), expired=True)
-
-    def _write(self, new: Image | None, old: Image | None, *, expired: bool = False) -> None:
+    def write(self, key: str, new: Image | None, *, expired: bool = False) -> None:
+        """Put an item; or delete the one that is there, perhaps as the TTL process does."""
+        old = self.items.pop(key, None)
+        if new is not None:
+            self.items[key] = new
+        if old is not None and expired:
+            self.expired.append(old)
         if new != old:
-            self.records.append(record(self._next, new, old, expired=expired))
-            self._next += self._step
+            # Numbers grow by a digit on the way, as they do in real streams.
+            sequence = 10**20 - 5 + 3 * len(self.records)
+            self.records.append(record(sequence, new, old, expired=expired))

@@ -42,6 +42,14 @@ def _deployed(*before: Declarable) -> World:
     return world
 
 
+def _redeployed(before: list[Declarable], after: list[Declarable], *players: str) -> World:
+    """A table whose declarations changed before these players played."""
+    world = _deployed(*before)
+    world.declare(after)
+    _play(world, *players, first=10)
+    return world
+
+
 def _items(world: World, *names: str) -> list[dict[str, Any]]:
     return [dict(item) for item in world.client.items() if item.get("_type", {}).get("S") in names]
 
@@ -72,11 +80,7 @@ def test_items_of_what_did_not_change_never_move(after: list[Declarable]) -> Non
 
 
 def test_an_added_aggregate_counts_what_comes_after() -> None:
-    world = _deployed(PLAYERS)
-    world.declare([PLAYERS, TOTAL])
-    _play(world, "ann", "eve", first=10)
-
-    assert world.measures(TOTAL) == {"games": 2, "points": 21}
+    assert _redeployed([PLAYERS], [PLAYERS, TOTAL], "ann", "eve").measures(TOTAL) == {"games": 2, "points": 21}
 
 
 def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
@@ -89,17 +93,13 @@ def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
 
 
 def test_an_added_measure_counts_what_comes_after() -> None:
-    world = _deployed(replace(TOTAL, measures={"games": Count()}))
-    world.declare([TOTAL])
-    _play(world, "ann", first=10)
+    without = replace(TOTAL, measures={"games": Count()})
 
-    assert world.measures(TOTAL) == {"games": 4, "points": 10}
+    assert _redeployed([without], [TOTAL], "ann").measures(TOTAL) == {"games": 4, "points": 10}
 
 
 def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -> None:
-    world = _deployed(PLAYERS, TOTAL)
-    world.declare([PLAYERS])
-    _play(world, "ann", first=10)
+    world = _redeployed([PLAYERS, TOTAL], [PLAYERS], "ann")
     assert world.measures(TOTAL)["games"] == 3
 
     world.declare([PLAYERS, TOTAL])
@@ -113,11 +113,9 @@ def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
 
 
 def test_a_renamed_aggregate_goes_on_and_so_does_what_looks_at_it() -> None:
-    world = _deployed(PLAYERS, OFTEN)
     contestants = replace(PLAYERS, name="contestants")
     over = replace(OFTEN, source=contestants)
-    world.declare([contestants, over])
-    _play(world, "bob", "eve", first=10)
+    world = _redeployed([PLAYERS, OFTEN], [contestants, over], "bob", "eve")
 
     assert world.measures(contestants, player="bob") == {"games": 2}
     assert world.measures(over) == {"n": 3, "players": {1: 1, 2: 2, 3: 0}}
@@ -136,9 +134,8 @@ def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -
 
 
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
-    world = _deployed(PLAYERS)
-    world.declare([replace(PLAYERS, ranking=Ranking(by="games", leaderboard="SEASON"))])
-    _play(world, "ann", first=10)
+    renamed = replace(PLAYERS, ranking=Ranking(by="games", leaderboard="SEASON"))
+    world = _redeployed([PLAYERS], [renamed], "ann")
 
     boards = {item["pk"]["S"]: (item["_board"]["S"], item["_score"]["N"]) for item in _items(world, "players")}
     assert boards == {"PLAYER#ann": ("SEASON#~0", "3"), "PLAYER#bob": ("PLAYERS#~0", "1")}
@@ -168,9 +165,7 @@ def test_what_was_never_counted_can_be_taken_back() -> None:
 
 
 def test_a_ranking_added_later_begins_with_the_next_change() -> None:
-    world = _deployed(replace(PLAYERS, ranking=None))
-    world.declare([PLAYERS])
-    _play(world, "ann", first=10)
+    world = _redeployed([replace(PLAYERS, ranking=None)], [PLAYERS], "ann")
 
     [ann] = [item for item in _items(world, "players") if item["pk"]["S"] == "PLAYER#ann"]
     assert (ann["games"]["N"], ann["_score"]["N"]) == ("3", "1")

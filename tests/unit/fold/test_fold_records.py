@@ -29,41 +29,30 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
     return {delta.ref: delta.measures for delta in folded.deltas}
 
 
-def test_an_insert_adds() -> None:
-    assert _measures([record(1, _view(size=7))], _VIEWS) == {("views", ("/",)): {"n": 1, "bytes": 7}}
+@pytest.mark.parametrize(
+    ("new", "old", "added"),
+    [
+        (_view(size=7), None, {"/": {"n": 1, "bytes": 7}}),
+        (None, _view(size=7), {"/": {"n": -1, "bytes": -7}}),
+        (_view("/b", 5), _view("/a", 7), {"/a": {"n": -1, "bytes": -7}, "/b": {"n": 1, "bytes": 5}}),
+        (_view("/", 5), _view("/", 7), {"/": {"n": 0, "bytes": -2}}),
+    ],
+    ids=["inserted", "deleted", "moved to another group", "corrected within its group"],
+)
+def test_the_new_image_is_added_and_the_old_one_taken_away(new: Any, old: Any, added: dict[str, Any]) -> None:
+    assert _measures([record(1, new, old)], _VIEWS) == {("views", (url,)): numbers for url, numbers in added.items()}
 
 
-def test_a_deletion_takes_away() -> None:
-    assert _measures([record(1, None, _view(size=7))], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -7}}
+@pytest.mark.parametrize(("size", "before", "added"), [(100, 99, {"n": 1}), (99, 100, {"n": -1}), (98, 99, None)])
+def test_an_item_can_begin_and_cease_to_meet_the_filter(size: int, before: int, added: Any) -> None:
+    expected = {("big", ()): added} if added else {}
+
+    assert _measures([record(1, _view(size=size), _view(size=before))], _BIG) == expected
 
 
-def test_a_correction_moves_from_group_to_group() -> None:
-    assert _measures([record(1, _view("/b", 5), _view("/a", 7))], _VIEWS) == {
-        ("views", ("/a",)): {"n": -1, "bytes": -7},
-        ("views", ("/b",)): {"n": 1, "bytes": 5},
-    }
-
-
-def test_a_correction_within_a_group_adds_the_difference() -> None:
-    assert _measures([record(1, _view("/", 5), _view("/", 7))], _VIEWS) == {("views", ("/",)): {"n": 0, "bytes": -2}}
-
-
-def test_an_item_can_begin_and_cease_to_meet_the_filter() -> None:
-    assert _measures([record(1, _view(size=100), _view(size=99))], _BIG) == {("big", ()): {"n": 1}}
-    assert _measures([record(1, _view(size=99), _view(size=100))], _BIG) == {("big", ()): {"n": -1}}
-    assert _measures([record(1, _view(size=98), _view(size=99))], _BIG) == {}
-
-
-def test_a_change_that_concerns_no_measure_causes_no_write() -> None:
-    old, new = _view(), {**_view(), "note": {"S": "seen"}}
-
-    assert _measures([record(1, new, old)], _VIEWS, _LIVE, _BIG, _RECENT) == {}
-
-
-def test_numbers_written_differently_are_no_change() -> None:
-    old, new = _view(), {**_view(), "bytes": {"N": "1.0"}}
-
-    assert _measures([record(1, new, old)]) == {}
+@pytest.mark.parametrize("new", [{"note": {"S": "seen"}}, {"bytes": {"N": "1.0"}}])
+def test_a_change_that_concerns_no_measure_causes_no_write(new: Image) -> None:
+    assert _measures([record(1, _view() | new, _view())], _VIEWS, _LIVE, _BIG, _RECENT) == {}
 
 
 def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:

@@ -1,4 +1,7 @@
-"""Late and early events at every boundary; expired buckets; retention that is changed later."""
+"""Late and early events at every boundary; expired buckets; retention that is changed later.
+
+Lateness is judged by the age of a bucket when the record was made, never by the clock.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,20 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import InvalidArgumentError, Window
+from dynamodb_counters import Count, InvalidArgumentError, Sum, Window
+from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold as fold_changes
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.buckets import JOB, Buckets, fold, job
+from tests.unit.fold.streams import image, record
 
 _C = {"customer": "c"}
 _DAY = 86_400
 _MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp())
 _JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
+_AMOUNTS = replace(_JOBS, measure=Sum("amount"))
+_25_HOURS = timedelta(hours=25)
 _MONTH = replace(_JOBS, retention=timedelta(days=31), longest=timedelta(days=30))
 
 # precision, its finest bucket: what decides whether an event is late
@@ -41,29 +48,81 @@ def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
     kept, gone = fold(window, [(at, 1)], end - 0.001), fold(window, [(at, 1)], end)
 
     assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window.kept_tiers]
+    assert {delta.measures["total"] for delta in kept.deltas} == {1}
     assert (kept.late, gone.deltas, gone.late) == (0, [], 1)
+    assert kept.unfoldable == gone.unfoldable == []
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
-def test_an_event_from_beyond_the_tolerance_counts_in_no_tier(precision: timedelta) -> None:
-    window = replace(_MONTH, precision=precision, future_tolerance=timedelta(minutes=15))
+@pytest.mark.parametrize("tolerance", [timedelta(0), timedelta(minutes=15), timedelta(days=1)])
+def test_an_event_from_beyond_the_tolerance_counts_in_no_tier(precision: timedelta, tolerance: timedelta) -> None:
+    window = replace(_MONTH, precision=precision, future_tolerance=tolerance)
+    limit = _MAY + int(tolerance.total_seconds())
 
-    assert fold(window, [(_MAY + 900, 1)], _MAY).deltas
-    refused = fold(window, [(_MAY + 901, 1)], _MAY)
+    assert {delta.measures["total"] for delta in fold(window, [(limit, 1)], _MAY).deltas} == {1}
+    refused = fold(window, [(limit + 1, 1)], _MAY)
     assert (refused.deltas, len(refused.unfoldable)) == ([], 1)
     assert "future" in refused.unfoldable[0].reason
 
 
 def test_a_late_event_is_quarantined_where_the_window_says_so() -> None:
     window = replace(_MONTH, late="quarantine")
-    refused = fold(window, [(_MAY, 1)], _MAY + 3600 + 31 * _DAY)
+    end = _MAY + 3600 + 31 * _DAY
+    kept, refused = fold(window, [(_MAY, 1)], end - 1), fold(window, [(_MAY, 1)], end)
 
+    assert (len(kept.deltas), kept.unfoldable) == (len(window.kept_tiers), [])
     assert refused.deltas == []
     assert "too late" in refused.unfoldable[0].reason
 
 
+def _hours(folded: Folded) -> dict[Any, Any]:
+    return {delta.group[-1] * 3600: delta.measures["total"] for delta in folded.deltas}
+
+
+@pytest.mark.parametrize(
+    ("retention", "at", "created"),
+    [(None, 0, _MAY), (_25_HOURS, _MAY + 10**9, _MAY), (None, _MAY, None)],
+    ids=["any age", "any future", "no time told"],
+)
+def test_what_need_not_be_judged_counts(retention: timedelta | None, at: int, created: float | None) -> None:
+    folded = fold(replace(_JOBS, retention=retention), [(at, 1)], created)
+
+    assert (_hours(folded), folded.late, folded.unfoldable) == ({at // 3600 * 3600: 1}, 0, [])
+
+
+@pytest.mark.parametrize("limit", [{"retention": _25_HOURS}, {"future_tolerance": timedelta(0)}])
+def test_a_record_that_tells_no_time_cannot_be_judged(limit: Any) -> None:
+    assert fold(replace(_JOBS, **limit), [(_MAY, 1)], None).unfoldable
+
+
+@pytest.mark.parametrize(("old", "new", "counted"), [(0, 26, 1), (26, 0, -1)], ids=["away", "into"])
+def test_a_correction_counts_only_in_the_bucket_that_is_kept(old: int, new: int, counted: int) -> None:
+    plan = Plan((replace(_JOBS, retention=_25_HOURS, future_tolerance=timedelta(minutes=15)),))
+    before, after = (image("job", customer="c", at=_MAY + hour * 3600) for hour in (old, new))
+    folded = fold_changes(plan, changes_of([record(1, after, before, created=_MAY + 26 * 3600)]))
+
+    assert (_hours(folded), folded.late) == ({_MAY + 26 * 3600: counted}, 1)
+
+
+@pytest.mark.parametrize(("second", "slot"), [(0, "m00"), (59, "m00"), (60, "m01"), (3599, "m59")])
+@pytest.mark.parametrize("start", [_MAY, -7200])
+def test_total_and_slot_are_written_together(start: int, second: int, slot: str) -> None:
+    [delta] = fold(_AMOUNTS, [(start + second, 5)]).deltas
+
+    assert delta.group == ("c", "H", start // 3600)
+    assert delta.measures == {"total": 5, slot: 5}
+
+
+def test_a_sum_of_zero_makes_no_bucket() -> None:
+    assert fold(_AMOUNTS, [(0, 0)]).deltas == []
+
+
+def test_the_measure_is_a_count_by_default() -> None:
+    assert _JOBS.measure == Count()
+
+
 def test_whether_an_event_is_late_depends_on_its_record_alone() -> None:
-    record = job(1, _MAY + 3600 + 31 * _DAY, at={"N": str(_MAY)})
+    record = job(1, _MAY + 3600 + 31 * _DAY, at=_MAY)
     plan = Plan((_MONTH,))
 
     assert [fold_changes(plan, changes_of([record])).late for _ in range(3)] == [1, 1, 1]
@@ -78,12 +137,12 @@ def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
         buckets = Buckets(now)
         folded = fold(window, [(at, 1)], now)
         buckets.write(folded)
-        oldest = datetime.fromtimestamp(at, UTC)
+        span = (datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC))
         if folded.late:
             with pytest.raises(InvalidArgumentError, match="retains no more"):
-                buckets.counters.between(window, _C, oldest, datetime.fromtimestamp(now, UTC))
+                buckets.counters.between(window, _C, *span)
         elif at >= now - 31 * _DAY:
-            assert buckets.counters.between(window, _C, oldest, datetime.fromtimestamp(now, UTC)).count == 1
+            assert buckets.counters.between(window, _C, *span).count == 1
 
 
 def test_what_ttl_deletes_is_never_needed() -> None:
@@ -102,8 +161,9 @@ def test_a_bucket_that_is_expired_but_present_never_counts() -> None:
     buckets = Buckets(_MAY + 60 * _DAY)
     buckets.write(fold(_MONTH, [(_MAY, 1)], _MAY))
 
+    day = (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC))
     with pytest.raises(InvalidArgumentError, match=r"start=.*2026-05-30T00:00:00.*retains no more"):
-        buckets.counters.between(_MONTH, _C, *_days(0, 1))
+        buckets.counters.between(_MONTH, _C, *day)
     assert buckets.counters.window(_MONTH, _C, last=timedelta(days=31)).count == 0
 
 
@@ -154,7 +214,3 @@ def test_another_longest_window_keeps_counting_with_the_tiers_it_has() -> None:
 
     assert replace(longer, tiers=None).kept_tiers != longer.kept_tiers == _JOBS.kept_tiers
     assert buckets.counters.window(longer, _C, last=timedelta(days=30)).count == 200
-
-
-def _days(first: int, last: int) -> Any:
-    return tuple(datetime.fromtimestamp(_MAY + day * _DAY, UTC) for day in (first, last))

@@ -37,6 +37,7 @@ BOARD = Aggregate(
         "mean": Average("paths"),
     },
 )
+TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE")
 LONG = "#" * 3000
 
 
@@ -44,13 +45,19 @@ def _path(player: str, path: int) -> dict[str, Any]:
     return {"player": player, "path": str(path)}
 
 
+def _found(*paths: int, player: str = "ann", batch: int = 100) -> World:
+    """A world in which a player has found paths."""
+    world = World([PLAYERS, BOARD])
+    for path in paths:
+        world.put(PATH, _path(player, path))
+    world.settle(batch)
+    return world
+
+
 @pytest.mark.parametrize("batch", [1, 2, 100])
 @pytest.mark.parametrize("player", ["ann", "", "a#b", LONG])
 def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: str, batch: int) -> None:
-    world = World([PLAYERS, BOARD])
-    for path in range(5):
-        world.put(PATH, _path(player, path))
-    world.settle(batch)
+    world = _found(*range(5), player=player, batch=batch)
 
     assert world.measures(PLAYERS, player=player) == {"paths": 5}
     assert world.measures(BOARD) == {
@@ -77,10 +84,8 @@ def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: s
 
 
 def test_a_player_without_paths_left_is_as_one_that_never_was() -> None:
-    world = World([PLAYERS, BOARD])
-    untouched = world.measures(BOARD)
-    world.put(PATH, _path("ann", 1))
-    world.settle()
+    untouched = World([PLAYERS, BOARD]).measures(BOARD)
+    world = _found(1)
     world.delete(PATH, _path("ann", 1))
     world.settle()
 
@@ -89,10 +94,7 @@ def test_a_player_without_paths_left_is_as_one_that_never_was() -> None:
 
 
 def test_a_reset_counts_in_what_looks_at_it() -> None:
-    world = World([PLAYERS, BOARD])
-    for path in range(3):
-        world.put(PATH, _path("ann", path))
-    world.settle()
+    world = _found(0, 1, 2)
 
     assert world.counters.reset(PLAYERS, {"player": "ann"}) == {"paths": 3}
     world.settle()
@@ -106,14 +108,13 @@ def test_a_reset_counts_in_what_looks_at_it() -> None:
 def test_distinct_members_come_once_and_go_with_their_last_item() -> None:
     visitors = Distinct("visitors", PATH, pk="PATH#{path}", sk="WHO", member="player")
     world = World([visitors])
-    event = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
     for player in ("ann", "bob", LONG):
-        world.put(event, _path(player, 1))
-    world.put(event, {**_path("ann", 1), "corrected": True})
+        world.put(PATH, _path(player, 1))
+    world.put(PATH, {**_path("ann", 1), "corrected": True})
     world.settle()
     assert world.counters.distinct(visitors, {"path": "1"}) == 3
 
-    world.delete(event, _path("bob", 1))
+    world.delete(PATH, _path("bob", 1))
     world.settle()
     assert world.counters.distinct(visitors, {"path": "1"}) == 2
     assert world.counters.distinct(visitors, {"path": "2"}) == 0
@@ -136,21 +137,19 @@ def test_distinct_members_expire_as_declared(on_expiry: Any, left: int) -> None:
 
 
 def test_distinct_follows_a_correction_of_the_member() -> None:
-    trade = Event("trade", pk="TRADE#{id}", sk="TRADE")
-    traders = Distinct("traders", trade, pk="DESK#{desk}", sk="TRADERS", member="trader")
+    traders = Distinct("traders", TRADE, pk="DESK#{desk}", sk="TRADERS", member="trader")
     world = World([traders])
     for trader in ("ann", "bob", "ann"):
-        world.put(trade, {"id": "1", "desk": "fx", "trader": trader})
-        world.put(trade, {"id": "2", "desk": "fx", "trader": "ann"})
+        world.put(TRADE, {"id": "1", "desk": "fx", "trader": trader})
+        world.put(TRADE, {"id": "2", "desk": "fx", "trader": "ann"})
         world.settle()
         assert world.counters.distinct(traders, {"desk": "fx"}) == len({trader, "ann"})
 
 
 def test_a_hierarchy_is_read_by_one_query() -> None:
-    trade = Event("trade", pk="TRADE#{id}", sk="TRADE")
     risk = Hierarchy(
         "risk",
-        trade,
+        TRADE,
         pk="REGION#{region}",
         levels=("TOTAL", "DESK#{desk}", "DESK#{desk}#{type}"),
         measures={"trades": Count(), "risk": Sum("risk")},
@@ -160,7 +159,7 @@ def test_a_hierarchy_is_read_by_one_query() -> None:
         [("emea", "fx", "spot"), ("emea", "fx", "swap"), ("apac", "fx", "x")]
     ):
         risked = Decimal("0.1") * (number + 1)
-        world.put(trade, {"id": str(number), "region": region, "desk": desk, "type": kind, "risk": risked})
+        world.put(TRADE, {"id": str(number), "region": region, "desk": desk, "type": kind, "risk": risked})
     world.settle()
 
     found = world.counters.group(risk.parts, {"region": "emea"})

@@ -125,22 +125,6 @@ def test_a_correction_that_changes_no_number_writes_nothing() -> None:
     assert world.client.updates == writes
 
 
-def test_a_spread_group_is_fed_by_shards_and_read_as_one() -> None:
-    spread = Aggregate(
-        "spread", POST, pk="ALL", sk="ALL", measures={"n": Count(), "words": Sum("words")}, write_shards=5
-    )
-    world = World([spread], shards=8)
-    for number in range(200):
-        world.put(POST, {"id": str(number), "words": number})
-    world.settle()
-
-    assert world.measures(spread) == {"n": 200, "words": 19_900}
-    assert 1 < sum(item.get("_type") == {"S": "spread"} for item in world.client.items()) <= 5
-    assert world.counters.get_many([(spread, {})])[0].measures["n"] == 200
-    assert world.counters.reset(spread, {}) == {"n": 200, "words": 19_900}
-    assert world.measures(spread) == {"n": 0, "words": 0}
-
-
 def test_foreign_items_count_while_they_are_what_is_meant_and_what_counts_them_never_is() -> None:
     paths = Items("paths", where=Attr("submitted").exists() & Attr("pk").begins_with("FOREIGN#"))
     # Its own items would satisfy the condition, were they not its own.

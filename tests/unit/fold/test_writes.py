@@ -56,7 +56,7 @@ def _written(window: Window, records: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def _at(place: int, at: int, customer: str = "c") -> dict[str, Any]:
-    return job(place, _NOW, at={"N": str(at)}, customer={"S": customer})
+    return job(place, _NOW, at=at, customer=customer)
 
 
 @pytest.mark.parametrize(

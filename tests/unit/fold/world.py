@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Counters, Event, Items
@@ -28,19 +28,16 @@ if TYPE_CHECKING:
 Source = Event | Items
 
 
-class Inline:
+class Inline(Executor):
     """A thread pool that runs everything at once, so that a seed decides everything."""
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
         try:
-            future.set_result(function(*arguments))
+            future.set_result(function(*arguments, **named))
         except Exception as error:  # noqa: BLE001
             future.set_exception(error)
         return future
-
-    def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        return map(function, *arguments)
 
 
 class FaultyTable(MemoryTable):

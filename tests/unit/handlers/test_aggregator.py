@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -16,22 +15,12 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import ShardUnknownError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
+from simulation.handler_process import Context
 from tests.unit.fold.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
 _TABLE = "handled"
-
-
-@dataclass
-class _Context:
-    function_name: str = "aggregator"
-    memory_limit_in_mb: int = 128
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:aggregator"
-    aws_request_id: str = "request"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
 
 
 @pytest.fixture
@@ -76,8 +65,8 @@ def views(moto_engine: Engine) -> Read:
 def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, views: Read) -> None:
     event = _event(record(1, image("view", url="/")), record(2, image("view", url="/")), state={"kept": 1})
 
-    assert module.handler(event, _Context()) == {"state": {"kept": 1}}
-    assert module.handler(event, _Context()) == {"state": {"kept": 1}}
+    assert module.handler(event, Context()) == {"state": {"kept": 1}}
+    assert module.handler(event, Context()) == {"state": {"kept": 1}}
 
     assert views("/") == 2
 
@@ -86,7 +75,7 @@ def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> N
     event = {"Records": [record(1, image("view", url="/"))]}
 
     with pytest.raises(ShardUnknownError, match="tumbling window"), pytest.warns(UserWarning, match="No application"):
-        module.handler(event, _Context())
+        module.handler(event, Context())
 
     assert views("/") == 0
 
@@ -97,8 +86,8 @@ def test_a_stream_of_one_shard_need_not_name_it(
     monkeypatch.setenv("SINGLE_SHARD", "true")
     event = {"Records": [record(1, image("view", url="/"))]}
 
-    assert module.handler(event, _Context()) == {"state": {}}
-    assert module.handler(event, _Context()) == {"state": {}}
+    assert module.handler(event, Context()) == {"state": {}}
+    assert module.handler(event, Context()) == {"state": {}}
 
     assert views("/") == 1
 
@@ -107,14 +96,14 @@ def test_a_stream_of_one_shard_need_not_name_it(
 def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: ModuleType, state: dict[str, Any]) -> None:
     event = _event(isFinalInvokeForWindow=True, state=state)
 
-    assert module.handler(event, _Context()) == {"state": state}
+    assert module.handler(event, Context()) == {"state": state}
 
 
 def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     event = _event(record(1, image("view", url="/a")), record(2, image("view", url="/b")), record(3, image("view")))
-    module.handler(event, _Context())
+    module.handler(event, Context())
     first = _metrics(capsys.readouterr().out)
-    module.handler(event, _Context())
+    module.handler(event, Context())
     again = _metrics(capsys.readouterr().out)
 
     assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {

@@ -60,6 +60,20 @@ class ScriptedClient:
         return call
 
 
+def no_fault(name: str, arguments: Mapping[str, Any]) -> None:
+    """Let a call be."""
+
+
+def fault(operation: str, code: str, text: str = "") -> Callable[[str, Mapping[str, Any]], None]:
+    """A fault that fails each call of an operation whose arguments hold a text."""
+
+    def fail(name: str, arguments: Mapping[str, Any]) -> None:
+        if name == operation and text in repr(arguments):
+            raise failure(code, operation)
+
+    return fail
+
+
 class FaultyClient:
     """Passes calls on to an engine's client, unless the fault of the moment says otherwise."""
 
@@ -67,9 +81,9 @@ class FaultyClient:
         self._client = client
         self._lock = threading.Lock()
         self.calls: list[Call] = []
-        self.before: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        self.before: Callable[[str, Mapping[str, Any]], None] = no_fault
         """Runs before each call; what it raises is what the call raises."""
-        self.after: Callable[[str, Mapping[str, Any]], None] = lambda name, arguments: None  # noqa: ARG005
+        self.after: Callable[[str, Mapping[str, Any]], None] = no_fault
         """Runs after each call that was done; what it raises hides that it was done."""
 
     def __getattr__(self, name: str) -> Any:
