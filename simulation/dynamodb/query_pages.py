@@ -1,4 +1,4 @@
-"""What a query finds in a partition, page by page."""
+"""What a query finds in a partition or an index, page by page."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from simulation.dynamodb.condition_expressions import ORDER
-from simulation.dynamodb.expression_tokens import Placeholders
+from simulation.dynamodb.expressions import Placeholders, compile_condition
 from simulation.dynamodb.typed_values import InvalidValueError, Item
 
 # A key condition is no general expression: the partition key, and at most one test of the sort key.
-_KEY_CONDITION: Final = re.compile(r"\s*\S+\s*=\s*(:\w+)(?:\s+AND\s+(.+?))?\s*")
-_BETWEEN: Final = re.compile(r"\S+\s+BETWEEN\s+(:\w+)\s+AND\s+(:\w+)")
-_PREFIX: Final = re.compile(r"begins_with\(\s*\S+\s*,\s*(:\w+)\s*\)")
-_COMPARISON: Final = re.compile(r"[^\s<>=]+\s*(=|<=?|>=?)\s*(:\w+)")
+_KEY_CONDITION: Final = re.compile(
+    r"""
+    \s*\S+\s*=\s*(:\w+)
+    (\s+AND\s+(
+        \S+\s+BETWEEN\s+:\w+\s+AND\s+:\w+
+        | begins_with\(\s*\S+\s*,\s*:\w+\s*\)
+        | [^\s<>=]+\s*(=|<=?|>=?)\s*:\w+
+    ))?\s*
+    """,
+    re.VERBOSE,
+)
 
 
 def partition_of(request: Mapping[str, Any]) -> str:
     """The partition key a query asks for."""
-    return str(Placeholders.of(request).value(_parsed(request)[1])["S"])
+    found = _KEY_CONDITION.fullmatch(request["KeyConditionExpression"])
+    if found is None:
+        raise InvalidValueError(f"Invalid KeyConditionExpression: {request['KeyConditionExpression']}")
+    return str(Placeholders.of(request).value(found[1])["S"])
 
 
 def items_of_page(
@@ -28,34 +37,15 @@ def items_of_page(
     """The items of one page, whole, and whether more follow."""
     forward = request.get("ScanIndexForward", True)
     start = request.get("ExclusiveStartKey", {}).get(sort_key, {}).get("S", "")
-    matches = _range(_parsed(request)[2], Placeholders.of(request))
-    keys = [key for key in partition if matches(key) and (not start or (key > start if forward else key < start))]
+    matches, given = compile_condition(request["KeyConditionExpression"]), Placeholders.of(request)
+    keys = [
+        key
+        for key, item in partition.items()
+        if matches(item, given) and (not start or (key > start if forward else key < start))
+    ]
     keys.sort(reverse=not forward)
     most = min(most, request.get("Limit", most))
     return [partition[key] for key in keys[:most]], len(keys) > most
-
-
-def _parsed(request: Mapping[str, Any]) -> re.Match[str]:
-    found = _KEY_CONDITION.fullmatch(request["KeyConditionExpression"])
-    if found is None:
-        raise InvalidValueError(f"Invalid KeyConditionExpression: {request['KeyConditionExpression']}")
-    return found
-
-
-def _range(test: str | None, given: Placeholders) -> Callable[[str], bool]:
-    # Text in order of code points is text in order of its UTF-8 bytes, as DynamoDB sorts.
-    if test is None:
-        return lambda _: True
-    if found := _BETWEEN.fullmatch(test):
-        low, high = (given.value(token)["S"] for token in found.groups())
-        return lambda key: low <= key <= high
-    if found := _PREFIX.fullmatch(test):
-        prefix = given.value(found[1])["S"]
-        return lambda key: key.startswith(prefix)
-    if found := _COMPARISON.fullmatch(test):
-        order, bound = ORDER[found[1]], given.value(found[2])["S"]
-        return lambda key: order(key, bound)
-    raise InvalidValueError(f"Invalid KeyConditionExpression: {test}")
 
 
 def projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from simulation.dynamodb.capacity import item_bytes, write_units
-from simulation.dynamodb.condition_expressions import compile_condition
-from simulation.dynamodb.expression_tokens import Placeholders
+from simulation.dynamodb.expressions import Placeholders, apply_update, compile_condition
 from simulation.dynamodb.typed_values import InvalidValueError, Item, parse, stored
-from simulation.dynamodb.update_expressions import compile_update
 
 _MAX_ITEM_BYTES: Final = 400 * 1024
 
@@ -45,7 +43,7 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
             return Attempt(old, old, size, size)
         if kind == "Delete":
             return Attempt(old, None, size, 0)
-        new = _put(request) if kind == "Put" else _updated(request, keys, old)
+        new = _put(request) if kind == "Put" else _updated(request, keys, old or request["Key"])
         if (new_size := item_bytes(new)) > _MAX_ITEM_BYTES:
             raise InvalidValueError("Item size has exceeded the maximum allowed size")
         return Attempt(old, new, size, new_size)
@@ -70,12 +68,8 @@ def _put(request: Mapping[str, Any]) -> Item:
     return {name: stored(value) for name, value in request["Item"].items()}
 
 
-def _updated(request: Mapping[str, Any], keys: tuple[str, ...], old: Item | None) -> Item:
-    update = compile_update(request["UpdateExpression"])
-    given = Placeholders.of(request)
-    if set(keys) & set(update.targets):
-        raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
-    for value in given.values.values():
+def _updated(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
+    for value in Placeholders.of(request).values.values():
         if "N" in value:
             parse(value["N"])
-    return update.apply(old or dict(request["Key"]), given)
+    return apply_update(request, keys, old)

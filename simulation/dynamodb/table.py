@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from simulation.dynamodb.capacity import Key, item_bytes
-from simulation.dynamodb.condition_expressions import compile_condition
-from simulation.dynamodb.expression_tokens import Placeholders
+from simulation.dynamodb.client_errors import failure
+from simulation.dynamodb.expressions import Placeholders, compile_condition
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.request_checks import check_key
+from simulation.dynamodb.query_pages import items_of_page, partition_of
 from simulation.dynamodb.typed_values import Item, comparable
+
+_MOST_KEY_BYTES: Final = (2048, 1024)
+"""Of a partition key, of a sort key."""
 
 
 class Table:
@@ -29,24 +32,32 @@ class Table:
 
     def key_of(self, request: Mapping[str, Any]) -> Item:
         """The key of the item a request is about: its ``Key``, or as much as its ``Item`` has of one."""
-        key: Item | None = request.get("Key")
-        if key is None:
-            item = request["Item"]
-            key = {name: item[name] for name in self.keys if name in item}
-        return key
+        if "Key" in request:
+            return dict(request["Key"])
+        item = request["Item"]
+        return {name: item[name] for name in self.keys if name in item}
 
     def address(self, key: Item) -> Key:
         """What capacity is accounted to."""
         return (self.name, *(key[name]["S"] for name in self.keys))
 
     def find(self, operation: str, key: Item) -> Item | None:
-        check_key(operation, self.keys, key)
+        for name, most in zip(self.keys, _MOST_KEY_BYTES, strict=False):
+            text = key.get(name, {}).get("S")
+            if not text or len(text.encode()) > most or len(key) != len(self.keys):
+                raise failure(operation, "ValidationException", "One or more parameter values were invalid: key")
         partition, sort = self._place(key)
         return self.partitions.get(partition, {}).get(sort)
 
-    def of_index(self, name: str, request: Mapping[str, Any]) -> list[Item]:
+    def page(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
+        """The items of a query's next page, and whether more follow."""
+        if "IndexName" in request:
+            return self._of_index(request), False
+        return items_of_page(request, self.partitions.get(partition_of(request), {}), self.keys[-1], most)
+
+    def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """What a query finds in an index that holds keys only, on one page."""
-        partition, sort = self.indexes[name]
+        partition, sort = self.indexes[request["IndexName"]]
         matches, given = compile_condition(request["KeyConditionExpression"]), Placeholders.of(request)
         found = [item for item in self.items() if sort in item and matches(item, given)]
         found.sort(key=lambda item: comparable(item[sort]), reverse=not request.get("ScanIndexForward", True))
@@ -72,5 +83,5 @@ class Table:
         return due
 
     def _place(self, key: Item) -> tuple[str, str]:
-        names = self.keys
-        return key[names[0]]["S"], key[names[1]]["S"] if len(names) > 1 else ""
+        partition, *sort = (key[name]["S"] for name in self.keys)
+        return partition, sort[0] if sort else ""
