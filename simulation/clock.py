@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 EPOCH: Final = 1_795_168_800.0
@@ -20,8 +19,3 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-
-
-def iso(seconds: float) -> str:
-    """ISO 8601 in UTC, as Lambda writes it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,13 +6,31 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-windows.html
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from simulation.delivery.mapping_settings import Settings
-from simulation.delivery.shard_poller import ShardPoller
-from simulation.dynamodb.stream_source import Record, Source
+from simulation.delivery.tumbling_window import TumblingWindow
+from simulation.dynamodb.stream_source import Page, Record, Source
+
+STREAM_RETENTION_SECONDS: Final = 24 * 3600.0
+MAX_PAYLOAD_BYTES: Final = 6_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a mapping is configured.
+
+    No limit of bytes is checked with `max_bytes` None. Without a tumbling window (0 seconds) no event names its shard.
+    """
+
+    batch_size: int = 100
+    max_bytes: int | None = MAX_PAYLOAD_BYTES
+    window_seconds: int = 60
+    bisect: bool = False
+    report_item_failures: bool = False
+    max_age_seconds: float = STREAM_RETENTION_SECONDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +63,7 @@ class EventSourceMapping:
         self._clock = clock
         self._settings = settings or Settings()
         self._cut = cut
-        self._pollers: dict[str, ShardPoller] = {}
+        self._pollers: dict[str, _ShardPoller] = {}
         self._busy: dict[str, Delivery] = {}
         self._finished: set[str] = set()
         self.on_failure: list[list[Record]] = []
@@ -59,7 +77,7 @@ class EventSourceMapping:
             # A parent that the stream has forgotten can have nothing left.
             known = any(other.id == shard.parent for other in found)
             if shard.id not in self._pollers and (not known or shard.parent in self._finished):
-                self._pollers[shard.id] = ShardPoller(
+                self._pollers[shard.id] = _ShardPoller(
                     shard.id, self._source, self._clock, self._settings, self.on_failure.append
                 )
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]
@@ -90,19 +108,15 @@ class EventSourceMapping:
         """Take a function's response; return False if it means failure, or comes too late to matter."""
         if self._busy.get(delivery.shard) is not delivery:
             return False
-        poller, settings = self._pollers[delivery.shard], self._settings
-        if settings.window_seconds and not (isinstance(response, dict) and isinstance(response.get("state"), dict)):
+        poller, windowed = self._pollers[delivery.shard], bool(self._settings.window_seconds)
+        failed = windowed and not (isinstance(response, dict) and isinstance(response.get("state"), dict))
+        done = 0 if failed else self._successful(delivery, response)
+        poller.advance(delivery.records[:done])
+        if failed or done < len(delivery.records):
             self.fail(delivery)
             return False
-        done = self._successful(delivery, response)
-        if delivery.records and done < len(delivery.records):
-            poller.advance(delivery.records[:done])
-            self.fail(delivery)
-            return False
-        poller.advance(delivery.records)
-        if settings.window_seconds:
+        if windowed:
             poller.window.keep(response["state"], final=not delivery.records)
-        poller.succeed()
         del self._busy[delivery.shard]
         return True
 
@@ -111,8 +125,8 @@ class EventSourceMapping:
         if self._busy.get(delivery.shard) is not delivery:
             return
         del self._busy[delivery.shard]
-        if delivery.records:
-            self._pollers[delivery.shard].retry(self._cut)
+        if delivery.records and self._settings.bisect:
+            self._pollers[delivery.shard].bisect(self._cut)
 
     def rewind(self, shard: str, checkpoint: str | None) -> None:
         """Go back to an earlier position of a shard that is not busy, as after a lost checkpoint."""
@@ -126,14 +140,87 @@ class EventSourceMapping:
 
     def _successful(self, delivery: Delivery, response: Any) -> int:
         """Count the records before the first one the response reports as failed."""
-        everything = len(delivery.records)
-        if not self._settings.report_item_failures or not isinstance(response, dict):
-            return everything
-        failures = response.get("batchItemFailures")
-        if not failures:
-            return everything
+        failures = response.get("batchItemFailures") if isinstance(response, dict) else None
+        if not self._settings.report_item_failures or not failures:
+            return len(delivery.records)
         indexes = {record["dynamodb"]["SequenceNumber"]: index for index, record in enumerate(delivery.records)}
         try:
             return min(indexes[entry["itemIdentifier"]] for entry in failures)
         except (KeyError, TypeError):
             return 0
+
+
+class _ShardPoller:
+    """The batches of one shard, in order: what it has read, what is tried again, what is abandoned.
+
+    `on_failure` takes records that are not tried any more; `checkpoint` is the last sequence number that needs no
+    delivery any more.
+    """
+
+    def __init__(
+        self,
+        shard: str,
+        source: Source,
+        clock: Callable[[], float],
+        settings: Settings,
+        on_failure: Callable[[list[Record]], None],
+    ) -> None:
+        self._shard = shard
+        self._source = source
+        self._clock = clock
+        self._settings = settings
+        self._on_failure = on_failure
+        # Batches to try again before anything is read, the next one last.
+        self._pending: list[list[Record]] = []
+        self.window = TumblingWindow(settings.window_seconds)
+        self.checkpoint: str | None = None
+
+    def page(self, batch_size: int) -> Page:
+        """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
+        while True:
+            if not self._pending:
+                page = self._source.read(self._shard, self.checkpoint, batch_size)
+                batch = self._fitting(self.window.same(page.records))
+                if not batch:
+                    return page
+                self._pending.append(batch)
+            oldest = self._clock() - self._settings.max_age_seconds
+            batch = self._pending[-1]
+            fresh = [record for record in batch if record["dynamodb"]["ApproximateCreationDateTime"] > oldest]
+            if len(fresh) == len(batch):
+                return Page(batch, ended=False)
+            expired = batch[: len(batch) - len(fresh)]
+            self._on_failure(expired)
+            self.advance(expired)
+
+    def advance(self, records: list[Record]) -> None:
+        """Move past the first records of the batch delivered last: they were processed, or are abandoned."""
+        if not records:
+            return
+        self.checkpoint = records[-1]["dynamodb"]["SequenceNumber"]
+        rest = self._pending.pop()[len(records) :]
+        if rest:
+            self._pending.append(rest)
+
+    def bisect(self, cut: Callable[[int], int]) -> None:
+        """Split the batch delivered last where `cut` says for its length."""
+        batch = self._pending[-1]
+        if len(batch) > 1:
+            middle = min(max(cut(len(batch)), 1), len(batch) - 1)
+            self._pending[-1:] = [batch[middle:], batch[:middle]]
+
+    def rewind(self, checkpoint: str | None) -> None:
+        """Go back to after a sequence number, or (None) to the beginning; batches are cut anew from there."""
+        self.checkpoint = checkpoint
+        self._pending.clear()
+        self.window.close()
+
+    def _fitting(self, records: list[Record]) -> list[Record]:
+        if self._settings.max_bytes is None:
+            return records
+        room = self._settings.max_bytes
+        for index, record in enumerate(records):
+            room -= len(json.dumps(record, default=str))
+            if room < 0:
+                return records[: max(index, 1)]
+        return records

@@ -64,8 +64,7 @@ class ApiSource:
 
 def lambda_record(record: Record, arn: str) -> Record:
     """A record as boto3 returns it, in Lambda's form: times as numbers, binary as base64 text, the stream's ARN."""
-    plain: Record = _plain(record)
-    return {**plain, "eventSourceARN": arn}
+    return {**_plain(record), "eventSourceARN": arn}
 
 
 def _plain(value: Any) -> Any:
@@ -81,8 +80,4 @@ def _plain(value: Any) -> Any:
 
 
 def _depth(shards: dict[str, ShardInfo], shard: ShardInfo) -> int:
-    depth = 0
-    while shard.parent in shards:
-        shard = shards[shard.parent]
-        depth += 1
-    return depth
+    return 1 + _depth(shards, shards[shard.parent]) if shard.parent in shards else 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
-from simulation.clock import iso
 from simulation.dynamodb.stream_source import Page, Record
 
 
@@ -42,7 +42,7 @@ class TumblingWindow:
         """What Lambda adds to the event: window, state and flags."""
         assert self._start is not None
         return {
-            "window": {"start": iso(self._start), "end": iso(self._start + self._seconds)},
+            "window": {"start": _iso(self._start), "end": _iso(self._start + self._seconds)},
             "state": self._state,
             "isFinalInvokeForWindow": final,
             "isWindowTerminatedEarly": False,
@@ -60,3 +60,7 @@ class TumblingWindow:
     def _of(self, record: Record) -> int:
         created = int(record["dynamodb"]["ApproximateCreationDateTime"])
         return created - created % self._seconds
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

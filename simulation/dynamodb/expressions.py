@@ -73,7 +73,7 @@ class _Parser:
     """An expression, read token by token."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = [word or sign for word, sign in _TOKEN.findall(text)]
+        self._tokens: list[str] = [word or sign for word, sign in _TOKEN.findall(text)]
         if "".join(self._tokens) != "".join(text.split()):
             raise InvalidValueError(f"Invalid expression: {text}")
         self._index = 0

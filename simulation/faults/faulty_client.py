@@ -15,16 +15,6 @@ from simulation.dynamodb.query_pages import Paginator
 from simulation.faults.actors import Crashed
 
 _ENDPOINT: Final = "http://harness"
-_OPERATIONS: Final = {
-    "get_item": "GetItem",
-    "put_item": "PutItem",
-    "update_item": "UpdateItem",
-    "delete_item": "DeleteItem",
-    "transact_write_items": "TransactWriteItems",
-    "batch_execute_statement": "BatchExecuteStatement",
-    "batch_get_item": "BatchGetItem",
-    "query": "Query",
-}
 _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -79,8 +69,8 @@ class FaultyClient:
         self.exceptions, self.meta = client.exceptions, client.meta
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        operation = _OPERATIONS[name]
         call = getattr(self._client, name)
+        operation = name.title().replace("_", "")
         return lambda **request: self._call(operation, lambda: call(**request))
 
     def get_paginator(self, operation: str) -> Paginator:

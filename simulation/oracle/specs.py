@@ -11,13 +11,24 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from dynamodb_counters._declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Count,
+    Declaration,
+    Distinct,
+    Event,
+    Histogram,
+    Ranking,
+    Sum,
+    Window,
+)
 from dynamodb_counters._items.conditions import Attr
-from simulation.oracle.derived import crowded, sizes
 from simulation.oracle.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
 
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
+EXACTLY: Final = (1, 2, 3)
+AT_LEAST: Final = (1, 3)
 
 
 @dataclass(frozen=True)
@@ -131,9 +142,34 @@ SPECS: Final = (
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """What the runtime is given for some specs, and for what looks at their groups."""
     declared = [spec.declaration for spec in specs]
-    by_desk = [part for part in declared if isinstance(part, Aggregate) and part.name == "by_desk"]
+    for by_desk in (part for part in tuple(declared) if isinstance(part, Aggregate) and part.name == "by_desk"):
+        declared += _of_desks(by_desk)
     books = [BOOKS.total] if BOOKS.members in declared else []
-    return (*declared, *map(crowded, by_desk), *map(sizes, by_desk), *books)
+    return (*declared, *books)
+
+
+def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
+    """By region: desks with two trades or more, and their trades; desks by their trades, and trades up to three."""
+    crowded = Aggregate(
+        "crowded",
+        by_desk,
+        pk="CROWDED",
+        sk="REGION#{region}",
+        measures={"desks": Count(), "trades": Sum("trades")},
+        where=Attr("trades").ge(2),
+    )
+    sizes = Aggregate(
+        "sizes",
+        by_desk,
+        pk="SIZES",
+        sk="REGION#{region}",
+        measures={
+            "exactly": Histogram("trades", exactly=EXACTLY),
+            "at_least": Histogram("trades", at_least=AT_LEAST),
+            "capped": Sum("trades", cap=3),
+        },
+    )
+    return crowded, sizes
 
 
 def repaired(spec: Spec) -> Spec:

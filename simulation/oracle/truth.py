@@ -9,9 +9,8 @@ from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Window
-from simulation.oracle.derived import AT_LEAST, EXACTLY
 from simulation.oracle.plain_parts import Parts, Values
-from simulation.oracle.specs import RETENTION, Spec, declarations
+from simulation.oracle.specs import AT_LEAST, EXACTLY, RETENTION, Spec, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""
@@ -47,15 +46,12 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
     """What the counts must be, from nothing but the events live in the end and those TTL deleted."""
-    counts: Counts = {}
-    events = [(values, False) for values in live] + [(values, True) for values in expired]
-    for spec in specs:
-        for values, gone in events:
-            if gone and not spec.keeps_expired:
-                continue
-            if parts := spec.parts(values):
-                _add(counts, spec, values, parts)
-    return _with_derived(_comparable(specs, counts, now))
+    history: list[Change] = [(None, values, False) for values in live]
+    for values in expired:
+        history += [(None, values, False), (values, None, True)]
+    counts, poisoned = expected_so_far(specs, history, now)
+    assert not poisoned
+    return counts
 
 
 def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float) -> Counts:

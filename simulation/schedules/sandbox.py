@@ -44,7 +44,7 @@ class Sandbox:
         skew = rng.choice((0.0, 0.0, rng.uniform(-7200, 7200)))
         client: Any = FaultyClient(backend.client, self._pause, rng, postpone, self._lose_time)
         table = Table(
-            backend.table,
+            backend.name,
             client,
             clock=lambda: backend.clock() + skew,
             sleep=self._lose_time,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
-from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import FaultPlan
 from simulation.oracle.specs import SPECS, repaired
 from simulation.oracle.truth import Counts, actual, differences, expected, expected_so_far
-from simulation.schedules.backend import Backend, MemoryBackend
-from simulation.schedules.outcome import Outcome, StuckError, WrongCountError
+from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.sandbox import Invocation, Sandbox
 from simulation.schedules.writers import Writers
 
@@ -23,14 +23,34 @@ from simulation.schedules.writers import Writers
 _MOST_STEPS: Final = 200_000
 
 
+@dataclass(slots=True)
+class Outcome:
+    """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind."""
+
+    seed: int
+    wrong: list[str]
+    deliveries: int
+    records: int
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+class WrongCountError(AssertionError):
+    """A schedule ended with wrong counts; the message says how to run it again."""
+
+    def __init__(self, outcome: Outcome, engine: str) -> None:
+        lines = "\n  ".join(outcome.wrong)
+        again = f"python -m simulation.soak --engine {engine} --seed {outcome.seed} --schedules 1"
+        super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")
+
+
 class Schedule:
     """A run of the whole system, step by step decided by a seed."""
 
-    def __init__(self, seed: int, make_backend: Callable[[random.Random], Backend] | None = None) -> None:
+    def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         rng = random.Random(seed)
         self._seed = seed
         self._random = rng
-        self._backend = make_backend(rng) if make_backend else MemoryBackend(rng, rng.choice((1, 2, 3)))
+        self._backend = make_backend(rng)
         self._specs = rng.sample(SPECS, rng.randint(2, 4))
         self._writers = Writers(self._backend, rng, rng.randint(6, 30), rng.choice((0.0, 0.0, 0.0, 0.15)))
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 25))
@@ -41,7 +61,7 @@ class Schedule:
             bisect=rng.random() < 0.5,
         )
         self._mapping = EventSourceMapping(
-            self._backend.source, self._backend.clock, self._settings, lambda length: rng.randint(1, length)
+            self._backend.stream, self._backend.clock, self._settings, lambda length: rng.randint(1, length)
         )
         self._running: list[Invocation] = []
         self._warm: list[Sandbox] = []
@@ -52,7 +72,7 @@ class Schedule:
         self._drain()
         want, poisoned = expected_so_far(self._specs, self._writers.history, self._backend.clock())
         wrong = self._wrong(want)
-        table = Table(self._backend.table, self._backend.client, clock=self._backend.clock)
+        table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
         waiting = list(list_quarantined(table, redriven=False))
         if len(waiting) != poisoned:
             wrong.append(f"quarantine: expected {poisoned} records, found {len(waiting)}")
@@ -65,6 +85,7 @@ class Schedule:
                 wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
         writers = self._writers
         wrong += self._wrong(expected(self._specs, writers.live.values(), writers.expired, self._backend.clock()))
+        self._backend.drop()
         mapping = self._mapping
         return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected)
 
@@ -82,7 +103,7 @@ class Schedule:
                 self._apply_late()
             elif not self._writers.left and self._drained():
                 return
-        raise StuckError(self._seed)
+        raise AssertionError(f"seed {self._seed} does not end")
 
     def _deploy_repaired(self) -> None:
         self._specs = [repaired(spec) for spec in self._specs]
@@ -112,7 +133,8 @@ class Schedule:
         invocation.sandbox.invocation = None
         if not isinstance(invocation.error, Crashed):
             self._warm.append(invocation.sandbox)
-        _raise_unexpected(invocation.error)
+        if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
+            raise invocation.error
         if invocation.error is not None or self._strikes(0.03, "response lost"):
             self._mapping.fail(invocation.delivery)
         else:
@@ -134,7 +156,7 @@ class Schedule:
         shards = self._mapping.shards()
         if shards and self._strikes(1, "redelivery from an earlier position"):
             shard = self._random.choice(shards)
-            page = self._backend.source.read(shard, None, 10_000)
+            page = self._backend.stream.read(shard, None, 10_000)
             passed = [record["dynamodb"]["SequenceNumber"] for record in page.records]
             reached = self._mapping.checkpoint(shard)
             before = passed[: passed.index(reached)] if reached else []
@@ -173,12 +195,7 @@ class Schedule:
         return differences(want, actual(self._specs, self._backend.items(), self._backend.clock()))
 
 
-def _raise_unexpected(error: BaseException | None) -> None:
-    if error is not None and not isinstance(error, Exception | Crashed):
-        raise error
-
-
-def check(seed: int, make_backend: Callable[[random.Random], Backend] | None = None, engine: str = "memory") -> Outcome:
+def check(seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory") -> Outcome:
     """Run one schedule; raise `WrongCountError` if a count is not exact."""
     outcome = Schedule(seed, make_backend).run()
     if outcome.wrong:

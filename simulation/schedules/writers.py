@@ -43,7 +43,7 @@ class Writers:
 
     def __init__(self, backend: Backend, rng: random.Random, operations: int, poison: float = 0.0) -> None:
         self._backend = backend
-        self._table = Table(backend.table, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
+        self._table = Table(backend.name, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
         self._random = rng
         self._poison = poison
         self._serializer = TypeSerializer()
@@ -109,7 +109,7 @@ class Writers:
 
     def _delete(self) -> None:
         key = self._random.choice(list(self.live))
-        self._backend.client.delete_item(TableName=self._backend.table, Key=_typed_key(key))
+        self._backend.client.delete_item(TableName=self._backend.name, Key=_typed_key(key))
         self._changed(self.live[key], None)
 
     def _expire(self) -> None:
@@ -129,7 +129,7 @@ class Writers:
             # No write without a change, so that every one of the history has its record.
             "revision": {"N": str(len(self.history))},
         }
-        self._backend.client.put_item(TableName=self._backend.table, Item=item)
+        self._backend.client.put_item(TableName=self._backend.name, Item=item)
         self._changed(old, values)
 
     def _changed(self, old: dict[str, Any] | None, new: dict[str, Any] | None, *, by_ttl: bool = False) -> None:

@@ -24,8 +24,7 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from simulation.delivery.event_source_mapping import EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultyClient
@@ -112,10 +111,10 @@ class _Pump(threading.Thread):
         self._calls_left = 0
         self._counted = threading.Lock()
         client: Any = FaultyClient(backend.client, self._decide, rng)
-        table = Table(backend.table, client)
+        table = Table(backend.name, client)
         self._aggregator = Aggregator(table, LEVELS, quarantine_retention_seconds=86_400)
         self._mapping = EventSourceMapping(
-            backend.source, time.time, Settings(batch_size=500, bisect=True, window_seconds=900)
+            backend.stream, time.time, Settings(batch_size=500, bisect=True, window_seconds=900)
         )
         self.stopping = False
         self.invocations = self.failures = 0
@@ -154,7 +153,7 @@ def test_ten_thousand_messages_aggregate_exactly(
     backend = LocalBackend(dynamodb_local_engine)
     messages, pump = _messages(rng), _Pump(backend, random.Random(1))
     truth = _truth(messages)
-    table, counters = Table(backend.table, backend.client), Counters(backend.table, client=backend.client)
+    table, counters = Table(backend.name, backend.client), Counters(backend.name, client=backend.client)
     pump.start()
     begun = time.monotonic()
     with ThreadPoolExecutor(WRITERS) as pool:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from simulation.clock import VirtualClock
-from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.dynamodb.client import MemoryTable
 
 

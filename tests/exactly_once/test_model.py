@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simulation.protocol.model import Model, Rules
+from simulation.protocol import Model, Rules
 
 # What each record of two shards adds to two items: some concern one item only, some add up to nothing.
 SMALL = (((1, 2), (0, -2), (-1, 1)), ((1, 0), (1, 1), (0, -1)))
