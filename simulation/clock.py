@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 EPOCH: Final = 1_795_168_800.0
 """Where virtual time begins: 2026-11-20T10:00Z."""
 
 
+@dataclass
 class VirtualClock:
     """A clock that moves only when told to; seconds since 1970."""
 
-    def __init__(self, now: float = EPOCH) -> None:
-        self.now = now
+    now: float = EPOCH
 
     def __call__(self) -> float:
         return self.now

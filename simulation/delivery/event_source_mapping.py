@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from simulation.delivery.tumbling_window import TumblingWindow
@@ -42,6 +42,7 @@ class Delivery:
     event: dict[str, Any]
 
 
+@dataclass(eq=False)
 class EventSourceMapping:
     """Delivers a stream to a function.
 
@@ -52,33 +53,26 @@ class EventSourceMapping:
     on-failure destination; `deliveries` and `delivered` count invocations and records.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        clock: Callable[[], float],
-        settings: Settings | None = None,
-        cut: Callable[[int], int] = lambda length: length // 2,
-    ) -> None:
-        self._source = source
-        self._clock = clock
-        self._settings = settings or Settings()
-        self._cut = cut
-        self._pollers: dict[str, _ShardPoller] = {}
-        self._busy: dict[str, Delivery] = {}
-        self._finished: set[str] = set()
-        self.on_failure: list[list[Record]] = []
-        self.deliveries = 0
-        self.delivered = 0
+    source: Source
+    clock: Callable[[], float]
+    settings: Settings = Settings()
+    cut: Callable[[int], int] = lambda length: length // 2
+    on_failure: list[list[Record]] = field(default_factory=list)
+    deliveries: int = 0
+    delivered: int = 0
+    _pollers: dict[str, _ShardPoller] = field(default_factory=dict)
+    _busy: dict[str, Delivery] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
 
     def shards(self) -> list[str]:
         """The shards that may be delivered from: those not busy whose parents are through."""
-        found = self._source.shards()
+        found = self.source.shards()
         for shard in found:
             # A parent that the stream has forgotten can have nothing left.
             known = any(other.id == shard.parent for other in found)
             if shard.id not in self._pollers and (not known or shard.parent in self._finished):
                 self._pollers[shard.id] = _ShardPoller(
-                    shard.id, self._source, self._clock, self._settings, self.on_failure.append
+                    shard.id, self.source, self.clock, self.settings, self.on_failure.append
                 )
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]
 
@@ -89,16 +83,16 @@ class EventSourceMapping:
         """
         poller = self._pollers[shard]
         assert shard not in self._busy, "a shard has one delivery at a time"
-        page = poller.page(batch_size or self._settings.batch_size)
+        page = poller.page(batch_size or self.settings.batch_size)
         records = poller.window.admit(page.records)
-        final = not records and poller.window.is_over(self._clock(), page)
+        final = not records and poller.window.is_over(self.clock(), page)
         if not records and not final:
             if page.ended:
                 self._finished.add(shard)
             return None
         event: dict[str, Any] = {"Records": records}
-        if self._settings.window_seconds:
-            event |= {"shardId": shard, "eventSourceARN": self._source.arn, **poller.window.envelope(final=final)}
+        if self.settings.window_seconds:
+            event |= {"shardId": shard, "eventSourceARN": self.source.arn, **poller.window.envelope(final=final)}
         delivery = self._busy[shard] = Delivery(shard, records, event)
         self.deliveries += 1
         self.delivered += len(records)
@@ -108,7 +102,7 @@ class EventSourceMapping:
         """Take a function's response; return False if it means failure, or comes too late to matter."""
         if self._busy.get(delivery.shard) is not delivery:
             return False
-        poller, windowed = self._pollers[delivery.shard], bool(self._settings.window_seconds)
+        poller, windowed = self._pollers[delivery.shard], bool(self.settings.window_seconds)
         failed = windowed and not (isinstance(response, dict) and isinstance(response.get("state"), dict))
         done = 0 if failed else self._successful(delivery, response)
         poller.advance(delivery.records[:done])
@@ -125,8 +119,8 @@ class EventSourceMapping:
         if self._busy.get(delivery.shard) is not delivery:
             return
         del self._busy[delivery.shard]
-        if delivery.records and self._settings.bisect:
-            self._pollers[delivery.shard].bisect(self._cut)
+        if delivery.records and self.settings.bisect:
+            self._pollers[delivery.shard].bisect(self.cut)
 
     def rewind(self, shard: str, checkpoint: str | None) -> None:
         """Go back to an earlier position of a shard that is not busy, as after a lost checkpoint."""
@@ -141,7 +135,7 @@ class EventSourceMapping:
     def _successful(self, delivery: Delivery, response: Any) -> int:
         """Count the records before the first one the response reports as failed."""
         failures = response.get("batchItemFailures") if isinstance(response, dict) else None
-        if not self._settings.report_item_failures or not failures:
+        if not self.settings.report_item_failures or not failures:
             return len(delivery.records)
         indexes = {record["dynamodb"]["SequenceNumber"]: index for index, record in enumerate(delivery.records)}
         try:
@@ -150,6 +144,7 @@ class EventSourceMapping:
             return 0
 
 
+@dataclass
 class _ShardPoller:
     """The batches of one shard, in order: what it has read, what is tried again, what is abandoned.
 
@@ -157,40 +152,34 @@ class _ShardPoller:
     delivery any more.
     """
 
-    def __init__(
-        self,
-        shard: str,
-        source: Source,
-        clock: Callable[[], float],
-        settings: Settings,
-        on_failure: Callable[[list[Record]], None],
-    ) -> None:
-        self._shard = shard
-        self._source = source
-        self._clock = clock
-        self._settings = settings
-        self._on_failure = on_failure
+    shard: str
+    source: Source
+    clock: Callable[[], float]
+    settings: Settings
+    on_failure: Callable[[list[Record]], None]
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
         # Batches to try again before anything is read, the next one last.
         self._pending: list[list[Record]] = []
-        self.window = TumblingWindow(settings.window_seconds)
-        self.checkpoint: str | None = None
+        self.window = TumblingWindow(self.settings.window_seconds)
 
     def page(self, batch_size: int) -> Page:
         """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
         while True:
             if not self._pending:
-                page = self._source.read(self._shard, self.checkpoint, batch_size)
+                page = self.source.read(self.shard, self.checkpoint, batch_size)
                 batch = self._fitting(self.window.same(page.records))
                 if not batch:
                     return page
                 self._pending.append(batch)
-            oldest = self._clock() - self._settings.max_age_seconds
+            oldest = self.clock() - self.settings.max_age_seconds
             batch = self._pending[-1]
             fresh = [record for record in batch if record["dynamodb"]["ApproximateCreationDateTime"] > oldest]
             if len(fresh) == len(batch):
                 return Page(batch, ended=False)
             expired = batch[: len(batch) - len(fresh)]
-            self._on_failure(expired)
+            self.on_failure(expired)
             self.advance(expired)
 
     def advance(self, records: list[Record]) -> None:
@@ -216,9 +205,9 @@ class _ShardPoller:
         self.window.close()
 
     def _fitting(self, records: list[Record]) -> list[Record]:
-        if self._settings.max_bytes is None:
+        if self.settings.max_bytes is None:
             return records
-        room = self._settings.max_bytes
+        room = self.settings.max_bytes
         for index, record in enumerate(records):
             room -= len(json.dumps(record, default=str))
             if room < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -64,19 +65,11 @@ class ApiSource:
 
 def lambda_record(record: Record, arn: str) -> Record:
     """A record as boto3 returns it, in Lambda's form: times as numbers, binary as base64 text, the stream's ARN."""
-    return {**_plain(record), "eventSourceARN": arn}
+    return {**json.loads(json.dumps(record, default=_plain)), "eventSourceARN": arn}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    if isinstance(value, datetime):
-        return value.timestamp()
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode()
-    return value
+def _plain(value: datetime | bytes) -> float | str:
+    return value.timestamp() if isinstance(value, datetime) else base64.b64encode(value).decode()
 
 
 def _depth(shards: dict[str, ShardInfo], shard: ShardInfo) -> int:

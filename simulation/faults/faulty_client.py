@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
@@ -47,29 +48,24 @@ def _never(_: Any) -> None:
     raise AssertionError("a fault that needs virtual time was drawn without any")
 
 
+@dataclass(eq=False)
 class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
     `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        decide: Callable[[str], Fault],
-        rng: random.Random,
-        postpone: Callable[[Callable[[], Any]], None] = _never,
-        delay: Callable[[float], None] = _never,
-    ) -> None:
-        self._client = client
-        self._decide = decide
-        self._postpone = postpone
-        self._delay = delay
-        self._random = rng
-        self.exceptions, self.meta = client.exceptions, client.meta
+    client: Any
+    decide: Callable[[str], Fault]
+    rng: random.Random
+    postpone: Callable[[Callable[[], Any]], None] = _never
+    delay: Callable[[float], None] = _never
+
+    def __post_init__(self) -> None:
+        self.exceptions, self.meta = self.client.exceptions, self.client.meta
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = getattr(self._client, name)
+        call = getattr(self.client, name)
         operation = name.title().replace("_", "")
         return lambda **request: self._call(operation, lambda: call(**request))
 
@@ -78,11 +74,11 @@ class FaultyClient:
         return Paginator(self.query)
 
     def _call(self, operation: str, send: Callable[[], Any]) -> Any:  # noqa: C901
-        match self._decide(operation):
+        match self.decide(operation):
             case Fault.NONE:
                 return send()
             case Fault.THROTTLED:
-                raise failure(operation, self._random.choice(_THROTTLED))
+                raise failure(operation, self.rng.choice(_THROTTLED))
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK:
@@ -92,13 +88,13 @@ class FaultyClient:
                 _ignored(send)
                 return self._call(operation, send)
             case Fault.LATE:
-                self._postpone(lambda: _ignored(send))
+                self.postpone(lambda: _ignored(send))
                 raise ReadTimeoutError(endpoint_url=_ENDPOINT)
             case Fault.LATE_RETRIED:
-                self._postpone(lambda: _ignored(send))
+                self.postpone(lambda: _ignored(send))
                 return self._call(operation, send)
             case Fault.SLOW:
-                self._delay(self._random.uniform(1, 40))
+                self.delay(self.rng.uniform(1, 40))
                 return send()
             case Fault.CRASH_BEFORE:
                 raise Crashed
@@ -107,7 +103,7 @@ class FaultyClient:
                 raise Crashed
 
     def _lost(self, operation: str) -> Exception:
-        return self._random.choice(
+        return self.rng.choice(
             (
                 failure(operation, "InternalServerError"),
                 ReadTimeoutError(endpoint_url=_ENDPOINT),
@@ -116,28 +112,28 @@ class FaultyClient:
         )
 
 
+@dataclass
 class FaultPlan:
     """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end."""
 
-    def __init__(self, rng: random.Random, rate: float, budget: int) -> None:
-        self._random = rng
-        self._rate = rate
-        self._budget = budget
-        self.injected: Counter[str] = Counter()
+    rng: random.Random
+    rate: float
+    budget: int
+    injected: Counter[str] = field(default_factory=Counter)
 
     def draw(self) -> Fault:
-        if not self.happens(self._rate):
+        if not self.happens(self.rate):
             return Fault.NONE
-        fault = self._random.choice(FAULTS)
+        fault = self.rng.choice(FAULTS)
         self.count(fault.value)
         return fault
 
     def happens(self, probability: float) -> bool:
         """Whether something goes wrong now; never again once the budget is used up."""
-        return self._budget > 0 and self._random.random() < probability
+        return self.budget > 0 and self.rng.random() < probability
 
     def count(self, name: str) -> None:
-        self._budget -= 1
+        self.budget -= 1
         self.injected[name] += 1
 
 

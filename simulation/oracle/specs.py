@@ -5,11 +5,11 @@ The statements use nothing of the runtime: keys are spelled out, filters are Pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -23,8 +23,14 @@ from dynamodb_counters._declarations import (
     Window,
 )
 from dynamodb_counters._items.conditions import Attr
-from simulation.oracle.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
 
+Values: TypeAlias = Mapping[str, Any]
+"""Attributes of an event, as plain Python values."""
+
+Parts: TypeAlias = dict[str, Decimal]
+"""What an event adds, by attribute of the aggregate's item."""
+
+ONE: Final = Decimal(1)
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
 EXACTLY: Final = (1, 2, 3)
@@ -56,6 +62,26 @@ class Spec:
     def keeps_expired(self) -> bool:
         """Whether an event deleted by TTL stays counted."""
         return self.declaration.on_expiry == "keep"
+
+
+def escaped(value: str) -> str:
+    """A value as the key layout escapes it."""
+    text = value.replace("%", "%25").replace("#", "%23").replace("\n", "%0A")
+    return text or "%"
+
+
+def bucket(at: int) -> str:
+    """The sort key of an hour's bucket, from seconds since 1970."""
+    return f"H#{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H}"
+
+
+def slots(values: Values, number: Decimal) -> Parts:
+    """What an event that adds `number` to its minute adds to an hour's bucket."""
+    return {"total": number, f"m{values['at'] // 60 % 60:02d}": number}
+
+
+def amount(values: Values) -> Decimal:
+    return Decimal(values["amount"])
 
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -11,8 +10,7 @@ from boto3.dynamodb.types import TypeSerializer
 
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many
-from simulation.oracle.plain_parts import escaped
-from simulation.oracle.specs import TRADE
+from simulation.oracle.specs import TRADE, escaped
 from simulation.oracle.truth import Change
 from simulation.schedules.backend import Backend
 
@@ -55,10 +53,10 @@ class Writers:
 
     def write(self) -> None:
         self.left -= 1
-        choices: list[tuple[Callable[[], None], int]] = [(self._accept, 6), (self._accept_many, 1)]
+        weights = {self._accept: 6, self._accept_many: 1}
         if self.live:
-            choices += [(self._correct, 5), (self._touch, 1), (self._delete, 2), (self._expire, 2)]
-        [act] = self._random.choices([act for act, _ in choices], [weight for _, weight in choices])
+            weights |= {self._correct: 5, self._touch: 1, self._delete: 2, self._expire: 2}
+        [act] = self._random.choices(list(weights), list(weights.values()))
         act()
 
     def _values(self, book: str, number: int) -> dict[str, Any]:
