@@ -9,7 +9,7 @@ EPOCH: Final = 1_795_168_800.0
 """Where virtual time begins: 2026-11-20T10:00Z."""
 
 
-@dataclass
+@dataclass(eq=False)
 class VirtualClock:
     """A clock that moves only when told to; seconds since 1970."""
 

@@ -12,9 +12,8 @@ from botocore.exceptions import ClientError
 
 from simulation.dynamodb.capacity import Usage, query_units
 from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
-from simulation.dynamodb.expressions import used
+from simulation.dynamodb.expressions import Placeholders, used
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.query_pages import Paginator, projected
 from simulation.dynamodb.single_writes import Attempt, answer, attempt
 from simulation.dynamodb.table import Table
 from simulation.dynamodb.typed_values import Item
@@ -22,6 +21,25 @@ from simulation.dynamodb.typed_values import Item
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 _EXPRESSIONS: Final = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "ProjectionExpression")
+
+
+class Paginator:
+    """Follows ``LastEvaluatedKey`` through the pages of a client's ``query``."""
+
+    def __init__(self, query: Callable[..., dict[str, Any]]) -> None:
+        self._query = query
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        left = request.pop("PaginationConfig", {}).get("MaxItems")
+        while True:
+            page = self._query(**request)
+            if left is not None:
+                page["Items"] = page["Items"][:left]
+                left -= len(page["Items"])
+            yield page
+            if "LastEvaluatedKey" not in page or left == 0:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 class MemoryDynamoDB:
@@ -92,7 +110,7 @@ class MemoryDynamoDB:
             table = self._table("Query", request)
             items, more = table.page(request, self._page_items)
             self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
-            found = projected(request, items)
+            found = _projected(request, items)
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         return {"Items": found, "Count": len(found), **last}
 
@@ -182,3 +200,12 @@ def _check_placeholders(operation: str, request: Mapping[str, Any]) -> None:
     if given != needed:
         message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
         raise failure(operation, "ValidationException", message)
+
+
+def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
+    """Copies of the items with the attributes the request asks for."""
+    if "ProjectionExpression" not in request:
+        return [dict(item) for item in items]
+    given = Placeholders.of(request)
+    names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
+    return [{name: item[name] for name in names if name in item} for item in items]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from simulation.dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, stored
+from simulation.dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, parse, stored
 
 Test: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], bool]
 Operand: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], Value | None]
@@ -200,6 +200,8 @@ class _Parser:
 def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
     """The item a request makes of another; every operand is read from the old one."""
     given = Placeholders.of(request)
+    for number in (value["N"] for value in given.values.values() if "N" in value):
+        parse(number)
     changes = [(given.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
     names = {name for name, _ in changes}
     if names & set(keys):

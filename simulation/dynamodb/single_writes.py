@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulation.dynamodb.capacity import item_bytes, write_units
 from simulation.dynamodb.expressions import Placeholders, apply_update, compile_condition
-from simulation.dynamodb.typed_values import InvalidValueError, Item, parse, stored
+from simulation.dynamodb.typed_values import InvalidValueError, Item, stored
 
 _MAX_ITEM_BYTES: Final = 400 * 1024
 
@@ -43,7 +43,10 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
             return Attempt(old, old, size, size)
         if kind == "Delete":
             return Attempt(old, None, size, 0)
-        new = _put(request) if kind == "Put" else _updated(request, keys, old or request["Key"])
+        if kind == "Put":
+            new = {name: stored(value) for name, value in request["Item"].items()}
+        else:
+            new = apply_update(request, keys, old or request["Key"])
         if (new_size := item_bytes(new)) > _MAX_ITEM_BYTES:
             raise InvalidValueError("Item size has exceeded the maximum allowed size")
         return Attempt(old, new, size, new_size)
@@ -62,14 +65,3 @@ def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:
     elif returned == "ALL_OLD" and done.old:
         told["Attributes"] = dict(done.old)
     return told
-
-
-def _put(request: Mapping[str, Any]) -> Item:
-    return {name: stored(value) for name, value in request["Item"].items()}
-
-
-def _updated(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
-    for value in Placeholders.of(request).values.values():
-        if "N" in value:
-            parse(value["N"])
-    return apply_update(request, keys, old)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,11 +10,23 @@ from simulation.dynamodb.capacity import Key, item_bytes
 from simulation.dynamodb.client_errors import failure
 from simulation.dynamodb.expressions import Placeholders, compile_condition
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.query_pages import items_of_page, partition_of
-from simulation.dynamodb.typed_values import Item, comparable
+from simulation.dynamodb.typed_values import InvalidValueError, Item, comparable
 
 _MOST_KEY_BYTES: Final = (2048, 1024)
 """Of a partition key, of a sort key."""
+
+# A key condition is no general expression: the partition key, and at most one test of the sort key.
+_KEY_CONDITION: Final = re.compile(
+    r"""
+    \s*\S+\s*=\s*(:\w+)
+    (\s+AND\s+(
+        \S+\s+BETWEEN\s+:\w+\s+AND\s+:\w+
+        | begins_with\(\s*\S+\s*,\s*:\w+\s*\)
+        | [^\s<>=]+\s*(=|<=?|>=?)\s*:\w+
+    ))?\s*
+    """,
+    re.VERBOSE,
+)
 
 
 class Table:
@@ -50,10 +63,21 @@ class Table:
         return self.partitions.get(partition, {}).get(sort)
 
     def page(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
-        """The items of a query's next page, and whether more follow."""
+        """The items of a query's next page, whole, and whether more follow."""
         if "IndexName" in request:
             return self._of_index(request), False
-        return items_of_page(request, self.partitions.get(partition_of(request), {}), self.keys[-1], most)
+        text, given = request["KeyConditionExpression"], Placeholders.of(request)
+        if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
+            raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
+        partition = self.partitions.get(given.value(parsed[1])["S"], {})
+        forward = request.get("ScanIndexForward", True)
+        start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
+        matches = compile_condition(text)
+        keys = sorted((key for key, item in partition.items() if matches(item, given)), reverse=not forward)
+        if start is not None:
+            keys = [key for key in keys if (key > start if forward else key < start)]
+        most = min(most, request.get("Limit", most))
+        return [partition[key] for key in keys[:most]], len(keys) > most
 
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """What a query finds in an index that holds keys only, on one page."""

@@ -39,10 +39,11 @@ WRITERS = 8
 SENDING_SECONDS = 60.0
 SETTLING_SECONDS = 30.0
 
-REGIONS = ("emea", "apac", "amer")
-DESKS = ("rates", "credit", "metals", "grains")
-TYPES = ("swap", "bond", "future")
-FIELDS = ("region", "desk", "type")
+FIELDS = {
+    "region": ("emea", "apac", "amer"),
+    "desk": ("rates", "credit", "metals", "grains"),
+    "type": ("swap", "bond", "future"),
+}
 
 Counts: TypeAlias = dict[tuple[str, ...], tuple[int, int]]
 """Path of one to three levels: trades and value."""
@@ -60,16 +61,11 @@ def _messages(rng: random.Random) -> list[dict[str, Any]]:
     """Messages in the order they are sent: some twice, and versions of one trade in any order."""
     messages: list[dict[str, Any]] = []
     while len(messages) < MESSAGES * (1 - DUPLICATES):
-        trade = {
-            "id": len(messages),
-            "region": rng.choice(REGIONS),
-            "desk": rng.choice(DESKS),
-            "type": rng.choice(TYPES),
-        }
+        trade: dict[str, Any] = {"id": len(messages), **{name: rng.choice(found) for name, found in FIELDS.items()}}
         for version in range(1 + (rng.random() < CORRECTIONS)):
             messages.append({**trade, "version": version, "value": rng.randint(-1000, 1000)})
             if rng.random() < 0.3:
-                trade["desk"] = rng.choice(DESKS)
+                trade["desk"] = rng.choice(FIELDS["desk"])
     messages += rng.sample(messages, MESSAGES - len(messages))
     rng.shuffle(messages)
     return messages
@@ -80,10 +76,9 @@ def _truth(messages: list[dict[str, Any]]) -> Counts:
     for message in messages:
         if message["version"] >= newest.get(message["id"], message)["version"]:
             newest[message["id"]] = message
-    trades: Counter[tuple[str, ...]] = Counter()
-    values: Counter[tuple[str, ...]] = Counter()
+    trades, values = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for message in newest.values():
-        path = message["region"], message["desk"], message["type"]
+        path = tuple(message[name] for name in FIELDS)
         for depth in (1, 2, 3):
             trades[path[:depth]] += 1
             values[path[:depth]] += message["value"]
@@ -92,8 +87,7 @@ def _truth(messages: list[dict[str, Any]]) -> Counts:
 
 def _counts(counters: Counters) -> Counts:
     """Read every group there can be: a scan would take the engine's time from the writers."""
-    levels = [REGIONS], [REGIONS, DESKS], [REGIONS, DESKS, TYPES]
-    paths = [path for level in levels for path in product(*level)]
+    paths = [path for depth in (1, 2, 3) for path in product(*list(FIELDS.values())[:depth])]
     asked = [(LEVELS[len(path) - 1], dict(zip(FIELDS, path, strict=False))) for path in paths]
     found = {
         path: (int(group.measures["trades"]), int(group.measures["value"]))
