@@ -69,9 +69,7 @@ class Totals:
         return "\n".join(lines)
 
 
-def soak(
-    engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int, progress: bool = True
-) -> Totals:
+def soak(engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int) -> Totals:
     """Run schedules, with seeds counting up, until time is up or enough are done."""
     begun = shown = time.monotonic()
     totals = Totals(engine, first_seed)
@@ -88,7 +86,7 @@ def soak(
                 totals.add(outcome)
             now = time.monotonic()
             totals.seconds = now - begun
-            if progress and now > shown + _PROGRESS_SECONDS:
+            if now > shown + _PROGRESS_SECONDS:
                 shown = now
                 print(
                     f"{totals.seconds:6.0f} s  {totals.schedules:,} schedules  {totals.records:,} record deliveries  "

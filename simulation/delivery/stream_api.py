@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,27 +17,25 @@ if TYPE_CHECKING:
 _READ_AT_ONCE: Final = 1000
 
 
+@dataclass
 class ApiSource:
     """A stream behind the API; `amend` changes each record as it is read, for what the engine cannot do itself.
 
     What was read is remembered, so that a redelivery costs no call.
     """
 
-    def __init__(
-        self, client: DynamoDBStreamsClient, arn: str, amend: Callable[[Record], Record] = lambda record: record
-    ) -> None:
-        self._client = client
-        self.arn = arn
-        self._amend = amend
-        self._records: dict[str, list[Record]] = {}
-        self._indexes: dict[str, dict[str, int]] = {}
-        self._iterators: dict[str, str | None] = {}
+    client: DynamoDBStreamsClient
+    arn: str
+    amend: Callable[[Record], Record] = lambda record: record
+    _records: dict[str, list[Record]] = field(default_factory=dict)
+    _indexes: dict[str, dict[str, int]] = field(default_factory=dict)
+    _iterators: dict[str, str | None] = field(default_factory=dict)
 
     def shards(self) -> list[ShardInfo]:
         found: dict[str, ShardInfo] = {}
         start: dict[str, Any] = {}
         while True:
-            described = self._client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
+            described = self.client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
             for shard in described["Shards"]:
                 found[shard["ShardId"]] = ShardInfo(shard["ShardId"], shard.get("ParentShardId"))
             if "LastEvaluatedShardId" not in described:
@@ -48,14 +47,14 @@ class ApiSource:
         records, indexes = self._records.setdefault(shard, []), self._indexes.setdefault(shard, {})
         start = 0 if after is None else indexes[after] + 1
         if shard not in self._iterators:
-            self._iterators[shard] = self._client.get_shard_iterator(
+            self._iterators[shard] = self.client.get_shard_iterator(
                 StreamArn=self.arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
             )["ShardIterator"]
         iterator = self._iterators[shard]
         if iterator is not None and len(records) < start + limit:
-            answer = self._client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
+            answer = self.client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
             for read in answer["Records"]:
-                record = self._amend(lambda_record(dict(read), self.arn))
+                record = self.amend(lambda_record(dict(read), self.arn))
                 indexes[record["dynamodb"]["SequenceNumber"]] = len(records)
                 records.append(record)
             self._iterators[shard] = answer.get("NextShardIterator")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from simulation.dynamodb.capacity import Key, item_bytes
@@ -29,15 +30,15 @@ _KEY_CONDITION: Final = re.compile(
 )
 
 
+@dataclass
 class Table:
     """Items by partition and sort key; a table without sort key has one item per partition."""
 
-    def __init__(self, name: str, keys: tuple[str, ...], stream: MemoryStream) -> None:
-        self.name = name
-        self.keys = keys
-        self.stream = stream
-        self.partitions: dict[str, dict[str, Item]] = {}
-        self.indexes: dict[str, tuple[str, str]] = {}
+    name: str
+    keys: tuple[str, ...]
+    stream: MemoryStream
+    partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def items(self) -> Iterator[Item]:
         for partition in self.partitions.values():

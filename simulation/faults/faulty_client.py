@@ -73,34 +73,28 @@ class FaultyClient:
         assert operation == "query"
         return Paginator(self.query)
 
-    def _call(self, operation: str, send: Callable[[], Any]) -> Any:  # noqa: C901
-        match self.decide(operation):
-            case Fault.NONE:
-                return send()
+    def _call(self, operation: str, send: Callable[[], Any]) -> Any:
+        fault = self.decide(operation)
+        if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
+            _ignored(send)
+        elif fault in (Fault.LATE, Fault.LATE_RETRIED):
+            self.postpone(lambda: _ignored(send))
+        match fault:
             case Fault.THROTTLED:
                 raise failure(operation, self.rng.choice(_THROTTLED))
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK:
-                _ignored(send)
                 raise self._lost(operation)
-            case Fault.RETRIED:
-                _ignored(send)
-                return self._call(operation, send)
             case Fault.LATE:
-                self.postpone(lambda: _ignored(send))
                 raise ReadTimeoutError(endpoint_url=_ENDPOINT)
-            case Fault.LATE_RETRIED:
-                self.postpone(lambda: _ignored(send))
+            case Fault.RETRIED | Fault.LATE_RETRIED:
                 return self._call(operation, send)
+            case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
+                raise Crashed
             case Fault.SLOW:
                 self.delay(self.rng.uniform(1, 40))
-                return send()
-            case Fault.CRASH_BEFORE:
-                raise Crashed
-            case Fault.CRASH_AFTER:
-                _ignored(send)
-                raise Crashed
+        return send()
 
     def _lost(self, operation: str) -> Exception:
         return self.rng.choice(
@@ -122,17 +116,22 @@ class FaultPlan:
     injected: Counter[str] = field(default_factory=Counter)
 
     def draw(self) -> Fault:
-        if not self.happens(self.rate):
+        if not self._happens(self.rate):
             return Fault.NONE
         fault = self.rng.choice(FAULTS)
-        self.count(fault.value)
+        self._count(fault.value)
         return fault
 
-    def happens(self, probability: float) -> bool:
-        """Whether something goes wrong now; never again once the budget is used up."""
+    def strikes(self, name: str, probability: float = 1) -> bool:
+        """Whether something other than a call goes wrong now."""
+        if happens := self._happens(probability):
+            self._count(name)
+        return happens
+
+    def _happens(self, probability: float) -> bool:
         return self.budget > 0 and self.rng.random() < probability
 
-    def count(self, name: str) -> None:
+    def _count(self, name: str) -> None:
         self.budget -= 1
         self.injected[name] += 1
 

@@ -58,11 +58,6 @@ class Spec:
             places.append((key, {"total": parts["total"], slot: parts["total"]}))
         return places
 
-    @property
-    def keeps_expired(self) -> bool:
-        """Whether an event deleted by TTL stays counted."""
-        return self.declaration.on_expiry == "keep"
-
 
 def escaped(value: str) -> str:
     """A value as the key layout escapes it."""

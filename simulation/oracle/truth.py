@@ -27,7 +27,7 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
     counts: Counts = {}
     poisoned = 0
     for old, new, by_ttl in history:
-        before = [spec for spec in specs if not (by_ttl and spec.keeps_expired)]
+        before = [spec for spec in specs if not by_ttl or spec.declaration.on_expiry == "subtract"]
         for values, wanted, sign in ((new, specs, 1), (old, before, -1)):
             if values is None:
                 continue

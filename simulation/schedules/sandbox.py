@@ -58,8 +58,7 @@ class Sandbox:
 
     def _pause(self, operation: str) -> Fault:
         assert self.invocation is not None
-        fault = self.invocation.pause(operation)
-        assert isinstance(fault, Fault)
+        fault: Fault = self.invocation.pause(operation)
         return fault
 
     def _lose_time(self, seconds: float) -> None:

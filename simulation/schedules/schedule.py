@@ -77,7 +77,9 @@ class Schedule:
         if len(waiting) != poisoned:
             wrong.append(f"quarantine: expected {poisoned} records, found {len(waiting)}")
         if poisoned:
-            self._deploy_repaired()
+            # A deployment: every sandbox starts anew.
+            self._specs = [repaired(spec) for spec in self._specs]
+            self._warm.clear()
             for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
                 redrive(table, record)
             self._drain()
@@ -105,10 +107,6 @@ class Schedule:
                 return
         raise AssertionError(f"seed {self._seed} does not end")
 
-    def _deploy_repaired(self) -> None:
-        self._specs = [repaired(spec) for spec in self._specs]
-        self._warm.clear()
-
     def _start(self) -> None:
         shards = self._mapping.shards()
         if not shards or len(self._running) > 5:
@@ -135,26 +133,25 @@ class Schedule:
             self._warm.append(invocation.sandbox)
         if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
             raise invocation.error
-        if invocation.error is not None or self._strikes(0.03, "response lost"):
+        if invocation.error is not None or self._faults.strikes("response lost", 0.03):
             self._mapping.fail(invocation.delivery)
         else:
             self._mapping.settle(invocation.delivery, invocation.result)
 
     def _disturb(self) -> None:
         """Do something outside of any store call."""
-        kind = self._random.choice((self._time_out, self._rewind, self._split, self._apply_late, self._wait))
-        kind()
+        self._random.choice((self._time_out, self._rewind, self._split, self._apply_late, self._wait))()
 
     def _time_out(self) -> None:
         waited_for = [invocation for invocation in self._running if not invocation.timed_out]
-        if waited_for and self._strikes(1, "timeout, invocation runs on"):
+        if waited_for and self._faults.strikes("timeout, invocation runs on"):
             invocation = self._random.choice(waited_for)
             invocation.timed_out = True
             self._mapping.fail(invocation.delivery)
 
     def _rewind(self) -> None:
         shards = self._mapping.shards()
-        if shards and self._strikes(1, "redelivery from an earlier position"):
+        if shards and self._faults.strikes("redelivery from an earlier position"):
             shard = self._random.choice(shards)
             page = self._backend.stream.read(shard, None, 10_000)
             passed = [record["dynamodb"]["SequenceNumber"] for record in page.records]
@@ -163,7 +160,7 @@ class Schedule:
             self._mapping.rewind(shard, self._random.choice([None, *before]))
 
     def _split(self) -> None:
-        if self._writers.left and self._random.random() < 0.2 and self._strikes(1, "shard split"):
+        if self._writers.left and self._random.random() < 0.2 and self._faults.strikes("shard split"):
             self._backend.split(self._random)
 
     def _apply_late(self) -> None:
@@ -172,12 +169,6 @@ class Schedule:
 
     def _wait(self) -> None:
         self._backend.clock.advance(self._random.choice((1, 30, 600)))
-
-    def _strikes(self, probability: float, name: str) -> bool:
-        if not self._faults.happens(probability):
-            return False
-        self._faults.count(name)
-        return True
 
     def _drained(self) -> bool:
         # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.

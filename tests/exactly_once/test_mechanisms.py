@@ -31,6 +31,11 @@ def _sell(bench: Workbench, *ids: int, amount: Any = 1) -> None:
         assert bench.counters.accept(SALE, {"shop": "x", "id": number, "amount": amount}).status == "accepted"
 
 
+def _sell_and_deliver(bench: Workbench, number: int, amount: Any = 1) -> None:
+    _sell(bench, number, amount=amount)
+    bench.deliver_all()
+
+
 def _redrive_all(bench: Workbench) -> int:
     return sum(map(bench.counters.redrive, list(bench.counters.quarantined())))
 
@@ -98,8 +103,7 @@ def test_a_record_is_in_quarantine_before_anything_after_it_is_counted(
 
 
 def test_a_redrive_counts_once_however_often_it_is_asked_for(bench: Workbench) -> None:
-    _sell(bench, 1, amount="much")
-    bench.deliver_all()
+    _sell_and_deliver(bench, 1, amount="much")
     bench.deploy([COUNTED])
     [record] = bench.counters.quarantined()
     assert bench.counters.redrive(record)
@@ -121,8 +125,7 @@ def test_what_a_deployment_before_could_not_fold_is_left_to_its_quarantine(bench
 
 
 def test_a_deployment_that_was_taken_over_quarantines_nothing_more(bench: Workbench) -> None:
-    _sell(bench, 1)
-    bench.deliver_all()
+    _sell_and_deliver(bench, 1)
     before = bench.aggregator
     _sell(bench, 2, amount="much")
     bench.deploy([COUNTED])
@@ -157,12 +160,9 @@ def test_what_a_transaction_has_counted_is_only_corrected_and_taken_back() -> No
 
 
 def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing(bench: Workbench) -> None:
-    _sell(bench, 1, amount=10**37)
-    bench.deliver_all()
-    _sell(bench, 2, amount=Decimal("0.5"))
-    bench.deliver_all()
-    _sell(bench, 3)
-    bench.deliver_all()
+    _sell_and_deliver(bench, 1, amount=10**37)
+    _sell_and_deliver(bench, 2, amount=Decimal("0.5"))
+    _sell_and_deliver(bench, 3)
     assert bench.counters.get(SALES, {"shop": "x"}).measures == {"sales": 2, "amount": 10**37 + 1}
     [record] = bench.counters.quarantined()
     bench.counters.retract(SALE, {"shop": "x", "id": 1})
@@ -174,8 +174,7 @@ def test_a_sum_no_item_can_hold_waits_in_quarantine_and_blocks_nothing(bench: Wo
 
 
 def test_a_change_that_concerns_no_measure_writes_nothing(bench: Workbench) -> None:
-    _sell(bench, 1)
-    bench.deliver_all()
+    _sell_and_deliver(bench, 1)
     records = len(bench.records())
     [item] = [item for item in bench.table.items() if item["_type"]["S"] == "sale"]
     bench.table.put_item(TableName=bench.table.name, Item={**item, "note": {"S": "seen"}})
