@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
 
@@ -65,33 +64,25 @@ def _put(row: tuple[_T, ...], index: int, value: _T) -> tuple[_T, ...]:
     return (*row[:index], value, *row[index + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The protocol's safety mechanisms; a test switches one off.
+Mechanism: TypeAlias = Literal["condition", "first", "last", "refold", "filtered", "net_zero"]
+"""What makes the protocol safe; a test goes without one.
 
-    `condition`: a write is refused unless the watermark lies before its first record. `first`: the condition looks at
-    the first record, not the last. `last`: the watermark moves to the last record, not the first. `refold`: what
-    remains after a refusal is written. `filtered`: without what was applied. `net_zero`: a sum of 0 is written.
-    """
-
-    condition: bool = True
-    first: bool = True
-    last: bool = True
-    refold: bool = True
-    filtered: bool = True
-    net_zero: bool = True
+`condition`: a write is refused unless the watermark lies before its first record. `first`: the condition looks at
+the first record, not the last. `last`: the watermark moves to the last record, not the first. `refold`: what
+remains after a refusal is written. `filtered`: without what was applied. `net_zero`: a sum of 0 is written.
+"""
 
 
 class Model:
     """A configuration: for each shard its records, for each record what it adds to each item (0: not concerned)."""
 
     def __init__(
-        self, shards: tuple[tuple[tuple[int, ...], ...], ...], concurrency: int, rules: Rules = Rules()
+        self, shards: tuple[tuple[tuple[int, ...], ...], ...], concurrency: int, without: Mechanism | None = None
     ) -> None:
         self._shards = shards
         self._items = range(len(shards[0][0]))
         self._concurrency = concurrency
-        self._rules = rules
+        self._without = without
 
     def start(self) -> State:
         applied = tuple((0,) * len(records) for _ in self._items for records in self._shards)
@@ -171,19 +162,19 @@ class Model:
     def _write(
         self, state: State, others: tuple[Invocation, ...], invocation: Invocation, item: int, bounds: Bounds
     ) -> Iterator[State]:
-        (first, last), shard, rules = bounds, invocation.shard, self._rules
+        (first, last), shard, without = bounds, invocation.shard, self._without
         mark = state.marks[self._cell(item, shard)]
-        if rules.condition and mark >= (first if rules.first else last):
+        if without != "condition" and mark >= (last if without == "first" else first):
             rest = NOTHING
-            if rules.refold and mark < last:
-                rest = self._bounds(shard, item, mark if rules.filtered else first - 1, invocation.end)
-                if not rules.filtered and rest != NOTHING:
+            if without != "refold" and mark < last:
+                rest = self._bounds(shard, item, first - 1 if without == "filtered" else mark, invocation.end)
+                if without == "filtered" and rest != NOTHING:
                     # Written without the bound that would refuse it again.
                     yield self._applied(state, item, shard, rest).with_done(others, invocation, item, NOTHING)
                     return
             yield state.with_done(others, invocation, item, rest)
             return
-        if not rules.net_zero and not sum(self._shards[shard][n - 1][item] for n in range(first, last + 1)):
+        if without == "net_zero" and not sum(self._shards[shard][n - 1][item] for n in range(first, last + 1)):
             yield state.with_done(others, invocation, item, NOTHING)
             return
         after = self._applied(state, item, shard, bounds)
@@ -192,7 +183,7 @@ class Model:
         yield after.running_with(others, invocation)
 
     def _applied(self, state: State, item: int, shard: int, bounds: Bounds) -> State:
-        mark = bounds[1] if self._rules.last else bounds[0]
+        mark = bounds[0] if self._without == "last" else bounds[1]
         return state.with_applied(self._cell(item, shard), bounds, mark)
 
     def _cell(self, item: int, shard: int) -> int:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from simulation.delivery.tumbling_window import TumblingWindow
 from simulation.dynamodb.stream_source import Page, Record, Source
 
 STREAM_RETENTION_SECONDS: Final = 24 * 3600.0
@@ -162,7 +162,7 @@ class _ShardPoller:
     def __post_init__(self) -> None:
         # Batches to try again before anything is read, the next one last.
         self._pending: list[list[Record]] = []
-        self.window = TumblingWindow(self.settings.window_seconds)
+        self.window = _TumblingWindow(self.settings.window_seconds)
 
     def page(self, batch_size: int) -> Page:
         """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
@@ -213,3 +213,61 @@ class _ShardPoller:
             if room < 0:
                 return records[: max(index, 1)]
         return records
+
+
+class _TumblingWindow:
+    """The window one shard is in, its envelope and the state carried on; a length of 0 seconds is no windows at all."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._start: int | None = None
+        self._state: dict[str, Any] = {}
+
+    def same(self, records: list[Record]) -> list[Record]:
+        """The first records, up to the end of the window that the first one is in."""
+        if not self._seconds or not records:
+            return records
+        first = self._of(records[0])
+        return records[: next((index for index, record in enumerate(records) if self._of(record) > first), None)]
+
+    def admit(self, records: list[Record]) -> list[Record]:
+        """Open a window for records of one window; none of them while an earlier one has to be ended first."""
+        if not self._seconds or not records:
+            return records
+        begins = self._of(records[0])
+        if self._start is None:
+            self._start = begins
+        return records if begins <= self._start else []
+
+    def is_over(self, now: float, page: Page) -> bool:
+        """Whether the last invocation of an open window is due, given what was read."""
+        if self._start is None:
+            return False
+        return bool(page.records) or page.ended or now >= self._start + self._seconds
+
+    def envelope(self, *, final: bool) -> dict[str, Any]:
+        """What Lambda adds to the event: window, state and flags."""
+        assert self._start is not None
+        return {
+            "window": {"start": _iso(self._start), "end": _iso(self._start + self._seconds)},
+            "state": self._state,
+            "isFinalInvokeForWindow": final,
+            "isWindowTerminatedEarly": False,
+        }
+
+    def keep(self, state: dict[str, Any], *, final: bool) -> None:
+        """Keep the state a function returned for the window's next invocation, if there is one."""
+        self._state = state
+        if final:
+            self.close()
+
+    def close(self) -> None:
+        self._start, self._state = None, {}
+
+    def _of(self, record: Record) -> int:
+        created = int(record["dynamodb"]["ApproximateCreationDateTime"])
+        return created - created % self._seconds
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

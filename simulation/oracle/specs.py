@@ -171,26 +171,17 @@ def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
 
 def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
     """By region: desks with two trades or more, and their trades; desks by their trades, and trades up to three."""
-    crowded = Aggregate(
-        "crowded",
-        by_desk,
-        pk="CROWDED",
-        sk="REGION#{region}",
-        measures={"desks": Count(), "trades": Sum("trades")},
-        where=Attr("trades").ge(2),
+    region = "REGION#{region}"
+    totals: dict[str, Count | Sum] = {"desks": Count(), "trades": Sum("trades")}
+    by_trades: dict[str, Histogram | Sum] = {
+        "exactly": Histogram("trades", exactly=EXACTLY),
+        "at_least": Histogram("trades", at_least=AT_LEAST),
+        "capped": Sum("trades", cap=3),
+    }
+    return (
+        Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
+        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
     )
-    sizes = Aggregate(
-        "sizes",
-        by_desk,
-        pk="SIZES",
-        sk="REGION#{region}",
-        measures={
-            "exactly": Histogram("trades", exactly=EXACTLY),
-            "at_least": Histogram("trades", at_least=AT_LEAST),
-            "capped": Sum("trades", cap=3),
-        },
-    )
-    return crowded, sizes
 
 
 def repaired(spec: Spec) -> Spec:
