@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -14,8 +15,7 @@ from simulation.dynamodb.capacity import Usage, query_units
 from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
 from simulation.dynamodb.expressions import Placeholders, used
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.single_writes import Attempt, answer, attempt
-from simulation.dynamodb.table import Table
+from simulation.dynamodb.table import Attempt, Table, answer, attempt
 from simulation.dynamodb.typed_values import Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
@@ -23,16 +23,16 @@ _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
 _EXPRESSIONS: Final = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "ProjectionExpression")
 
 
+@dataclass
 class Paginator:
-    """Follows ``LastEvaluatedKey`` through the pages of a client's ``query``."""
+    """Follows ``LastEvaluatedKey`` through the pages of a client's `query`."""
 
-    def __init__(self, query: Callable[..., dict[str, Any]]) -> None:
-        self._query = query
+    query: Callable[..., dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
         left = request.pop("PaginationConfig", {}).get("MaxItems")
         while True:
-            page = self._query(**request)
+            page = self.query(**request)
             if left is not None:
                 page["Items"] = page["Items"][:left]
                 left -= len(page["Items"])

@@ -85,10 +85,9 @@ class Schedule:
             self._drain()
             if left := len(list(list_quarantined(table, redriven=False))):
                 wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
-        writers = self._writers
+        writers, mapping = self._writers, self._mapping
         wrong += self._wrong(expected(self._specs, writers.live.values(), writers.expired, self._backend.clock()))
         self._backend.drop()
-        mapping = self._mapping
         return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected)
 
     def _drain(self) -> None:
