@@ -11,8 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from benchmarks.databases import Database
 from benchmarks.designs.base import Design
 from demo.examples.blog.traffic import View
-from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault

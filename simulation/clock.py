@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Final
 
 EPOCH: Final = 1_795_168_800.0
 """Where virtual time begins: 2026-11-20T10:00Z."""
 
 
+@dataclass(eq=False)
 class VirtualClock:
     """A clock that moves only when told to; seconds since 1970."""
 
-    def __init__(self, now: float = EPOCH) -> None:
-        self.now = now
+    now: float = EPOCH
 
     def __call__(self) -> float:
         return self.now
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-
-
-def iso(seconds: float) -> str:
-    """ISO 8601 in UTC, as Lambda writes it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

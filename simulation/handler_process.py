@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 from typing import Any, Final
 
 # A fork server has the runtime imported already: a new process is there within milliseconds.
@@ -18,17 +18,14 @@ _CONTEXT.set_forkserver_preload(["dynamodb_counters.handlers.aggregator", "simul
 _PATIENCE_SECONDS: Final = 60.0
 
 
-@dataclass(frozen=True)
-class Context:
-    """The part of Lambda's context that is used."""
-
-    function_name: str = "aggregator"
-    memory_limit_in_mb: int = 256
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:aggregator"
-    aws_request_id: str = "request"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
+# The part of Lambda's context that is used.
+_LAMBDA_CONTEXT: Final = SimpleNamespace(
+    function_name="aggregator",
+    memory_limit_in_mb=256,
+    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:aggregator",
+    aws_request_id="request",
+    get_remaining_time_in_millis=lambda: 60_000,
+)
 
 
 class HandlerProcess:
@@ -72,7 +69,7 @@ def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> Non
         while True:
             event = connection.recv()
             try:
-                response = handler(event, Context())
+                response = handler(event, _LAMBDA_CONTEXT)
             except Exception:  # noqa: BLE001
                 # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
                 response = None

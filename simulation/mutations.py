@@ -52,12 +52,12 @@ def run(mutation: Mutation | None) -> str:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         command += [f"tests/exactly_once/{test}" for test in tests]
         # The tests must import the copy, not what this process was started with.
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         try:
             done = subprocess.run(
                 command,
                 cwd=root,
-                env=environment,
+                env=env,
                 capture_output=True,
                 text=True,
                 timeout=_TIMEOUT_SECONDS,

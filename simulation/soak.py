@@ -6,29 +6,28 @@ import argparse
 import json
 import multiprocessing
 import os
-import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from simulation.engines import dynamodb_local
-from simulation.schedules.backend import Backend, LocalTables
-from simulation.schedules.outcome import Outcome, WrongCountError
-from simulation.schedules.schedule import Schedule
+from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
+from simulation.schedules.schedule import Outcome, Schedule, WrongCountError
 
 ENGINES: Final = ("memory", "dynamodb-local")
 _CHUNK: Final = {"memory": 50, "dynamodb-local": 2}
 _PROGRESS_SECONDS: Final = 10.0
 _MOST_SHOWN: Final = 20
 
-_backend: Callable[[random.Random], Backend] | None = None
+_make_backend: MakeBackend = MemoryBackend
 _for_life: Final = ExitStack()
 
 
@@ -70,9 +69,7 @@ class Totals:
         return "\n".join(lines)
 
 
-def soak(
-    engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int, progress: bool = True
-) -> Totals:
+def soak(engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int) -> Totals:
     """Run schedules, with seeds counting up, until time is up or enough are done."""
     begun = shown = time.monotonic()
     totals = Totals(engine, first_seed)
@@ -89,7 +86,7 @@ def soak(
                 totals.add(outcome)
             now = time.monotonic()
             totals.seconds = now - begun
-            if progress and now > shown + _PROGRESS_SECONDS:
+            if now > shown + _PROGRESS_SECONDS:
                 shown = now
                 print(
                     f"{totals.seconds:6.0f} s  {totals.schedules:,} schedules  {totals.records:,} record deliveries  "
@@ -128,17 +125,16 @@ def _run(seeds: range) -> list[Outcome]:
 
 def _outcome(seed: int) -> Outcome:
     try:
-        return Schedule(seed, _backend).run()
+        return Schedule(seed, _make_backend).run()
     except Exception as error:  # noqa: BLE001
         # One that breaks must not end the soak, nor go unnoticed.
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
 def _prepare(engine: str) -> None:
-    global _backend  # noqa: PLW0603
+    global _make_backend  # noqa: PLW0603
     if engine == "dynamodb-local":
-        tables = LocalTables(_for_life.enter_context(dynamodb_local.start()))
-        _backend = tables.next
+        _make_backend = partial(LocalBackend, _for_life.enter_context(dynamodb_local.start()))
 
 
 if __name__ == "__main__":

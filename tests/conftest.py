@@ -13,13 +13,13 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from simulation.engines import Engine, EngineUnavailableError, dynamodb_local
 from simulation.engines.tables import create_table
-from tests.engines import ministack, moto
+from tests.engines import has_ministack, start_ministack, start_moto
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 IN_CI = bool(os.environ.get("CI"))
-ENGINES = ["moto", "dynamodb_local", *(["ministack"] if ministack.is_available() else [])]
+ENGINES = ["moto", "dynamodb_local", *(["ministack"] if has_ministack() else [])]
 
 # No deadline: a slow machine is no bug. The blob and the seed make a failure repeatable elsewhere.
 settings.register_profile("dev", print_blob=True, deadline=None, max_examples=100)
@@ -93,14 +93,14 @@ def dynamodb_local_engine() -> Iterator[dynamodb_local.DynamoDBLocal]:
 @pytest.fixture(scope="session")
 def ministack_engine() -> Iterator[Engine]:
     """Start the emulator the demo deploys to."""
-    with ministack.start() as engine:
+    with start_ministack() as engine:
         yield engine
 
 
 @pytest.fixture
 def moto_engine() -> Iterator[Engine]:
     """moto, empty for each test."""
-    with moto.start() as engine:
+    with start_moto() as engine:
         yield engine
 
 

@@ -6,13 +6,31 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-windows.html
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from simulation.delivery.mapping_settings import Settings
-from simulation.delivery.shard_poller import ShardPoller
-from simulation.dynamodb.stream_source import Record, Source
+from simulation.dynamodb.stream_source import Page, Record, Source
+
+STREAM_RETENTION_SECONDS: Final = 24 * 3600.0
+MAX_PAYLOAD_BYTES: Final = 6_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a mapping is configured.
+
+    No limit of bytes is checked with `max_bytes` None. Without a tumbling window (0 seconds) no event names its shard.
+    """
+
+    batch_size: int = 100
+    max_bytes: int | None = MAX_PAYLOAD_BYTES
+    window_seconds: int = 60
+    bisect: bool = False
+    report_item_failures: bool = False
+    max_age_seconds: float = STREAM_RETENTION_SECONDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +42,7 @@ class Delivery:
     event: dict[str, Any]
 
 
+@dataclass(eq=False)
 class EventSourceMapping:
     """Delivers a stream to a function.
 
@@ -34,33 +53,26 @@ class EventSourceMapping:
     on-failure destination; `deliveries` and `delivered` count invocations and records.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        clock: Callable[[], float],
-        settings: Settings | None = None,
-        cut: Callable[[int], int] = lambda length: length // 2,
-    ) -> None:
-        self._source = source
-        self._clock = clock
-        self._settings = settings or Settings()
-        self._cut = cut
-        self._pollers: dict[str, ShardPoller] = {}
-        self._busy: dict[str, Delivery] = {}
-        self._finished: set[str] = set()
-        self.on_failure: list[list[Record]] = []
-        self.deliveries = 0
-        self.delivered = 0
+    source: Source
+    clock: Callable[[], float]
+    settings: Settings = Settings()
+    cut: Callable[[int], int] = lambda length: length // 2
+    on_failure: list[list[Record]] = field(default_factory=list)
+    deliveries: int = 0
+    delivered: int = 0
+    _pollers: dict[str, _ShardPoller] = field(default_factory=dict)
+    _busy: dict[str, Delivery] = field(default_factory=dict)
+    _finished: set[str] = field(default_factory=set)
 
     def shards(self) -> list[str]:
         """The shards that may be delivered from: those not busy whose parents are through."""
-        found = self._source.shards()
+        found = self.source.shards()
         for shard in found:
             # A parent that the stream has forgotten can have nothing left.
             known = any(other.id == shard.parent for other in found)
             if shard.id not in self._pollers and (not known or shard.parent in self._finished):
-                self._pollers[shard.id] = ShardPoller(
-                    shard.id, self._source, self._clock, self._settings, self.on_failure.append
+                self._pollers[shard.id] = _ShardPoller(
+                    shard.id, self.source, self.clock, self.settings, self.on_failure.append
                 )
         return [name for name in self._pollers if name not in self._busy and name not in self._finished]
 
@@ -71,16 +83,16 @@ class EventSourceMapping:
         """
         poller = self._pollers[shard]
         assert shard not in self._busy, "a shard has one delivery at a time"
-        page = poller.page(batch_size or self._settings.batch_size)
+        page = poller.page(batch_size or self.settings.batch_size)
         records = poller.window.admit(page.records)
-        final = not records and poller.window.is_over(self._clock(), page)
+        final = not records and poller.window.is_over(self.clock(), page)
         if not records and not final:
             if page.ended:
                 self._finished.add(shard)
             return None
         event: dict[str, Any] = {"Records": records}
-        if self._settings.window_seconds:
-            event |= {"shardId": shard, "eventSourceARN": self._source.arn, **poller.window.envelope(final=final)}
+        if self.settings.window_seconds:
+            event |= {"shardId": shard, "eventSourceARN": self.source.arn, **poller.window.envelope(final=final)}
         delivery = self._busy[shard] = Delivery(shard, records, event)
         self.deliveries += 1
         self.delivered += len(records)
@@ -90,19 +102,15 @@ class EventSourceMapping:
         """Take a function's response; return False if it means failure, or comes too late to matter."""
         if self._busy.get(delivery.shard) is not delivery:
             return False
-        poller, settings = self._pollers[delivery.shard], self._settings
-        if settings.window_seconds and not (isinstance(response, dict) and isinstance(response.get("state"), dict)):
+        poller, windowed = self._pollers[delivery.shard], bool(self.settings.window_seconds)
+        failed = windowed and not (isinstance(response, dict) and isinstance(response.get("state"), dict))
+        done = 0 if failed else self._successful(delivery, response)
+        poller.advance(delivery.records[:done])
+        if failed or done < len(delivery.records):
             self.fail(delivery)
             return False
-        done = self._successful(delivery, response)
-        if delivery.records and done < len(delivery.records):
-            poller.advance(delivery.records[:done])
-            self.fail(delivery)
-            return False
-        poller.advance(delivery.records)
-        if settings.window_seconds:
+        if windowed:
             poller.window.keep(response["state"], final=not delivery.records)
-        poller.succeed()
         del self._busy[delivery.shard]
         return True
 
@@ -111,8 +119,8 @@ class EventSourceMapping:
         if self._busy.get(delivery.shard) is not delivery:
             return
         del self._busy[delivery.shard]
-        if delivery.records:
-            self._pollers[delivery.shard].retry(self._cut)
+        if delivery.records and self.settings.bisect:
+            self._pollers[delivery.shard].bisect(self.cut)
 
     def rewind(self, shard: str, checkpoint: str | None) -> None:
         """Go back to an earlier position of a shard that is not busy, as after a lost checkpoint."""
@@ -126,14 +134,140 @@ class EventSourceMapping:
 
     def _successful(self, delivery: Delivery, response: Any) -> int:
         """Count the records before the first one the response reports as failed."""
-        everything = len(delivery.records)
-        if not self._settings.report_item_failures or not isinstance(response, dict):
-            return everything
-        failures = response.get("batchItemFailures")
-        if not failures:
-            return everything
+        failures = response.get("batchItemFailures") if isinstance(response, dict) else None
+        if not self.settings.report_item_failures or not failures:
+            return len(delivery.records)
         indexes = {record["dynamodb"]["SequenceNumber"]: index for index, record in enumerate(delivery.records)}
         try:
             return min(indexes[entry["itemIdentifier"]] for entry in failures)
         except (KeyError, TypeError):
             return 0
+
+
+@dataclass
+class _ShardPoller:
+    """The batches of one shard, in order: what it has read, what is tried again, what is abandoned.
+
+    `on_failure` takes records that are not tried any more; `checkpoint` is the last sequence number that needs no
+    delivery any more.
+    """
+
+    shard: str
+    source: Source
+    clock: Callable[[], float]
+    settings: Settings
+    on_failure: Callable[[list[Record]], None]
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        # Batches to try again before anything is read, the next one last.
+        self._pending: list[list[Record]] = []
+        self.window = _TumblingWindow(self.settings.window_seconds)
+
+    def page(self, batch_size: int) -> Page:
+        """The batch to deliver next, of records that are not too old; `batch_size` limits one not tried yet."""
+        while True:
+            if not self._pending:
+                page = self.source.read(self.shard, self.checkpoint, batch_size)
+                batch = self._fitting(self.window.same(page.records))
+                if not batch:
+                    return page
+                self._pending.append(batch)
+            oldest = self.clock() - self.settings.max_age_seconds
+            batch = self._pending[-1]
+            fresh = [record for record in batch if record["dynamodb"]["ApproximateCreationDateTime"] > oldest]
+            if len(fresh) == len(batch):
+                return Page(batch, ended=False)
+            expired = batch[: len(batch) - len(fresh)]
+            self.on_failure(expired)
+            self.advance(expired)
+
+    def advance(self, records: list[Record]) -> None:
+        """Move past the first records of the batch delivered last: they were processed, or are abandoned."""
+        if not records:
+            return
+        self.checkpoint = records[-1]["dynamodb"]["SequenceNumber"]
+        rest = self._pending.pop()[len(records) :]
+        if rest:
+            self._pending.append(rest)
+
+    def bisect(self, cut: Callable[[int], int]) -> None:
+        """Split the batch delivered last where `cut` says for its length."""
+        batch = self._pending[-1]
+        if len(batch) > 1:
+            middle = min(max(cut(len(batch)), 1), len(batch) - 1)
+            self._pending[-1:] = [batch[middle:], batch[:middle]]
+
+    def rewind(self, checkpoint: str | None) -> None:
+        """Go back to after a sequence number, or (None) to the beginning; batches are cut anew from there."""
+        self.checkpoint = checkpoint
+        self._pending.clear()
+        self.window.close()
+
+    def _fitting(self, records: list[Record]) -> list[Record]:
+        if self.settings.max_bytes is None:
+            return records
+        room = self.settings.max_bytes
+        for index, record in enumerate(records):
+            room -= len(json.dumps(record, default=str))
+            if room < 0:
+                return records[: max(index, 1)]
+        return records
+
+
+class _TumblingWindow:
+    """The window one shard is in, its envelope and the state carried on; a length of 0 seconds is no windows at all."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+        self._start: int | None = None
+        self._state: dict[str, Any] = {}
+
+    def same(self, records: list[Record]) -> list[Record]:
+        """The first records, up to the end of the window that the first one is in."""
+        if not self._seconds or not records:
+            return records
+        first = self._of(records[0])
+        return records[: next((index for index, record in enumerate(records) if self._of(record) > first), None)]
+
+    def admit(self, records: list[Record]) -> list[Record]:
+        """Open a window for records of one window; none of them while an earlier one has to be ended first."""
+        if not self._seconds or not records:
+            return records
+        begins = self._of(records[0])
+        if self._start is None:
+            self._start = begins
+        return records if begins <= self._start else []
+
+    def is_over(self, now: float, page: Page) -> bool:
+        """Whether the last invocation of an open window is due, given what was read."""
+        if self._start is None:
+            return False
+        return bool(page.records) or page.ended or now >= self._start + self._seconds
+
+    def envelope(self, *, final: bool) -> dict[str, Any]:
+        """What Lambda adds to the event: window, state and flags."""
+        assert self._start is not None
+        return {
+            "window": {"start": _iso(self._start), "end": _iso(self._start + self._seconds)},
+            "state": self._state,
+            "isFinalInvokeForWindow": final,
+            "isWindowTerminatedEarly": False,
+        }
+
+    def keep(self, state: dict[str, Any], *, final: bool) -> None:
+        """Keep the state a function returned for the window's next invocation, if there is one."""
+        self._state = state
+        if final:
+            self.close()
+
+    def close(self) -> None:
+        self._start, self._state = None, {}
+
+    def _of(self, record: Record) -> int:
+        created = int(record["dynamodb"]["ApproximateCreationDateTime"])
+        return created - created % self._seconds
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,27 +17,25 @@ if TYPE_CHECKING:
 _READ_AT_ONCE: Final = 1000
 
 
+@dataclass
 class ApiSource:
     """A stream behind the API; `amend` changes each record as it is read, for what the engine cannot do itself.
 
     What was read is remembered, so that a redelivery costs no call.
     """
 
-    def __init__(
-        self, client: DynamoDBStreamsClient, arn: str, amend: Callable[[Record], Record] = lambda record: record
-    ) -> None:
-        self._client = client
-        self.arn = arn
-        self._amend = amend
-        self._records: dict[str, list[Record]] = {}
-        self._indexes: dict[str, dict[str, int]] = {}
-        self._iterators: dict[str, str | None] = {}
+    client: DynamoDBStreamsClient
+    arn: str
+    amend: Callable[[Record], Record] = lambda record: record
+    _records: dict[str, list[Record]] = field(default_factory=dict)
+    _indexes: dict[str, dict[str, int]] = field(default_factory=dict)
+    _iterators: dict[str, str | None] = field(default_factory=dict)
 
     def shards(self) -> list[ShardInfo]:
         found: dict[str, ShardInfo] = {}
         start: dict[str, Any] = {}
         while True:
-            described = self._client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
+            described = self.client.describe_stream(StreamArn=self.arn, **start)["StreamDescription"]
             for shard in described["Shards"]:
                 found[shard["ShardId"]] = ShardInfo(shard["ShardId"], shard.get("ParentShardId"))
             if "LastEvaluatedShardId" not in described:
@@ -47,14 +47,14 @@ class ApiSource:
         records, indexes = self._records.setdefault(shard, []), self._indexes.setdefault(shard, {})
         start = 0 if after is None else indexes[after] + 1
         if shard not in self._iterators:
-            self._iterators[shard] = self._client.get_shard_iterator(
+            self._iterators[shard] = self.client.get_shard_iterator(
                 StreamArn=self.arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
             )["ShardIterator"]
         iterator = self._iterators[shard]
         if iterator is not None and len(records) < start + limit:
-            answer = self._client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
+            answer = self.client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
             for read in answer["Records"]:
-                record = self._amend(lambda_record(dict(read), self.arn))
+                record = self.amend(lambda_record(dict(read), self.arn))
                 indexes[record["dynamodb"]["SequenceNumber"]] = len(records)
                 records.append(record)
             self._iterators[shard] = answer.get("NextShardIterator")
@@ -64,25 +64,12 @@ class ApiSource:
 
 def lambda_record(record: Record, arn: str) -> Record:
     """A record as boto3 returns it, in Lambda's form: times as numbers, binary as base64 text, the stream's ARN."""
-    plain: Record = _plain(record)
-    return {**plain, "eventSourceARN": arn}
+    return {**json.loads(json.dumps(record, default=_plain)), "eventSourceARN": arn}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    if isinstance(value, datetime):
-        return value.timestamp()
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode()
-    return value
+def _plain(value: datetime | bytes) -> float | str:
+    return value.timestamp() if isinstance(value, datetime) else base64.b64encode(value).decode()
 
 
 def _depth(shards: dict[str, ShardInfo], shard: ShardInfo) -> int:
-    depth = 0
-    while shard.parent in shards:
-        shard = shards[shard.parent]
-        depth += 1
-    return depth
+    return 1 + _depth(shards, shards[shard.parent]) if shard.parent in shards else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -98,10 +98,11 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
         return _CONTAINER_BYTES + len(content) + item_bytes(content)
     if kind == "L":
         return _CONTAINER_BYTES + sum(1 + _value_bytes(member) for member in content)
-    measure = _MEASURES.get(kind[0])
-    if kind in _FLAGS or measure is None:
+    if kind in ("SS", "NS", "BS"):
+        return sum(_value_bytes({kind[0]: member}) for member in content)
+    if kind in ("BOOL", "NULL"):
         return 1
-    return sum(map(measure, content if kind in _SETS else [content]))
+    return _number_bytes(content) if kind == "N" else len(content.encode() if kind == "S" else content)
 
 
 def _number_bytes(text: str) -> int:
@@ -109,12 +110,3 @@ def _number_bytes(text: str) -> int:
     digits = text if text.isdecimal() else text.lstrip("-").partition("E")[0].replace(".", "")
     digits = digits.strip("0")
     return (len(digits) + 1) // 2 + 1 + text.startswith("-")
-
-
-_FLAGS: Final = frozenset({"BOOL", "NULL"})
-_SETS: Final = frozenset({"SS", "NS", "BS"})
-_MEASURES: Final[Mapping[str, Callable[[Any], int]]] = {
-    "S": lambda text: len(text.encode()),
-    "N": _number_bytes,
-    "B": len,
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -12,15 +13,33 @@ from botocore.exceptions import ClientError
 
 from simulation.dynamodb.capacity import Usage, query_units
 from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
+from simulation.dynamodb.expressions import Placeholders, used
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.query_pages import Paginator, items_of_page, partition_of, projected
-from simulation.dynamodb.request_checks import check_placeholders
-from simulation.dynamodb.single_writes import Attempt, answer, attempt
-from simulation.dynamodb.table import Table
+from simulation.dynamodb.table import Attempt, Table, answer, attempt
 from simulation.dynamodb.typed_values import Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
+_EXPRESSIONS: Final = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "ProjectionExpression")
+
+
+@dataclass
+class Paginator:
+    """Follows ``LastEvaluatedKey`` through the pages of a client's `query`."""
+
+    query: Callable[..., dict[str, Any]]
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        left = request.pop("PaginationConfig", {}).get("MaxItems")
+        while True:
+            page = self.query(**request)
+            if left is not None:
+                page["Items"] = page["Items"][:left]
+                left -= len(page["Items"])
+            yield page
+            if "LastEvaluatedKey" not in page or left == 0:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 class MemoryDynamoDB:
@@ -45,7 +64,7 @@ class MemoryDynamoDB:
     def get_item(self, **request: Any) -> dict[str, Any]:
         with self._lock:
             self.usage.call()
-            check_placeholders("GetItem", request)
+            _check_placeholders("GetItem", request)
             found = self._table("GetItem", request).find("GetItem", request["Key"])
             self.usage.read(query_units([found or {}], consistent=request.get("ConsistentRead", False)))
             return {"Item": dict(found)} if found else {}
@@ -85,17 +104,13 @@ class MemoryDynamoDB:
         return {"Responses": [self._insert(statement) for statement in Statements]}
 
     def query(self, **request: Any) -> dict[str, Any]:
-        check_placeholders("Query", request)
+        _check_placeholders("Query", request)
         with self._lock:
             self.usage.call()
             table = self._table("Query", request)
-            if index := request.get("IndexName"):
-                items, more = table.of_index(index, request), False
-            else:
-                partition = table.partitions.get(partition_of(request), {})
-                items, more = items_of_page(request, partition, table.keys[-1], self._page_items)
+            items, more = table.page(request, self._page_items)
             self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
-            found = projected(request, items)
+            found = _projected(request, items)
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         return {"Items": found, "Count": len(found), **last}
 
@@ -134,7 +149,7 @@ class MemoryDynamoDB:
     def _execute(self, operation: str, writes: list[tuple[str, dict[str, Any]]]) -> list[Attempt]:
         tried = []
         for kind, request in writes:
-            check_placeholders(operation, request)
+            _check_placeholders(operation, request)
             table = self._table(operation, request)
             key = table.key_of(request)
             tried.append((table, key, attempt(kind, request, table.keys, table.find(operation, key))))
@@ -176,3 +191,21 @@ class MemoryTable(MemoryDynamoDB):
         """Delete (up to `limit`) items whose TTL is over, as DynamoDB does in the background; return them."""
         with self._lock:
             return self._only.expire(self._clock(), limit)
+
+
+def _check_placeholders(operation: str, request: Mapping[str, Any]) -> None:
+    """Refuse placeholders that are given and not used, or used and not given."""
+    given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
+    needed = used(*(request[name] for name in _EXPRESSIONS if name in request))
+    if given != needed:
+        message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
+        raise failure(operation, "ValidationException", message)
+
+
+def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
+    """Copies of the items with the attributes the request asks for."""
+    if "ProjectionExpression" not in request:
+        return [dict(item) for item in items]
+    given = Placeholders.of(request)
+    names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
+    return [{name: item[name] for name in names if name in item} for item in items]

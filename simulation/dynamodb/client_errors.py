@@ -17,8 +17,7 @@ class TransactionCanceledException(ClientError):  # noqa: N818
 
 
 EXCEPTIONS: Final = SimpleNamespace(
-    ConditionalCheckFailedException=ConditionalCheckFailedException,
-    TransactionCanceledException=TransactionCanceledException,
+    **{kind.__name__: kind for kind in (ConditionalCheckFailedException, TransactionCanceledException)}
 )
 
 

@@ -40,9 +40,7 @@ class MemoryStream:
         self._random = random.Random(seed)
         self._clock = clock
         self._shards: dict[str, _Shard] = {}
-        bounds = [_HASHES * number // shards for number in range(shards + 1)]
-        for low, high in pairwise(bounds):
-            self._open(None, low, high)
+        self._open(None, 0, _HASHES, shards)
 
     def shards(self) -> list[ShardInfo]:
         return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values()]
@@ -86,21 +84,21 @@ class MemoryStream:
         """Close an open shard; children take over its keys: 2 is a split, 1 what DynamoDB does every few hours."""
         parent = self._shards[shard]
         parent.closed = True
-        width = parent.high - parent.low
-        bounds = [parent.low + width * number // children for number in range(children + 1)]
-        for low, high in pairwise(bounds):
-            self._open(parent.id, low, high)
+        self._open(parent.id, parent.low, parent.high, children)
 
     def open_shards(self) -> list[str]:
         return [shard.id for shard in self._shards.values() if not shard.closed]
 
-    def _open(self, parent: str | None, low: int, high: int) -> None:
-        # Sequence numbers begin just below a power of ten, so that their lengths differ within one shard.
-        digits = self._random.randint(_FEWEST_DIGITS, _MOST_DIGITS - 8)
-        step = self._random.choice((1, 10**3, 10 ** (digits - 2)))
-        sequence = 10**digits - self._random.randint(1, 6) * step
-        name = f"shardId-{self._random.getrandbits(40):020d}-{self._random.getrandbits(32):08x}"
-        self._shards[name] = _Shard(name, parent, low, high, sequence, step)
+    def _open(self, parent: str | None, begin: int, end: int, shards: int) -> None:
+        """Open shards that share a range of hashes."""
+        bounds = [begin + (end - begin) * number // shards for number in range(shards + 1)]
+        for low, high in pairwise(bounds):
+            # Sequence numbers begin just below a power of ten, so that their lengths differ within one shard.
+            digits = self._random.randint(_FEWEST_DIGITS, _MOST_DIGITS - 8)
+            step = self._random.choice((1, 10**3, 10 ** (digits - 2)))
+            sequence = 10**digits - self._random.randint(1, 6) * step
+            name = f"shardId-{self._random.getrandbits(40):020d}-{self._random.getrandbits(32):08x}"
+            self._shards[name] = _Shard(name, parent, low, high, sequence, step)
 
     def _next(self, shard: _Shard) -> int:
         grown = shard.sequence + self._random.randint(1, shard.step)

@@ -1,27 +1,45 @@
-"""The items of one table, and the stream of their changes."""
+"""The items of one table, what a write makes of one, and the stream of their changes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from simulation.dynamodb.capacity import Key, item_bytes
-from simulation.dynamodb.condition_expressions import compile_condition
-from simulation.dynamodb.expression_tokens import Placeholders
+from simulation.dynamodb.capacity import Key, item_bytes, write_units
+from simulation.dynamodb.client_errors import failure
+from simulation.dynamodb.expressions import Placeholders, apply_update, compile_condition
 from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.request_checks import check_key
-from simulation.dynamodb.typed_values import Item, comparable
+from simulation.dynamodb.typed_values import InvalidValueError, Item, comparable, stored
+
+_MAX_ITEM_BYTES: Final = 400 * 1024
+_MOST_KEY_BYTES: Final = (2048, 1024)
+"""Of a partition key, of a sort key."""
+
+# A key condition is no general expression: the partition key, and at most one test of the sort key.
+_KEY_CONDITION: Final = re.compile(
+    r"""
+    \s*\S+\s*=\s*(:\w+)
+    (\s+AND\s+(
+        \S+\s+BETWEEN\s+:\w+\s+AND\s+:\w+
+        | begins_with\(\s*\S+\s*,\s*:\w+\s*\)
+        | [^\s<>=]+\s*(=|<=?|>=?)\s*:\w+
+    ))?\s*
+    """,
+    re.VERBOSE,
+)
 
 
+@dataclass
 class Table:
     """Items by partition and sort key; a table without sort key has one item per partition."""
 
-    def __init__(self, name: str, keys: tuple[str, ...], stream: MemoryStream) -> None:
-        self.name = name
-        self.keys = keys
-        self.stream = stream
-        self.partitions: dict[str, dict[str, Item]] = {}
-        self.indexes: dict[str, tuple[str, str]] = {}
+    name: str
+    keys: tuple[str, ...]
+    stream: MemoryStream
+    partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def items(self) -> Iterator[Item]:
         for partition in self.partitions.values():
@@ -29,24 +47,43 @@ class Table:
 
     def key_of(self, request: Mapping[str, Any]) -> Item:
         """The key of the item a request is about: its ``Key``, or as much as its ``Item`` has of one."""
-        key: Item | None = request.get("Key")
-        if key is None:
-            item = request["Item"]
-            key = {name: item[name] for name in self.keys if name in item}
-        return key
+        if "Key" in request:
+            return dict(request["Key"])
+        item = request["Item"]
+        return {name: item[name] for name in self.keys if name in item}
 
     def address(self, key: Item) -> Key:
         """What capacity is accounted to."""
         return (self.name, *(key[name]["S"] for name in self.keys))
 
     def find(self, operation: str, key: Item) -> Item | None:
-        check_key(operation, self.keys, key)
+        for name, most in zip(self.keys, _MOST_KEY_BYTES, strict=False):
+            text = key.get(name, {}).get("S")
+            if not text or len(text.encode()) > most or len(key) != len(self.keys):
+                raise failure(operation, "ValidationException", "One or more parameter values were invalid: key")
         partition, sort = self._place(key)
         return self.partitions.get(partition, {}).get(sort)
 
-    def of_index(self, name: str, request: Mapping[str, Any]) -> list[Item]:
+    def page(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
+        """The items of a query's next page, whole, and whether more follow."""
+        if "IndexName" in request:
+            return self._of_index(request), False
+        text, given = request["KeyConditionExpression"], Placeholders.of(request)
+        if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
+            raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
+        partition = self.partitions.get(given.value(parsed[1])["S"], {})
+        forward = request.get("ScanIndexForward", True)
+        start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
+        matches = compile_condition(text)
+        keys = sorted((key for key, item in partition.items() if matches(item, given)), reverse=not forward)
+        if start is not None:
+            keys = [key for key in keys if (key > start if forward else key < start)]
+        most = min(most, request.get("Limit", most))
+        return [partition[key] for key in keys[:most]], len(keys) > most
+
+    def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """What a query finds in an index that holds keys only, on one page."""
-        partition, sort = self.indexes[name]
+        partition, sort = self.indexes[request["IndexName"]]
         matches, given = compile_condition(request["KeyConditionExpression"]), Placeholders.of(request)
         found = [item for item in self.items() if sort in item and matches(item, given)]
         found.sort(key=lambda item: comparable(item[sort]), reverse=not request.get("ScanIndexForward", True))
@@ -72,5 +109,59 @@ class Table:
         return due
 
     def _place(self, key: Item) -> tuple[str, str]:
-        names = self.keys
-        return key[names[0]]["S"], key[names[1]]["S"] if len(names) > 1 else ""
+        partition, *sort = (key[name]["S"] for name in self.keys)
+        return partition, sort[0] if sort else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A write, tried but not stored; `reason` says why it is refused, with the code ``None`` if it is not."""
+
+    old: Item | None
+    new: Item | None
+    old_bytes: int
+    new_bytes: int
+    reason: dict[str, Any] = field(default_factory=lambda: {"Code": "None"})
+
+    @property
+    def units(self) -> float:
+        """A refused write is charged for the item it met."""
+        return write_units(max(self.old_bytes, self.new_bytes))
+
+
+def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: Item | None) -> Attempt:
+    """Try a ``Put``, ``Update``, ``Delete`` or ``ConditionCheck`` on the item it is about."""
+    size = item_bytes(old) if old else 0
+    try:
+        condition = request.get("ConditionExpression")
+        if condition and not compile_condition(condition)(old or {}, Placeholders.of(request)):
+            reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
+            if request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and old:
+                reason["Item"] = dict(old)
+            return Attempt(old, old, size, size, reason)
+        if kind == "ConditionCheck":
+            return Attempt(old, old, size, size)
+        if kind == "Delete":
+            return Attempt(old, None, size, 0)
+        if kind == "Put":
+            new = {name: stored(value) for name, value in request["Item"].items()}
+        else:
+            new = apply_update(request, keys, old or request["Key"])
+        if (new_size := item_bytes(new)) > _MAX_ITEM_BYTES:
+            raise InvalidValueError("Item size has exceeded the maximum allowed size")
+        return Attempt(old, new, size, new_size)
+    except InvalidValueError as error:
+        return Attempt(old, old, size, size, {"Code": "ValidationError", "Message": str(error)})
+
+
+def answer(request: Mapping[str, Any], done: Attempt) -> dict[str, Any]:
+    """What the client returns for a write that was done."""
+    told: dict[str, Any] = {}
+    if request.get("ReturnConsumedCapacity", "NONE") != "NONE":
+        told["ConsumedCapacity"] = {"TableName": request["TableName"], "CapacityUnits": done.units}
+    returned = request.get("ReturnValues", "NONE")
+    if returned == "ALL_NEW":
+        told["Attributes"] = dict(done.new or {})
+    elif returned == "ALL_OLD" and done.old:
+        told["Attributes"] = dict(done.old)
+    return told

@@ -55,10 +55,9 @@ def comparable(value: Value) -> tuple[str, Any]:
 def stored(value: Value) -> Value:
     """A value as the table keeps it: with canonical numbers."""
     if "N" in value:
-        text = value["N"]
-        if not isinstance(text, str):
-            raise InvalidValueError(f"Invalid type for N: {text!r}")
-        return {"N": canonical(text)}
+        if not isinstance(value["N"], str):
+            raise InvalidValueError(f"Invalid type for N: {value['N']!r}")
+        return {"N": canonical(value["N"])}
     if "M" in value:
         return {"M": {name: stored(part) for name, part in value["M"].items()}}
     if "L" in value:
@@ -74,13 +73,10 @@ def _checked(number: Decimal) -> Decimal:
     digits = "".join(map(str, number.as_tuple().digits)).strip("0")
     if len(digits) > _MAX_DIGITS:
         raise InvalidValueError("DynamoDB only supports precision up to 38 digits")
-    if number.adjusted() > _LARGEST:
+    if not _SMALLEST <= number.adjusted() <= _LARGEST:
+        kind, size = ("overflow", "larger") if number.adjusted() > 0 else ("underflow", "smaller")
         raise InvalidValueError(
-            "Number overflow. Attempting to store a number with magnitude larger than supported range"
-        )
-    if number.adjusted() < _SMALLEST:
-        raise InvalidValueError(
-            "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+            f"Number {kind}. Attempting to store a number with magnitude {size} than supported range"
         )
     return number
 

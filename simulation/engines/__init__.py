@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
-__all__ = ["Engine", "EngineUnavailableError", "connect"]
-
 REGION = "us-east-1"
 
 

@@ -5,26 +5,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
+from simulation.dynamodb.client import Paginator
 from simulation.dynamodb.client_errors import failure
-from simulation.dynamodb.query_pages import Paginator
 from simulation.faults.actors import Crashed
 
 _ENDPOINT: Final = "http://harness"
-_OPERATIONS: Final = {
-    "get_item": "GetItem",
-    "put_item": "PutItem",
-    "update_item": "UpdateItem",
-    "delete_item": "DeleteItem",
-    "transact_write_items": "TransactWriteItems",
-    "batch_execute_statement": "BatchExecuteStatement",
-    "batch_get_item": "BatchGetItem",
-    "query": "Query",
-}
 _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -57,67 +48,56 @@ def _never(_: Any) -> None:
     raise AssertionError("a fault that needs virtual time was drawn without any")
 
 
+@dataclass(eq=False)
 class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
     `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        decide: Callable[[str], Fault],
-        rng: random.Random,
-        postpone: Callable[[Callable[[], Any]], None] = _never,
-        delay: Callable[[float], None] = _never,
-    ) -> None:
-        self._client = client
-        self._decide = decide
-        self._postpone = postpone
-        self._delay = delay
-        self._random = rng
-        self.exceptions, self.meta = client.exceptions, client.meta
+    client: Any
+    decide: Callable[[str], Fault]
+    rng: random.Random
+    postpone: Callable[[Callable[[], Any]], None] = _never
+    delay: Callable[[float], None] = _never
+
+    def __post_init__(self) -> None:
+        self.exceptions, self.meta = self.client.exceptions, self.client.meta
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        operation = _OPERATIONS[name]
-        call = getattr(self._client, name)
+        call = getattr(self.client, name)
+        operation = name.title().replace("_", "")
         return lambda **request: self._call(operation, lambda: call(**request))
 
     def get_paginator(self, operation: str) -> Paginator:
         assert operation == "query"
         return Paginator(self.query)
 
-    def _call(self, operation: str, send: Callable[[], Any]) -> Any:  # noqa: C901
-        match self._decide(operation):
-            case Fault.NONE:
-                return send()
+    def _call(self, operation: str, send: Callable[[], Any]) -> Any:
+        fault = self.decide(operation)
+        if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
+            _ignored(send)
+        elif fault in (Fault.LATE, Fault.LATE_RETRIED):
+            self.postpone(lambda: _ignored(send))
+        match fault:
             case Fault.THROTTLED:
-                raise failure(operation, self._random.choice(_THROTTLED))
+                raise failure(operation, self.rng.choice(_THROTTLED))
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK:
-                _ignored(send)
                 raise self._lost(operation)
-            case Fault.RETRIED:
-                _ignored(send)
-                return self._call(operation, send)
             case Fault.LATE:
-                self._postpone(lambda: _ignored(send))
                 raise ReadTimeoutError(endpoint_url=_ENDPOINT)
-            case Fault.LATE_RETRIED:
-                self._postpone(lambda: _ignored(send))
+            case Fault.RETRIED | Fault.LATE_RETRIED:
                 return self._call(operation, send)
+            case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
+                raise Crashed
             case Fault.SLOW:
-                self._delay(self._random.uniform(1, 40))
-                return send()
-            case Fault.CRASH_BEFORE:
-                raise Crashed
-            case Fault.CRASH_AFTER:
-                _ignored(send)
-                raise Crashed
+                self.delay(self.rng.uniform(1, 40))
+        return send()
 
     def _lost(self, operation: str) -> Exception:
-        return self._random.choice(
+        return self.rng.choice(
             (
                 failure(operation, "InternalServerError"),
                 ReadTimeoutError(endpoint_url=_ENDPOINT),
@@ -126,28 +106,33 @@ class FaultyClient:
         )
 
 
+@dataclass
 class FaultPlan:
     """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end."""
 
-    def __init__(self, rng: random.Random, rate: float, budget: int) -> None:
-        self._random = rng
-        self._rate = rate
-        self._budget = budget
-        self.injected: Counter[str] = Counter()
+    rng: random.Random
+    rate: float
+    budget: int
+    injected: Counter[str] = field(default_factory=Counter)
 
     def draw(self) -> Fault:
-        if not self.happens(self._rate):
+        if not self._happens(self.rate):
             return Fault.NONE
-        fault = self._random.choice(FAULTS)
-        self.count(fault.value)
+        fault = self.rng.choice(FAULTS)
+        self._count(fault.value)
         return fault
 
-    def happens(self, probability: float) -> bool:
-        """Whether something goes wrong now; never again once the budget is used up."""
-        return self._budget > 0 and self._random.random() < probability
+    def strikes(self, name: str, probability: float = 1) -> bool:
+        """Whether something other than a call goes wrong now."""
+        if happens := self._happens(probability):
+            self._count(name)
+        return happens
 
-    def count(self, name: str) -> None:
-        self._budget -= 1
+    def _happens(self, probability: float) -> bool:
+        return self.budget > 0 and self.rng.random() < probability
+
+    def _count(self, name: str) -> None:
+        self.budget -= 1
         self.injected[name] += 1
 
 

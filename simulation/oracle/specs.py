@@ -5,19 +5,36 @@ The statements use nothing of the runtime: keys are spelled out, filters are Pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._declarations import Aggregate, Count, Declaration, Distinct, Event, Ranking, Sum, Window
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Count,
+    Declaration,
+    Distinct,
+    Event,
+    Histogram,
+    Ranking,
+    Sum,
+    Window,
+)
 from dynamodb_counters._items.conditions import Attr
-from simulation.oracle.derived import crowded, sizes
-from simulation.oracle.plain_parts import ONE, Parts, Values, amount, bucket, escaped, slots
 
+Values: TypeAlias = Mapping[str, Any]
+"""Attributes of an event, as plain Python values."""
+
+Parts: TypeAlias = dict[str, Decimal]
+"""What an event adds, by attribute of the aggregate's item."""
+
+ONE: Final = Decimal(1)
 TRADE: Final = Event("trade", pk="BOOK#{book}", sk="TRADE#{id}", retention=timedelta(minutes=40))
 RETENTION: Final = timedelta(hours=3)
+EXACTLY: Final = (1, 2, 3)
+AT_LEAST: Final = (1, 3)
 
 
 @dataclass(frozen=True)
@@ -41,10 +58,25 @@ class Spec:
             places.append((key, {"total": parts["total"], slot: parts["total"]}))
         return places
 
-    @property
-    def keeps_expired(self) -> bool:
-        """Whether an event deleted by TTL stays counted."""
-        return self.declaration.on_expiry == "keep"
+
+def escaped(value: str) -> str:
+    """A value as the key layout escapes it."""
+    text = value.replace("%", "%25").replace("#", "%23").replace("\n", "%0A")
+    return text or "%"
+
+
+def bucket(at: int) -> str:
+    """The sort key of an hour's bucket, from seconds since 1970."""
+    return f"H#{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H}"
+
+
+def slots(values: Values, number: Decimal) -> Parts:
+    """What an event that adds `number` to its minute adds to an hour's bucket."""
+    return {"total": number, f"m{values['at'] // 60 % 60:02d}": number}
+
+
+def amount(values: Values) -> Decimal:
+    return Decimal(values["amount"])
 
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
@@ -131,9 +163,25 @@ SPECS: Final = (
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """What the runtime is given for some specs, and for what looks at their groups."""
     declared = [spec.declaration for spec in specs]
-    by_desk = [part for part in declared if isinstance(part, Aggregate) and part.name == "by_desk"]
+    for by_desk in (part for part in tuple(declared) if isinstance(part, Aggregate) and part.name == "by_desk"):
+        declared += _of_desks(by_desk)
     books = [BOOKS.total] if BOOKS.members in declared else []
-    return (*declared, *map(crowded, by_desk), *map(sizes, by_desk), *books)
+    return (*declared, *books)
+
+
+def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
+    """By region: desks with two trades or more, and their trades; desks by their trades, and trades up to three."""
+    region = "REGION#{region}"
+    totals: dict[str, Count | Sum] = {"desks": Count(), "trades": Sum("trades")}
+    by_trades: dict[str, Histogram | Sum] = {
+        "exactly": Histogram("trades", exactly=EXACTLY),
+        "at_least": Histogram("trades", at_least=AT_LEAST),
+        "capped": Sum("trades", cap=3),
+    }
+    return (
+        Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
+        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
+    )
 
 
 def repaired(spec: Spec) -> Spec:

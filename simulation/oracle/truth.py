@@ -9,9 +9,7 @@ from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Window
-from simulation.oracle.derived import AT_LEAST, EXACTLY
-from simulation.oracle.plain_parts import Parts, Values
-from simulation.oracle.specs import RETENTION, Spec, declarations
+from simulation.oracle.specs import AT_LEAST, EXACTLY, ONE, RETENTION, Parts, Spec, Values, declarations
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""
@@ -29,7 +27,7 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
     counts: Counts = {}
     poisoned = 0
     for old, new, by_ttl in history:
-        before = [spec for spec in specs if not (by_ttl and spec.keeps_expired)]
+        before = [spec for spec in specs if not by_ttl or spec.declaration.on_expiry == "subtract"]
         for values, wanted, sign in ((new, specs, 1), (old, before, -1)):
             if values is None:
                 continue
@@ -41,21 +39,19 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
             for spec, numbers in parts:
                 if numbers:
                     signed = numbers if sign > 0 else {n: part.copy_negate() for n, part in numbers.items()}
-                    _add(counts, spec, values, signed)
+                    for key, placed in spec.places(values, signed):
+                        _add(counts, (spec.declaration.name, *key), placed)
     return _with_derived(_comparable(specs, counts, now)), poisoned
 
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
     """What the counts must be, from nothing but the events live in the end and those TTL deleted."""
-    counts: Counts = {}
-    events = [(values, False) for values in live] + [(values, True) for values in expired]
-    for spec in specs:
-        for values, gone in events:
-            if gone and not spec.keeps_expired:
-                continue
-            if parts := spec.parts(values):
-                _add(counts, spec, values, parts)
-    return _with_derived(_comparable(specs, counts, now))
+    history: list[Change] = [(None, values, False) for values in live]
+    for values in expired:
+        history += [(None, values, False), (values, None, True)]
+    counts, poisoned = expected_so_far(specs, history, now)
+    assert not poisoned
+    return counts
 
 
 def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float) -> Counts:
@@ -66,10 +62,9 @@ def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float
         name = item.get("_type", {}).get("S", "")
         if name not in names:
             continue
-        numbers = counts.setdefault((name, _SPREAD.sub("", item["pk"]["S"]), item["sk"]["S"]), {})
-        for attribute, value in item.items():
-            if "N" in value and attribute != "ttl":
-                numbers[attribute] = EXACT.add(numbers.get(attribute, Decimal(0)), Decimal(value["N"]))
+        numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
+        numbers.pop("ttl", None)
+        _add(counts, (name, _SPREAD.sub("", item["pk"]["S"]), item["sk"]["S"]), numbers)
     return _comparable(specs, counts, now)
 
 
@@ -85,34 +80,24 @@ def differences(want: Counts, have: Counts) -> list[str]:
 def _with_derived(counts: Counts) -> Counts:
     """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
     derived: Counts = {}
-
-    def add(name: str, pk: str, sk: str, attribute: str, number: Decimal | int) -> None:
-        numbers = derived.setdefault((name, pk, sk), {})
-        numbers[attribute] = numbers.get(attribute, Decimal(0)) + number
-
     for (name, region, _), numbers in counts.items():
         if name == "books-members":
-            add("books", region, "BOOKS", "distinct", 1)
+            _add(derived, ("books", region, "BOOKS"), {"distinct": ONE})
         trades = numbers.get("trades", Decimal(0)) if name == "by_desk" else Decimal(0)
         if trades >= 2:
-            add("crowded", "CROWDED", region, "desks", 1)
-            add("crowded", "CROWDED", region, "trades", trades)
-        for exactly in EXACTLY:
-            if trades == exactly:
-                add("sizes", "SIZES", region, f"exactly.{exactly}", 1)
-        for low in AT_LEAST:
-            if trades >= low:
-                add("sizes", "SIZES", region, f"at_least.{low}", 1)
+            _add(derived, ("crowded", "CROWDED", region), {"desks": ONE, "trades": trades})
         if trades:
-            add("sizes", "SIZES", region, "capped", min(trades, Decimal(3)))
+            exactly = {f"exactly.{number}": ONE for number in EXACTLY if trades == number}
+            at_least = {f"at_least.{number}": ONE for number in AT_LEAST if trades >= number}
+            capped = {"capped": min(trades, Decimal(3))}
+            _add(derived, ("sizes", "SIZES", region), exactly | at_least | capped)
     return counts | derived
 
 
-def _add(counts: Counts, spec: Spec, values: Values, parts: Parts) -> None:
-    for key, placed in spec.places(values, parts):
-        numbers = counts.setdefault((spec.declaration.name, *key), {})
-        for name, number in placed.items():
-            numbers[name] = EXACT.add(numbers.get(name, Decimal(0)), number)
+def _add(counts: Counts, key: tuple[str, str, str], parts: Parts) -> None:
+    numbers = counts.setdefault(key, {})
+    for name, number in parts.items():
+        numbers[name] = EXACT.add(numbers.get(name, Decimal(0)), number)
 
 
 def _comparable(specs: Sequence[Spec], counts: Counts, now: float) -> Counts:

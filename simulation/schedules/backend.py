@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 class Backend(Protocol):
     """A table with its stream and its time."""
 
-    table: str
+    name: str
     client: Any
     clock: VirtualClock
-    source: Source
+
+    @property
+    def stream(self) -> Source: ...
 
     def items(self) -> Iterable[Mapping[str, Any]]: ...
 
@@ -35,25 +37,24 @@ class Backend(Protocol):
     def split(self, rng: random.Random) -> None:
         """Close a shard and open its children."""
 
+    def drop(self) -> None: ...
 
-class MemoryBackend:
-    def __init__(self, rng: random.Random, shards: int) -> None:
+
+MakeBackend: TypeAlias = Callable[[random.Random], Backend]
+
+
+class MemoryBackend(MemoryTable):
+    def __init__(self, rng: random.Random) -> None:
         self.clock = VirtualClock()
-        memory = MemoryTable(self.clock, rng.getrandbits(32), shards, page_items=3)
-        self.table = memory.name
-        self.client: Any = memory
-        self.source: Source = memory.stream
-        self._memory = memory
-
-    def items(self) -> Iterable[Mapping[str, Any]]:
-        return self._memory.items()
-
-    def expire(self, limit: int) -> list[dict[str, Any]]:
-        return self._memory.expire(limit)
+        shards = rng.choice((1, 2, 3))
+        super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3)
+        self.client: Any = self
 
     def split(self, rng: random.Random) -> None:
-        stream = self._memory.stream
-        stream.split(rng.choice(stream.open_shards()), rng.choice((1, 2)))
+        self.stream.split(rng.choice(self.stream.open_shards()), rng.choice((1, 2)))
+
+    def drop(self) -> None:
+        """Nothing outlives it."""
 
 
 class LocalBackend:
@@ -63,24 +64,24 @@ class LocalBackend:
     a deletion by `expire` is told by the image it deleted.
     """
 
-    def __init__(self, engine: DynamoDBLocal) -> None:
+    def __init__(self, engine: DynamoDBLocal, _rng: random.Random | None = None) -> None:
         assert engine.streams is not None
         self._engine = engine
         self.clock = VirtualClock(time.time())
-        self.table = f"schedule-{uuid.uuid4().hex[:12]}"
+        self.name = f"schedule-{uuid.uuid4().hex[:12]}"
         self.client: Any = engine.client
         self._expired: set[str] = set()
-        self.source: Source = ApiSource(engine.streams, create_table(engine.client, self.table), self._amend)
+        self.stream: Source = ApiSource(engine.streams, create_table(engine.client, self.name), self._amend)
 
     def items(self) -> Iterable[Mapping[str, Any]]:
-        for page in self.client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):
+        for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
             yield from page["Items"]
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]
         for item in due:
             self._expired.add(_identity(item))
-            self.client.delete_item(TableName=self.table, Key={"pk": item["pk"], "sk": item["sk"]})
+            self.client.delete_item(TableName=self.name, Key={"pk": item["pk"], "sk": item["sk"]})
         return [dict(item) for item in due]
 
     def split(self, rng: random.Random) -> None:  # noqa: ARG002
@@ -88,7 +89,7 @@ class LocalBackend:
         self._engine.rollover()
 
     def drop(self) -> None:
-        self.client.delete_table(TableName=self.table)
+        self.client.delete_table(TableName=self.name)
 
     def _amend(self, record: Record) -> Record:
         change = record["dynamodb"]
@@ -96,24 +97,6 @@ class LocalBackend:
         if record["eventName"] == "REMOVE" and _identity(change["OldImage"]) in self._expired:
             return {**record, "userIdentity": TTL_IDENTITY}
         return record
-
-
-class LocalTables:
-    """A fresh table for each schedule."""
-
-    def __init__(self, engine: DynamoDBLocal) -> None:
-        self._engine = engine
-        self._current: LocalBackend | None = None
-
-    def next(self, _rng: random.Random) -> Backend:
-        self.drop()
-        self._current = LocalBackend(self._engine)
-        return self._current
-
-    def drop(self) -> None:
-        if self._current is not None:
-            self._current.drop()
-        self._current = None
 
 
 def _identity(item: Mapping[str, Any]) -> str:

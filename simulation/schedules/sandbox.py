@@ -44,18 +44,10 @@ class Sandbox:
         skew = rng.choice((0.0, 0.0, rng.uniform(-7200, 7200)))
         client: Any = FaultyClient(backend.client, self._pause, rng, postpone, self._lose_time)
         table = Table(
-            backend.table,
-            client,
-            clock=lambda: backend.clock() + skew,
-            sleep=self._lose_time,
-            jitter=rng.random,
+            backend.name, client, clock=lambda: backend.clock() + skew, sleep=self._lose_time, jitter=rng.random
         )
         table.__dict__["pool"] = DeferredPool(rng)
-        self._aggregator = Aggregator(
-            table,
-            declarations(specs),
-            quarantine_retention_seconds=QUARANTINE_SECONDS,
-        )
+        self._aggregator = Aggregator(table, declarations(specs), quarantine_retention_seconds=QUARANTINE_SECONDS)
         self._time_left = TIMEOUT_SECONDS
         self.invocation: Invocation | None = None
 
@@ -66,8 +58,7 @@ class Sandbox:
 
     def _pause(self, operation: str) -> Fault:
         assert self.invocation is not None
-        fault = self.invocation.pause(operation)
-        assert isinstance(fault, Fault)
+        fault: Fault = self.invocation.pause(operation)
         return fault
 
     def _lose_time(self, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -11,8 +10,7 @@ from boto3.dynamodb.types import TypeSerializer
 
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many
-from simulation.oracle.plain_parts import escaped
-from simulation.oracle.specs import TRADE
+from simulation.oracle.specs import TRADE, escaped
 from simulation.oracle.truth import Change
 from simulation.schedules.backend import Backend
 
@@ -43,7 +41,7 @@ class Writers:
 
     def __init__(self, backend: Backend, rng: random.Random, operations: int, poison: float = 0.0) -> None:
         self._backend = backend
-        self._table = Table(backend.table, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
+        self._table = Table(backend.name, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
         self._random = rng
         self._poison = poison
         self._serializer = TypeSerializer()
@@ -55,10 +53,10 @@ class Writers:
 
     def write(self) -> None:
         self.left -= 1
-        choices: list[tuple[Callable[[], None], int]] = [(self._accept, 6), (self._accept_many, 1)]
+        weights = {self._accept: 6, self._accept_many: 1}
         if self.live:
-            choices += [(self._correct, 5), (self._touch, 1), (self._delete, 2), (self._expire, 2)]
-        [act] = self._random.choices([act for act, _ in choices], [weight for _, weight in choices])
+            weights |= {self._correct: 5, self._touch: 1, self._delete: 2, self._expire: 2}
+        [act] = self._random.choices(list(weights), list(weights.values()))
         act()
 
     def _values(self, book: str, number: int) -> dict[str, Any]:
@@ -109,7 +107,7 @@ class Writers:
 
     def _delete(self) -> None:
         key = self._random.choice(list(self.live))
-        self._backend.client.delete_item(TableName=self._backend.table, Key=_typed_key(key))
+        self._backend.client.delete_item(TableName=self._backend.name, Key=_typed_key(key))
         self._changed(self.live[key], None)
 
     def _expire(self) -> None:
@@ -129,7 +127,7 @@ class Writers:
             # No write without a change, so that every one of the history has its record.
             "revision": {"N": str(len(self.history))},
         }
-        self._backend.client.put_item(TableName=self._backend.table, Item=item)
+        self._backend.client.put_item(TableName=self._backend.name, Item=item)
         self._changed(old, values)
 
     def _changed(self, old: dict[str, Any] | None, new: dict[str, Any] | None, *, by_ttl: bool = False) -> None:

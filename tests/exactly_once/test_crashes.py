@@ -6,8 +6,7 @@ import random
 import time
 
 from dynamodb_counters._declarations.codec import encode
-from simulation.delivery.event_source_mapping import EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.handler_process import HandlerProcess
 from simulation.oracle.specs import SPECS, declarations
@@ -23,14 +22,14 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
     rng = random.Random(SEED)
     backend = LocalBackend(dynamodb_local_engine)
     writers = Writers(backend, rng, 300)
-    mapping = EventSourceMapping(backend.source, backend.clock, Settings(batch_size=40, bisect=True))
+    mapping = EventSourceMapping(backend.stream, backend.clock, Settings(batch_size=40, bisect=True))
     process = HandlerProcess(
         {
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_DEFAULT_REGION": dynamodb_local_engine.client.meta.region_name,
             "AWS_ENDPOINT_URL": str(dynamodb_local_engine.endpoint_url),
-            "TABLE_NAME": backend.table,
+            "TABLE_NAME": backend.name,
             "DECLARATIONS": encode(declarations(SPECS)),
             "QUARANTINE_RETENTION_DAYS": "14",
             "POWERTOOLS_SERVICE_NAME": "aggregator",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.schedules.backend import LocalTables
+from simulation.schedules.backend import LocalBackend
 from simulation.schedules.schedule import check
 
 SCHEDULES = 50
@@ -14,7 +16,5 @@ CHUNK = 10
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))
 def test_every_count_is_exact_whatever_goes_wrong(first: int, dynamodb_local_engine: DynamoDBLocal) -> None:
-    tables = LocalTables(dynamodb_local_engine)
     for seed in range(first, first + CHUNK):
-        check(seed, tables.next, "dynamodb-local")
-    tables.drop()
+        check(seed, partial(LocalBackend, dynamodb_local_engine), "dynamodb-local")

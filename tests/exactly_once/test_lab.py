@@ -24,8 +24,7 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from simulation.delivery.event_source_mapping import EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultyClient
@@ -40,10 +39,11 @@ WRITERS = 8
 SENDING_SECONDS = 60.0
 SETTLING_SECONDS = 30.0
 
-REGIONS = ("emea", "apac", "amer")
-DESKS = ("rates", "credit", "metals", "grains")
-TYPES = ("swap", "bond", "future")
-FIELDS = ("region", "desk", "type")
+FIELDS = {
+    "region": ("emea", "apac", "amer"),
+    "desk": ("rates", "credit", "metals", "grains"),
+    "type": ("swap", "bond", "future"),
+}
 
 Counts: TypeAlias = dict[tuple[str, ...], tuple[int, int]]
 """Path of one to three levels: trades and value."""
@@ -61,16 +61,11 @@ def _messages(rng: random.Random) -> list[dict[str, Any]]:
     """Messages in the order they are sent: some twice, and versions of one trade in any order."""
     messages: list[dict[str, Any]] = []
     while len(messages) < MESSAGES * (1 - DUPLICATES):
-        trade = {
-            "id": len(messages),
-            "region": rng.choice(REGIONS),
-            "desk": rng.choice(DESKS),
-            "type": rng.choice(TYPES),
-        }
+        trade: dict[str, Any] = {"id": len(messages), **{name: rng.choice(found) for name, found in FIELDS.items()}}
         for version in range(1 + (rng.random() < CORRECTIONS)):
             messages.append({**trade, "version": version, "value": rng.randint(-1000, 1000)})
             if rng.random() < 0.3:
-                trade["desk"] = rng.choice(DESKS)
+                trade["desk"] = rng.choice(FIELDS["desk"])
     messages += rng.sample(messages, MESSAGES - len(messages))
     rng.shuffle(messages)
     return messages
@@ -81,10 +76,9 @@ def _truth(messages: list[dict[str, Any]]) -> Counts:
     for message in messages:
         if message["version"] >= newest.get(message["id"], message)["version"]:
             newest[message["id"]] = message
-    trades: Counter[tuple[str, ...]] = Counter()
-    values: Counter[tuple[str, ...]] = Counter()
+    trades, values = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for message in newest.values():
-        path = message["region"], message["desk"], message["type"]
+        path = tuple(message[name] for name in FIELDS)
         for depth in (1, 2, 3):
             trades[path[:depth]] += 1
             values[path[:depth]] += message["value"]
@@ -93,8 +87,7 @@ def _truth(messages: list[dict[str, Any]]) -> Counts:
 
 def _counts(counters: Counters) -> Counts:
     """Read every group there can be: a scan would take the engine's time from the writers."""
-    levels = [REGIONS], [REGIONS, DESKS], [REGIONS, DESKS, TYPES]
-    paths = [path for level in levels for path in product(*level)]
+    paths = [path for depth in (1, 2, 3) for path in product(*list(FIELDS.values())[:depth])]
     asked = [(LEVELS[len(path) - 1], dict(zip(FIELDS, path, strict=False))) for path in paths]
     found = {
         path: (int(group.measures["trades"]), int(group.measures["value"]))
@@ -112,10 +105,10 @@ class _Pump(threading.Thread):
         self._calls_left = 0
         self._counted = threading.Lock()
         client: Any = FaultyClient(backend.client, self._decide, rng)
-        table = Table(backend.table, client)
+        table = Table(backend.name, client)
         self._aggregator = Aggregator(table, LEVELS, quarantine_retention_seconds=86_400)
         self._mapping = EventSourceMapping(
-            backend.source, time.time, Settings(batch_size=500, bisect=True, window_seconds=900)
+            backend.stream, time.time, Settings(batch_size=500, bisect=True, window_seconds=900)
         )
         self.stopping = False
         self.invocations = self.failures = 0
@@ -154,7 +147,7 @@ def test_ten_thousand_messages_aggregate_exactly(
     backend = LocalBackend(dynamodb_local_engine)
     messages, pump = _messages(rng), _Pump(backend, random.Random(1))
     truth = _truth(messages)
-    table, counters = Table(backend.table, backend.client), Counters(backend.table, client=backend.client)
+    table, counters = Table(backend.name, backend.client), Counters(backend.name, client=backend.client)
     pump.start()
     begun = time.monotonic()
     with ThreadPoolExecutor(WRITERS) as pool:

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from simulation.clock import VirtualClock
-from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.delivery.mapping_settings import Settings
+from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.dynamodb.client import MemoryTable
 
 
 class _Stage:
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *names: str, **settings: Any) -> None:
         self.clock = VirtualClock()
         self.table = MemoryTable(self.clock)
         self.mapping = EventSourceMapping(self.table.stream, self.clock, Settings(**settings))
+        self.put(*names)
 
     def put(self, *names: str) -> None:
         for name in names:
@@ -40,8 +40,7 @@ def _answer(delivery: Delivery, **more: Any) -> dict[str, Any]:
 
 
 def test_a_shard_is_delivered_in_order_and_one_batch_at_a_time() -> None:
-    stage = _Stage(batch_size=2)
-    stage.put("a", "b", "c")
+    stage = _Stage("a", "b", "c", batch_size=2)
     first = stage.poll()
     assert (_names(first), stage.mapping.shards()) == ("ab", [])
     assert stage.mapping.settle(first, _answer(first))
@@ -49,16 +48,14 @@ def test_a_shard_is_delivered_in_order_and_one_batch_at_a_time() -> None:
 
 
 def test_a_failed_batch_comes_again_unchanged() -> None:
-    stage = _Stage()
-    stage.put("a", "b")
+    stage = _Stage("a", "b")
     stage.mapping.fail(stage.poll())
     stage.put("c")
     assert _names(stage.poll()) == "ab"
 
 
 def test_a_failed_batch_is_bisected_down_to_the_record() -> None:
-    stage = _Stage(bisect=True)
-    stage.put("a", "b", "c", "d")
+    stage = _Stage("a", "b", "c", "d", bisect=True)
     seen = []
     for fails in (True, True, False, False, False):
         delivery = stage.poll()
@@ -71,8 +68,7 @@ def test_a_failed_batch_is_bisected_down_to_the_record() -> None:
 
 
 def test_children_wait_for_their_parent() -> None:
-    stage = _Stage()
-    stage.put("a")
+    stage = _Stage("a")
     [parent] = stage.mapping.shards()
     stage.table.stream.split(parent)
     stage.put("b")
@@ -87,15 +83,13 @@ def test_children_wait_for_their_parent() -> None:
 
 @pytest.mark.parametrize("response", [None, {}, {"state": None}, "state"])
 def test_a_response_without_state_is_a_failure(response: Any) -> None:
-    stage = _Stage()
-    stage.put("a")
+    stage = _Stage("a")
     assert not stage.mapping.settle(stage.poll(), response)
     assert _names(stage.poll()) == "a"
 
 
 def test_a_window_ends_with_an_invocation_without_records() -> None:
-    stage = _Stage(window_seconds=60)
-    stage.put("a")
+    stage = _Stage("a", window_seconds=60)
     first = stage.poll()
     assert not first.event["isFinalInvokeForWindow"]
     stage.mapping.settle(first, {"state": {"n": 1}})
@@ -110,8 +104,7 @@ def test_a_window_ends_with_an_invocation_without_records() -> None:
 
 
 def test_reported_failures_come_again_from_the_first_of_them() -> None:
-    stage = _Stage(report_item_failures=True)
-    stage.put("a", "b", "c")
+    stage = _Stage("a", "b", "c", report_item_failures=True)
     delivery = stage.poll()
     failed = [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record in delivery.records[1:]]
     assert not stage.mapping.settle(delivery, _answer(delivery, batchItemFailures=failed[::-1]))
@@ -119,16 +112,14 @@ def test_reported_failures_come_again_from_the_first_of_them() -> None:
 
 
 def test_a_report_that_names_no_record_of_the_batch_fails_all_of_it() -> None:
-    stage = _Stage(report_item_failures=True)
-    stage.put("a", "b")
+    stage = _Stage("a", "b", report_item_failures=True)
     delivery = stage.poll()
     assert not stage.mapping.settle(delivery, _answer(delivery, batchItemFailures=[{"itemIdentifier": "1"}]))
     assert _names(stage.poll()) == "ab"
 
 
 def test_what_is_too_old_goes_to_the_on_failure_destination() -> None:
-    stage = _Stage(max_age_seconds=100.0, window_seconds=900)
-    stage.put("a")
+    stage = _Stage("a", max_age_seconds=100.0, window_seconds=900)
     stage.mapping.fail(stage.poll())
     stage.clock.advance(101)
     stage.put("b")
@@ -138,14 +129,12 @@ def test_what_is_too_old_goes_to_the_on_failure_destination() -> None:
 
 
 def test_a_batch_is_no_larger_than_the_payload_may_be() -> None:
-    stage = _Stage(max_bytes=2_000)
-    stage.put("a" * 600, "b" * 600, "c" * 600)
+    stage = _Stage("a" * 600, "b" * 600, "c" * 600, max_bytes=2_000)
     assert len(stage.poll().records) == 1
 
 
 def test_a_timed_out_invocation_that_answers_later_changes_nothing() -> None:
-    stage = _Stage()
-    stage.put("a")
+    stage = _Stage("a")
     zombie = stage.poll()
     stage.mapping.fail(zombie)
     assert not stage.mapping.settle(zombie, _answer(zombie))

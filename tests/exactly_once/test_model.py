@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
-from simulation.protocol.model import Model, Rules
+from simulation.protocol import Mechanism, Model
 
 # What each record of two shards adds to two items: some concern one item only, some add up to nothing.
 SMALL = (((1, 2), (0, -2), (-1, 1)), ((1, 0), (1, 1), (0, -1)))
@@ -25,9 +26,9 @@ def test_no_interleaving_of_two_shards_three_records_and_two_invocations_counts_
     assert states == STATES
 
 
-@pytest.mark.parametrize("mechanism", ["condition", "first", "last", "refold", "filtered", "net_zero"])
-def test_without_a_mechanism_some_interleaving_counts_wrong(mechanism: str) -> None:
-    _, wrong = Model(SMALL, 2, Rules(**{mechanism: False})).explore()
+@pytest.mark.parametrize("mechanism", get_args(Mechanism))
+def test_without_a_mechanism_some_interleaving_counts_wrong(mechanism: Mechanism) -> None:
+    _, wrong = Model(SMALL, 2, mechanism).explore()
     assert wrong is not None
 
 
@@ -44,5 +45,5 @@ def test_random_walks_through_larger_configurations_count_right() -> None:
 
 
 def test_random_walks_find_a_missing_condition() -> None:
-    model = Model(SMALL, 2, Rules(condition=False))
+    model = Model(SMALL, 2, "condition")
     assert any(model.walk(random.Random(seed), 20) for seed in range(20))

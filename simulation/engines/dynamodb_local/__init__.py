@@ -7,20 +7,15 @@ import select
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from simulation.engines import Engine, EngineUnavailableError, connect
+from simulation.engines import Engine, connect
 from simulation.engines.dynamodb_local.install import find_java, installed_jars
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["DynamoDBLocal", "EngineUnavailableError", "start"]
-
-NAME = "dynamodb_local"
 LAUNCHER = Path(__file__).parent / "Launcher.java"
 # Only a failure takes this long.
 START_SECONDS = 180.0
@@ -89,26 +84,16 @@ def start() -> Iterator[DynamoDBLocal]:
                 process.kill()
                 log.seek(0)
                 raise RuntimeError(f"DynamoDB Local did not start:\n{port}\n{log.read().decode(errors='replace')}")
-            clients = connect(NAME, f"http://127.0.0.1:{port}")
-            yield DynamoDBLocal(
-                name=NAME,
-                client=clients.client,
-                streams=clients.streams,
-                endpoint_url=clients.endpoint_url,
-                process=process,
-            )
+            engine = connect("dynamodb_local", f"http://127.0.0.1:{port}")
+            yield DynamoDBLocal(**vars(engine), process=process)
         finally:
-            _stop(process)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    # End of input tells the launcher to exit; the kernel closes the pipe too when this process dies.
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+            # End of input tells the launcher to exit; the kernel closes the pipe too when this process dies.
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _read_line(pipe: IO[bytes], seconds: float) -> str:

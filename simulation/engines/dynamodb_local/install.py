@@ -7,16 +7,9 @@ import hashlib
 import re
 import shutil
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from simulation.engines import EngineUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["find_java", "installed_jars"]
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
@@ -43,18 +36,13 @@ def find_java() -> str:
 def installed_jars() -> Path:
     """Return the folder with all jars and native libraries of the pinned release, downloaded if missing."""
     jars = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
-    with _only_one_process():
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        # Only one process downloads.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not jars.is_dir():
             _download(jars)
     return jars
-
-
-@contextmanager
-def _only_one_process() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _download(jars: Path) -> None:

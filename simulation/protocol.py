@@ -10,43 +10,83 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import product
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from simulation.protocol.states import NOTHING, Bounds, Invocation, State
+_T = TypeVar("_T")
+
+Bounds: TypeAlias = tuple[int, int]
+"""First and last record still to be written to an item."""
+
+NOTHING: Final = (0, 0)
+"""Nothing to write."""
+
+ENOUGH: Final = 3
+"""A record applied this often is wrong for good."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The protocol's safety mechanisms; a test switches one off.
+class Invocation(NamedTuple):
+    """An invocation under way."""
 
-    `condition`: a write is refused unless the watermark lies before its first record. `first`: the condition looks at
-    the first record, not the last. `last`: the watermark moves to the last record, not the first. `refold`: what
-    remains after a refusal is written. `filtered`: without what was applied. `net_zero`: a sum of 0 is written.
-    """
+    shard: int
+    end: int
+    live: bool
+    work: tuple[Bounds, ...]
 
-    condition: bool = True
-    first: bool = True
-    last: bool = True
-    refold: bool = True
-    filtered: bool = True
-    net_zero: bool = True
+
+class State(NamedTuple):
+    """All there is at one moment; `marks` and `applied` by item and shard. Record 0 is before the first."""
+
+    marks: tuple[int, ...]
+    applied: tuple[tuple[int, ...], ...]
+    reached: tuple[int, ...]
+    running: tuple[Invocation, ...]
+
+    def running_with(self, others: tuple[Invocation, ...], invocation: Invocation) -> State:
+        """The state in which an invocation runs beside others, equal whatever order they came in."""
+        return self._replace(running=tuple(sorted((*others, invocation))))
+
+    def with_done(self, others: tuple[Invocation, ...], invocation: Invocation, item: int, rest: Bounds) -> State:
+        """The state in which an invocation still has `rest` to write to an item."""
+        return self.running_with(others, invocation._replace(work=_put(invocation.work, item, rest)))
+
+    def with_applied(self, cell: int, bounds: Bounds, mark: int) -> State:
+        """The state in which a shard's records were added to an item, and the watermark moved to `mark`."""
+        first, last = bounds
+        times = tuple(
+            min(ENOUGH, before + 1) if first <= number <= last else before
+            for number, before in enumerate(self.applied[cell], start=1)
+        )
+        return self._replace(applied=_put(self.applied, cell, times), marks=_put(self.marks, cell, mark))
+
+
+def _put(row: tuple[_T, ...], index: int, value: _T) -> tuple[_T, ...]:
+    return (*row[:index], value, *row[index + 1 :])
+
+
+Mechanism: TypeAlias = Literal["condition", "first", "last", "refold", "filtered", "net_zero"]
+"""What makes the protocol safe; a test goes without one.
+
+`condition`: a write is refused unless the watermark lies before its first record. `first`: the condition looks at
+the first record, not the last. `last`: the watermark moves to the last record, not the first. `refold`: what
+remains after a refusal is written. `filtered`: without what was applied. `net_zero`: a sum of 0 is written.
+"""
 
 
 class Model:
     """A configuration: for each shard its records, for each record what it adds to each item (0: not concerned)."""
 
     def __init__(
-        self, shards: tuple[tuple[tuple[int, ...], ...], ...], concurrency: int, rules: Rules = Rules()
+        self, shards: tuple[tuple[tuple[int, ...], ...], ...], concurrency: int, without: Mechanism | None = None
     ) -> None:
         self._shards = shards
         self._items = range(len(shards[0][0]))
         self._concurrency = concurrency
-        self._rules = rules
+        self._without = without
 
     def start(self) -> State:
-        nothing = tuple(tuple((0,) * len(records) for records in self._shards) for _ in self._items)
-        marks = tuple((0,) * len(self._shards) for _ in self._items)
-        return State(marks, nothing, (0,) * len(self._shards), ())
+        applied = tuple((0,) * len(records) for _ in self._items for records in self._shards)
+        return State((0,) * len(applied), applied, (0,) * len(self._shards), ())
 
     def explore(self) -> tuple[int, State | None]:
         """Visit every reachable state; return how many, and the first one with a wrong count."""
@@ -82,9 +122,8 @@ class Model:
         if state.running or self._unfinished(state):
             return False
         return any(
-            sum(record[item] * (times - 1) for record, times in zip(records, state.applied[item][shard], strict=True))
-            for item in self._items
-            for shard, records in enumerate(self._shards)
+            sum(record[item] * (times - 1) for record, times in zip(records, applied, strict=True))
+            for (item, records), applied in zip(product(self._items, self._shards), state.applied, strict=True)
         )
 
     def successors(self, state: State) -> Iterator[State]:
@@ -102,10 +141,8 @@ class Model:
         invocation = state.running[place]
         others = state.running[:place] + state.running[place + 1 :]
         if not any(map(any, invocation.work)):
-            reached = list(state.reached)
-            if invocation.live:
-                reached[invocation.shard] = max(reached[invocation.shard], invocation.end)
-            yield state._replace(running=others, reached=tuple(reached))
+            reached = max(state.reached[invocation.shard], invocation.end if invocation.live else 0)
+            yield state._replace(running=others, reached=_put(state.reached, invocation.shard, reached))
         for item, bounds in enumerate(invocation.work):
             if bounds != NOTHING:
                 yield from self._write(state, others, invocation, item, bounds)
@@ -125,19 +162,19 @@ class Model:
     def _write(
         self, state: State, others: tuple[Invocation, ...], invocation: Invocation, item: int, bounds: Bounds
     ) -> Iterator[State]:
-        (first, last), shard, rules = bounds, invocation.shard, self._rules
-        mark = state.marks[item][shard]
-        if rules.condition and mark >= (first if rules.first else last):
+        (first, last), shard, without = bounds, invocation.shard, self._without
+        mark = state.marks[self._cell(item, shard)]
+        if without != "condition" and mark >= (last if without == "first" else first):
             rest = NOTHING
-            if rules.refold and mark < last:
-                rest = self._bounds(shard, item, mark if rules.filtered else first - 1, invocation.end)
-                if not rules.filtered and rest != NOTHING:
+            if without != "refold" and mark < last:
+                rest = self._bounds(shard, item, first - 1 if without == "filtered" else mark, invocation.end)
+                if without == "filtered" and rest != NOTHING:
                     # Written without the bound that would refuse it again.
                     yield self._applied(state, item, shard, rest).with_done(others, invocation, item, NOTHING)
                     return
             yield state.with_done(others, invocation, item, rest)
             return
-        if not rules.net_zero and not sum(self._shards[shard][n - 1][item] for n in range(first, last + 1)):
+        if without == "net_zero" and not sum(self._shards[shard][n - 1][item] for n in range(first, last + 1)):
             yield state.with_done(others, invocation, item, NOTHING)
             return
         after = self._applied(state, item, shard, bounds)
@@ -146,8 +183,11 @@ class Model:
         yield after.running_with(others, invocation)
 
     def _applied(self, state: State, item: int, shard: int, bounds: Bounds) -> State:
-        mark = bounds[1] if self._rules.last else bounds[0]
-        return state.with_applied(item, shard, bounds, mark)
+        mark = bounds[0] if self._without == "last" else bounds[1]
+        return state.with_applied(self._cell(item, shard), bounds, mark)
+
+    def _cell(self, item: int, shard: int) -> int:
+        return item * len(self._shards) + shard
 
     def _bounds(self, shard: int, item: int, begin: int, end: int) -> Bounds:
         numbers = [number for number in range(begin + 1, end + 1) if self._shards[shard][number - 1][item]]

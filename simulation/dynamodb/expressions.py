@@ -1,0 +1,249 @@
+"""DynamoDB's condition and update expressions, compiled once per text."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from simulation.dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, parse, stored
+
+Test: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], bool]
+Operand: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], Value | None]
+
+_TOKEN: Final = re.compile(r"\s*(?:([#:]?[A-Za-z0-9_]+)|(<>|<=|>=|[=<>(),+-]))")
+_ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholders:
+    """What ``#name`` and ``:value`` stand for in an expression."""
+
+    names: Mapping[str, str]
+    values: Mapping[str, Value]
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any]) -> Placeholders:
+        return cls(request.get("ExpressionAttributeNames") or {}, request.get("ExpressionAttributeValues") or {})
+
+    def name(self, token: str) -> str:
+        if not token.startswith("#"):
+            return token
+        if token not in self.names:
+            raise InvalidValueError(f"An expression attribute name used in the expression is not defined: {token}")
+        return str(self.names[token])
+
+    def value(self, token: str) -> Value:
+        if token not in self.values:
+            raise InvalidValueError(f"An expression attribute value used in the expression is not defined: {token}")
+        return self.values[token]
+
+
+@lru_cache(maxsize=4096)
+def used(*texts: str) -> frozenset[str]:
+    """The placeholders that some expressions use, with their ``#`` or ``:``."""
+    return frozenset(token for text in texts for token in re.findall(r"[#:][A-Za-z0-9_]+", text))
+
+
+@lru_cache(maxsize=4096)
+def compile_condition(text: str) -> Test:
+    """A function of an item (empty if there is none) and placeholders."""
+    parser = _Parser(text)
+    test = parser.disjunction()
+    parser.expect_end()
+    return test
+
+
+@lru_cache(maxsize=4096)
+def compile_update(text: str) -> tuple[tuple[str, Operand], ...]:
+    """The token of each changed attribute, and its new value (None: removed) by the old item."""
+    return tuple(_Parser(text).changes())
+
+
+class _Parser:
+    """An expression, read token by token."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = [word or sign for word, sign in _TOKEN.findall(text)]
+        if "".join(self._tokens) != "".join(text.split()):
+            raise InvalidValueError(f"Invalid expression: {text}")
+        self._index = 0
+
+    def disjunction(self) -> Test:
+        return self._joined("OR", any, self._conjunction)
+
+    def changes(self) -> Iterable[tuple[str, Operand]]:
+        while self._more():
+            clause = self._next().upper()
+            while True:
+                target = self._next()
+                yield target, self._new_value(clause, target)
+                if not self._take(","):
+                    break
+
+    def expect_end(self) -> None:
+        if self._more():
+            raise InvalidValueError(f"Invalid expression: Syntax error; token: {self._tokens[self._index]!r}")
+
+    def _more(self) -> bool:
+        return self._index < len(self._tokens)
+
+    def _next(self) -> str:
+        if not self._more():
+            raise InvalidValueError("Invalid expression: Syntax error; token: <EOF>")
+        self._index += 1
+        return self._tokens[self._index - 1]
+
+    def _take(self, token: str) -> bool:
+        """Take the next token if it is this one; return whether it was."""
+        if self._more() and self._tokens[self._index].upper() == token:
+            self._index += 1
+            return True
+        return False
+
+    def _need(self, token: str) -> None:
+        if not self._take(token):
+            raise InvalidValueError(f"Invalid expression: Syntax error; expected: {token!r}")
+
+    def _operand(self) -> Operand:
+        return _operand(self._next())
+
+    def _joined(self, word: str, combine: Callable[[Iterable[bool]], bool], next_part: Callable[[], Test]) -> Test:
+        parts = [next_part()]
+        while self._take(word):
+            parts.append(next_part())
+        return parts[0] if len(parts) == 1 else lambda item, given: combine(part(item, given) for part in parts)
+
+    def _conjunction(self) -> Test:
+        return self._joined("AND", all, self._negation)
+
+    def _negation(self) -> Test:
+        if self._take("NOT"):
+            inner = self._negation()
+            return lambda item, given: not inner(item, given)
+        if self._take("("):
+            inner = self.disjunction()
+            self._need(")")
+            return inner
+        return self._test()
+
+    def _test(self) -> Test:
+        word = self._next()
+        if self._take("("):
+            return self._function(word)
+        left, sign = _operand(word), self._next()
+        right = self._operand()
+        if sign == "BETWEEN":
+            self._need("AND")
+            high = self._operand()
+            return lambda item, given: (
+                _compare(operator.ge, left(item, given), right(item, given))
+                and _compare(operator.le, left(item, given), high(item, given))
+            )
+        if sign == "<>":
+            return lambda item, given: not _compare(operator.eq, left(item, given), right(item, given))
+        if sign not in _ORDER:
+            raise InvalidValueError(f"Invalid expression: Syntax error; token: {sign!r}")
+        order = _ORDER[sign]
+        return lambda item, given: _compare(order, left(item, given), right(item, given))
+
+    def _function(self, name: str) -> Test:
+        path = self._next()
+        if name in ("attribute_exists", "attribute_not_exists"):
+            self._need(")")
+            wanted = name == "attribute_exists"
+            return lambda item, given: (given.name(path) in item) is wanted
+        if name == "begins_with":
+            self._need(",")
+            left, right = _operand(path), self._operand()
+            self._need(")")
+            return lambda item, given: _begins(left(item, given), right(item, given))
+        raise InvalidValueError(f"Invalid expression: function {name} is not known here")
+
+    def _new_value(self, clause: str, target: str) -> Operand:
+        if clause == "REMOVE":
+            return lambda _, __: None
+        if clause == "ADD":
+            added = self._next()
+            return lambda old, given: _sum(old.get(given.name(target), {"N": "0"}), given.value(added))
+        if clause != "SET":
+            raise InvalidValueError(f"Invalid UpdateExpression: Syntax error; token: {clause!r}")
+        self._need("=")
+        source = self._source()
+        sign = "+" if self._take("+") else "-" if self._take("-") else ""
+        if not sign:
+            return lambda old, given: _present(source(old, given))
+        other = self._source()
+        return lambda old, given: _sum(source(old, given), other(old, given), negated=sign == "-")
+
+    def _source(self) -> Operand:
+        word = self._next()
+        if word != "if_not_exists":
+            return _operand(word)
+        self._need("(")
+        path = self._operand()
+        self._need(",")
+        default = self._operand()
+        self._need(")")
+        return lambda item, given: path(item, given) or default(item, given)
+
+
+def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
+    """The item a request makes of another; every operand is read from the old one."""
+    given = Placeholders.of(request)
+    for number in (value["N"] for value in given.values.values() if "N" in value):
+        parse(number)
+    changes = [(given.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
+    names = {name for name, _ in changes}
+    if names & set(keys):
+        raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
+    if len(names) < len(changes):
+        raise InvalidValueError("Invalid UpdateExpression: Two document paths overlap with each other")
+    new = dict(old)
+    for name, value in changes:
+        if (found := value(old, given)) is None:
+            new.pop(name, None)
+        else:
+            new[name] = found
+    return new
+
+
+def _operand(token: str) -> Operand:
+    if token.startswith(":"):
+        return lambda _, given: given.value(token)
+    return lambda item, given: item.get(given.name(token))
+
+
+def _compare(order: Callable[[Any, Any], bool], one: Value | None, two: Value | None) -> bool:
+    if one is None or two is None:
+        return False
+    if "S" in one and "S" in two:
+        return order(one["S"], two["S"])
+    (kind, left), (other, right) = comparable(one), comparable(two)
+    return kind == other and order(left, right)
+
+
+def _begins(one: Value | None, two: Value | None) -> bool:
+    return one is not None and two is not None and "S" in one and str(one["S"]).startswith(str(two["S"]))
+
+
+def _present(value: Value | None) -> Value:
+    if value is None:
+        raise InvalidValueError("The provided expression refers to an attribute that does not exist in the item")
+    return stored(value)
+
+
+def _sum(one: Value | None, two: Value | None, *, negated: bool = False) -> Value:
+    if one is None or two is None or "N" not in one or "N" not in two:
+        raise InvalidValueError("An operand in the update expression has an incorrect data type")
+    text = two["N"]
+    return {"N": add(one["N"], (text[1:] if text.startswith("-") else f"-{text}") if negated else text)}

@@ -1,1 +1,0 @@
-"""The commit protocol as a model: every interleaving of a small configuration."""

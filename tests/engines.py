@@ -1,0 +1,36 @@
+"""The engines tests run on besides DynamoDB Local."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from moto import mock_aws
+
+from simulation.engines import Engine, connect
+
+# Longer than any test session: only the emulator's own safety net, since it ends with the session.
+MAX_SECONDS = 7200
+
+
+@contextmanager
+def start_moto() -> Iterator[Engine]:
+    """Mock AWS inside this process, empty, until the block ends."""
+    with mock_aws():
+        yield connect("moto")
+
+
+def has_ministack() -> bool:
+    """Whether this checkout has the demo's emulator."""
+    return find_spec("demo") is not None and find_spec("demo.platform.emulator") is not None
+
+
+@contextmanager
+def start_ministack() -> Iterator[Engine]:
+    """Start the emulator the demo deploys to, empty, for its DynamoDB only; stop it on exit."""
+    from demo.platform.emulator import Emulator  # noqa: PLC0415 - the other engines must work without the demo
+
+    with Emulator.start(max_seconds=MAX_SECONDS) as emulator:
+        clients = emulator.client("dynamodb"), emulator.client("dynamodbstreams")
+        yield Engine("ministack", *clients, emulator.endpoint_url)
