@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Tokenization
+from aws_cdk import Duration, RemovalPolicy, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -13,14 +12,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._emulator import is_emulated
 from cdk_dynamodb_counters._functions import build_role as build_function_role
+from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant_aggregation
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
+from cdk_dynamodb_counters._synth import late_text
 from dynamodb_counters._declarations.codec import encode
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
@@ -63,11 +63,11 @@ def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) ->
 
 
 def build_environment(
-    scope: Construct, table: dynamodb.ITableV2, declarations: Registration, quarantine_retention: Duration
+    scope: Construct, table: dynamodb.ITableV2, registration: Registration, quarantine_retention: Duration
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
-        "DECLARATIONS": Lazy.string(_Declarations(declarations)),
+        "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
     }
     if is_emulated(scope):
@@ -166,12 +166,3 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
         "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],
     }
-
-
-@jsii.implements(IStableStringProducer)
-class _Declarations:
-    def __init__(self, registration: Registration) -> None:
-        self._registration = registration
-
-    def produce(self) -> str:
-        return encode(self._registration.declarations)

@@ -8,7 +8,7 @@ from aws_cdk import Annotations
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_dynamodb_counters._arguments import require_interface
-from cdk_dynamodb_counters._properties import resolved_property
+from cdk_dynamodb_counters._synth import resolved_property
 from dynamodb_counters._items.table_schema import PK, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 

@@ -15,8 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_dynamodb_counters._emulator import is_emulated
-from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import ACCEPT, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics

@@ -18,9 +18,7 @@ from cdk_dynamodb_counters._arguments import (
     require_instance,
     require_integer,
     require_memory_size,
-    require_observability,
     require_origins,
-    require_place,
     require_sequence,
 )
 from cdk_dynamodb_counters._functions import build_function, build_role
@@ -44,10 +42,8 @@ class CounterApi(Observed, ApiMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
@@ -110,7 +106,6 @@ class CounterApi(Observed, ApiMetrics):
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
         timeout = Duration.seconds(10) if timeout is None else timeout
 
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         declarations = _require_shown(shown)
         require_authorizer(authorizer)
@@ -121,14 +116,14 @@ class CounterApi(Observed, ApiMetrics):
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        require_observability(
+        super().__init__(
+            scope,
+            construct_id,
             service_name=service_name,
             log_retention=log_retention,
             monitoring=monitoring,
             alarm_actions=alarm_actions,
         )
-
-        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
         self._http_api = build_api(
             self,
             self._log_group,

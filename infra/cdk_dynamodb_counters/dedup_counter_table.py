@@ -41,10 +41,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`. Renaming it replaces the table.
+    scope, construct_id
+        Parent construct, and id within it. Renaming it replaces the table.
     table : ITableV2, optional
         An existing table with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. It
         excludes all arguments below. Default: a table is created.

@@ -19,9 +19,7 @@ from cdk_dynamodb_counters._arguments import (
     require_instance,
     require_integer,
     require_memory_size,
-    require_observability,
     require_origins,
-    require_place,
     require_route,
 )
 from cdk_dynamodb_counters._http import build_api, require_authorizer
@@ -51,10 +49,8 @@ class EventIngest(Observed, IngestMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table.
     event : Event
@@ -137,7 +133,6 @@ class EventIngest(Observed, IngestMetrics):
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         timeout = Duration.minutes(1) if timeout is None else timeout
 
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
         require_authorizer(authorizer)
@@ -155,14 +150,14 @@ class EventIngest(Observed, IngestMetrics):
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         _require_resolved(timeout)
-        require_observability(
+        super().__init__(
+            scope,
+            construct_id,
             service_name=service_name,
             log_retention=log_retention,
             monitoring=monitoring,
             alarm_actions=alarm_actions,
         )
-
-        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
         self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, max_receives=max_receives)
         self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
         self._mapping = build_mapping(

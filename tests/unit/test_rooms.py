@@ -30,7 +30,7 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _emulator _monitoring _nag _properties _runtimes _staging
+        _arguments _monitoring _nag _staging _synth
         _given_table _grants _http _metrics _observed
         _registry
         _validations
