@@ -69,7 +69,7 @@ def build_consumer(
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
-    grant(table, role, ACCEPT)
+    grant(table, role, *ACCEPT)
     if table.encryption_key is not None:
         acknowledge_key(role)
     environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
@@ -24,16 +25,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-
-
-class _Settings(TypedDict):
-    removal_policy: RemovalPolicy | None
-    deletion_protection: bool | None
-    point_in_time_recovery: bool | None
-    encryption: dynamodb.TableEncryptionV2 | None
-    max_read_request_units: int | None
-    max_write_request_units: int | None
-    ranking_index: bool | None
 
 
 class DedupCounterTable(Construct, TableGrants, TableMetrics):
@@ -86,7 +77,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         max_write_request_units: int | None = None,
         ranking_index: bool | None = None,
     ) -> None:
-        settings: _Settings = {
+        settings: dict[str, Any] = {
             "removal_policy": removal_policy,
             "deletion_protection": deletion_protection,
             "point_in_time_recovery": point_in_time_recovery,
@@ -122,7 +113,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         """The ARN of the table's stream."""
         return str(self._table.table_stream_arn)
 
-    def _build_table(self, settings: _Settings) -> dynamodb.ITableV2:
+    def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.ITableV2:
         removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
         retained = removal_policy in _RETAINING
         recoverable = settings["point_in_time_recovery"] is not False

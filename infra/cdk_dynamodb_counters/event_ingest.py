@@ -149,7 +149,9 @@ class EventIngest(Observed, IngestMetrics):
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
-        _require_resolved(timeout)
+        if timeout.is_unresolved():
+            # The visibility timeout is six times this, and templates cannot multiply.
+            raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         super().__init__(
             scope,
             construct_id,
@@ -217,12 +219,6 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     compile_schema(schema)
-
-
-def _require_resolved(timeout: Duration) -> None:
-    # The visibility timeout is six times this, and templates cannot multiply.
-    if timeout.is_unresolved():
-        raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -6,25 +6,22 @@ import json
 from typing import Any
 
 import pytest
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
-from cdk_dynamodb_counters import DedupCounterTable, EventIngest
+from cdk_dynamodb_counters import EventIngest
 from dynamodb_counters import Counters
 from dynamodb_counters.handlers import ingest_queue
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.unit.http.handlers import VIEW, Context, environment
-from tests.unit.infra.support import new_stack, synthesized
+from simulation.handler_process import Context
+from tests.unit.http.handlers import VIEW, environment
+from tests.unit.infra.support import build, new_stack, synthesized
 
 TABLE = "direct"
 
 
 @pytest.fixture(scope="module")
 def parameters() -> dict[str, Any]:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode="direct")
-    template = synthesized(stack)
+    template = synthesized(build(EventIngest, new_stack(), mode="direct"))
     [integration] = template.find_resources("AWS::ApiGatewayV2::Integration").values()
     assert integration["Properties"]["IntegrationSubtype"] == "SQS-SendMessage"
     found: dict[str, Any] = integration["Properties"]["RequestParameters"]

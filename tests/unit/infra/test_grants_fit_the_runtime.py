@@ -8,17 +8,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
-from cdk_dynamodb_counters import DedupCounterTable
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.unit.infra.support import actions, counting_stack, new_stack, statements, synthesized
+from tests.unit.infra.support import actions, statements, synthesized
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
@@ -112,33 +112,28 @@ JOBS: dict[str, Callable[[Counters], object]] = {
 }
 
 
-def dynamodb_actions(stack: Stack) -> set[str]:
-    granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
+def dynamodb_actions(scope: Construct) -> set[str]:
+    granted = {action for statement in statements(synthesized(scope)) for action in actions(statement)}
     return {action.removeprefix("dynamodb:") for action in granted if action.startswith("dynamodb:")}
 
 
 @pytest.mark.parametrize("grant", JOBS)
-def test_writer_and_reader_may_do_their_job_and_no_more(client: Any, grant: str) -> None:
+def test_writer_and_reader_may_do_their_job_and_no_more(
+    grant: str, client: Any, counters: DedupCounterTable, role: iam.Role
+) -> None:
     _aggregate(client)
     seen = Calls(client)
     JOBS[grant](Counters("counters", client=client))
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    getattr(counters, grant)(iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
-    assert seen.actions == dynamodb_actions(stack)
+    getattr(counters, grant)(role)
+    assert seen.actions == dynamodb_actions(role)
 
 
 def test_every_grant_has_a_job() -> None:
     assert set(JOBS) == {name for name in dir(DedupCounterTable) if name.startswith("grant_")}
 
 
-def test_aggregator_may_do_its_job_and_no_more(client: Any) -> None:
+def test_aggregator_may_do_its_job_and_no_more(client: Any, aggregator: StreamAggregator) -> None:
     seen = Calls(client)
     _aggregate(client)
-    stack, _, _ = counting_stack()
-    assert seen.actions == dynamodb_actions(stack) - {
-        "DescribeStream",
-        "GetRecords",
-        "GetShardIterator",
-        "ListStreams",
-    }
+    reading_the_stream = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
+    assert seen.actions == dynamodb_actions(aggregator) - reading_the_stream

@@ -8,11 +8,11 @@ from typing import Any
 
 import aws_cdk
 import pytest
-from aws_cdk import aws_dynamodb, aws_lambda
+from aws_cdk import Stack, aws_dynamodb, aws_lambda
 
 import cdk_dynamodb_counters
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
-from tests.unit.infra.support import PROJECT, VIEWS, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, VIEWS, synthesized
 
 PAGES = {
     DedupCounterTable: PROJECT / "docs" / "constructs" / "dedup-counter-table.md",
@@ -29,8 +29,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example_synthesizes(code: str) -> None:
-    stack = new_stack()
+def test_example_synthesizes(code: str, stack: Stack) -> None:
     function = aws_lambda.Function(
         stack,
         "Function",
