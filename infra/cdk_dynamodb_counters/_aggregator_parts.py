@@ -76,18 +76,12 @@ def build_environment(
 
 
 def build_mapping(
-    scope: Construct,
-    table: dynamodb.ITableV2,
-    function: lambda_.Function,
-    bucket: s3.IBucket,
-    *,
-    batch_size: int,
-    max_batching_window: Duration,
+    scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket, batch_size: int, max_batching_window: Duration
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
         "EventSourceMapping",
-        target=function,
+        target=scope.function,
         event_source_arn=str(table.table_stream_arn),
         # LATEST could miss events accepted while the mapping is being created.
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,

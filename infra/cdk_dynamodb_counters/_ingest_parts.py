@@ -49,18 +49,18 @@ def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> t
 
 
 def build_mapping(
-    scope: Construct, function: lambda_.Function, queue: sqs.Queue, *, batch_size: int, max_batching_window: Duration
+    scope: Observed, queue: sqs.Queue, batch_size: int, max_batching_window: Duration
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
         "EventSourceMapping",
-        target=function,
+        target=scope.function,
         event_source_arn=queue.queue_arn,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
         report_batch_item_failures=True,
     )
-    queue.grant_consume_messages(function)
+    queue.grant_consume_messages(scope.function)
     return mapping
 
 
@@ -91,9 +91,9 @@ def build_receiver(
     scope: Observed,
     queue: sqs.Queue,
     event: Event,
-    *,
     schema: Mapping[str, Any] | None,
     max_body_bytes: int,
+    *,
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""

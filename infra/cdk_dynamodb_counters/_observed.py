@@ -30,11 +30,11 @@ class Observed(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        *,
         service_name: str | None,
         log_retention: logs.RetentionDays,
-        monitoring: bool,
         alarm_actions: Sequence[cloudwatch.IAlarmAction],
+        *,
+        monitoring: bool,
     ) -> None:
         require_place(scope, construct_id)
         if service_name is not None:

@@ -67,10 +67,8 @@ class CounterApi(Observed, ApiMetrics):
         Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
-    monitoring : bool, optional
-        Whether to create a dashboard and alarms. Default: no.
-    alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
+        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
 
     Raises
     ------
@@ -116,14 +114,7 @@ class CounterApi(Observed, ApiMetrics):
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(
-            scope,
-            construct_id,
-            service_name=service_name,
-            log_retention=log_retention,
-            monitoring=monitoring,
-            alarm_actions=alarm_actions,
-        )
+        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._http_api = build_api(
             self,
             self._log_group,

@@ -135,14 +135,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        super().__init__(
-            scope,
-            construct_id,
-            service_name=service_name,
-            log_retention=log_retention,
-            monitoring=monitoring,
-            alarm_actions=alarm_actions,
-        )
+        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._registration = Registry.of(table).registration(table.table)
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
@@ -163,14 +156,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             tracing=tracing,
             log_level=log_level,
         )
-        self._mapping = build_mapping(
-            self,
-            table.table,
-            self._function,
-            self._bucket,
-            batch_size=batch_size,
-            max_batching_window=max_batching_window,
-        )
+        self._mapping = build_mapping(self, table.table, self._bucket, batch_size, max_batching_window)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))

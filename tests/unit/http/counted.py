@@ -9,6 +9,7 @@ import pytest
 
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.resources import CountResources
+from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW, ranked_table, resources_of
 
@@ -30,22 +31,26 @@ def views() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def counted() -> CountResources:
-    """Count everything by the functions themselves; return the resources over the counts."""
-    client = ranked_table()
+def consumer(client: MemoryTable) -> Function:
+    """The function that accepts a queue's events."""
+    return _function("ingest_queue", client, DECLARATIONS=encode((VIEW,)))
+
+
+def _function(handler: str, client: MemoryTable, **variables: str) -> Function:
     base = {
         "POWERTOOLS_SERVICE_NAME": "counted",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "TABLE_NAME": client.name,
     }
-    accepting = {**base, "DECLARATIONS": encode((VIEW,))}
-    counting = {**base, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
-    pipeline = Pipeline(
-        client,
-        Function("dynamodb_counters.handlers.ingest_queue.handler", accepting, client),
-        Function("dynamodb_counters.handlers.aggregator.handler", counting, client),
-    )
+    return Function(f"dynamodb_counters.handlers.{handler}.handler", base | variables, client)
+
+
+@pytest.fixture(scope="module")
+def counted() -> CountResources:
+    """Count everything by the functions themselves; return the resources over the counts."""
+    client = ranked_table()
+    counting = {"DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
+    pipeline = Pipeline(client, consumer(client), _function("aggregator", client, **counting))
     assert pipeline.accept(message(*views()), message(*views()[:9])) == []
     pipeline.settle()
     return resources_of(client)

@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from cdk_dynamodb_counters import EventIngest
-from dynamodb_counters import Counters
-from dynamodb_counters.handlers import ingest_queue
-from simulation.engines import Engine
-from simulation.engines.tables import create_table
-from simulation.handler_process import Context
-from tests.unit.http.handlers import VIEW, environment
+from tests.unit.http.counted import consumer
+from tests.unit.http.handlers import ranked_table
 from tests.unit.infra.support import build, new_stack, synthesized
-
-TABLE = "direct"
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +29,8 @@ def message(parameters: dict[str, Any], body: str, number: int) -> dict[str, Any
     return {"messageId": str(number), "body": mapped, "eventSource": "aws:sqs"}
 
 
-def test_the_consumer_takes_what_the_integration_sends(
-    parameters: dict[str, Any], moto_engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment(monkeypatch)
-    monkeypatch.setattr(ingest_queue.metrics.provider, "namespace", "Counters")
-    create_table(moto_engine.client, TABLE)
-    # moto refuses parameters in a PartiQL INSERT.
-    counters = Counters(TABLE, client=moto_engine.client, bulk="put")
-    settings = ingest_queue.Settings(counters, VIEW)
-    monkeypatch.setattr(ingest_queue, "settings", lambda: settings)
+def test_the_consumer_takes_what_the_integration_sends(parameters: dict[str, Any]) -> None:
+    table = ranked_table()
     views = [{"url": '/é "#', "time": f"2026-09-21T14:2{minute}:00Z", "clientId": "c"} for minute in range(3)]
     bodies = [
         json.dumps(views[0]),
@@ -55,8 +41,8 @@ def test_the_consumer_takes_what_the_integration_sends(
         "[]",
     ]
     records = [message(parameters, body, number) for number, body in enumerate(bodies)]
-    failures = ingest_queue.handler({"Records": records}, Context())["batchItemFailures"]
+    failures = consumer(table)({"Records": records})["batchItemFailures"]
     assert [one["itemIdentifier"] for one in failures] == ["3", "4"]
-    items = moto_engine.client.scan(TableName=TABLE)["Items"]
+    items = list(table.items())
     assert sorted(item["time"]["S"] for item in items) == [view["time"] for view in views]
     assert {item["url"]["S"] for item in items} == {'/é "#'}

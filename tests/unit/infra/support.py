@@ -105,17 +105,21 @@ def synthesized(scope: Construct) -> Template:
     return Template.from_stack(Stack.of(scope))
 
 
+def each(template: Template, resource_type: str) -> list[dict[str, Any]]:
+    """Return the properties of all resources of a type."""
+    return [resource["Properties"] for resource in template.find_resources(resource_type).values()]
+
+
 def properties(template: Template, resource_type: str) -> dict[str, Any]:
     """Return the properties of the only resource of a type."""
-    [resource] = template.find_resources(resource_type).values()
-    found: dict[str, Any] = resource["Properties"]
+    [found] = each(template, resource_type)
     return found
 
 
 def statements(template: Template) -> list[dict[str, Any]]:
     """Return all statements of all identity policies."""
-    policies = template.find_resources("AWS::IAM::Policy").values()
-    return [statement for policy in policies for statement in policy["Properties"]["PolicyDocument"]["Statement"]]
+    policies = each(template, "AWS::IAM::Policy")
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
 def actions(statement: dict[str, Any]) -> list[str]:

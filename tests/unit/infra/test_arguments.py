@@ -23,7 +23,7 @@ from cdk_dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Aggregate, Count
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, new_stack, synthesized
+from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
@@ -202,8 +202,8 @@ def test_durations_known_at_deployment_reach_the_functions(
     build(StreamAggregator, stack, table=counters, quarantine_retention=Duration.days(number))
     build(CounterApi, stack, table=counters, cache_age=Duration.seconds(number))
     told: dict[str, Any] = {}
-    for function in synthesized(stack).find_resources("AWS::Lambda::Function").values():
-        told |= function["Properties"]["Environment"]["Variables"]
+    for function in each(synthesized(stack), "AWS::Lambda::Function"):
+        told |= function["Environment"]["Variables"]
     assert told["QUARANTINE_RETENTION_DAYS"] == {"Ref": "Number"}
     assert told["CACHE_CONTROL"] == {"Fn::Join": ["", ["private, max-age=", {"Ref": "Number"}]]}
 

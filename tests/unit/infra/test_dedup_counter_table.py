@@ -65,29 +65,6 @@ def test_warns_when_counts_cannot_be_got_back(stack: Stack) -> None:
     Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be recovered"))
 
 
-@pytest.mark.parametrize(
-    ("grant", "allowed"),
-    [
-        ("grant_accept", {"PutItem", "PartiQLInsert"}),
-        ("grant_record_once", {"PutItem", "UpdateItem"}),
-        ("grant_increment", {"UpdateItem"}),
-        ("grant_read_counts", {"BatchGetItem", "GetItem", "Query"}),
-        ("grant_redrive", {"Query", "UpdateItem"}),
-        ("grant_retract", {"DeleteItem"}),
-        ("grant_reset", {"UpdateItem"}),
-    ],
-)
-def test_grants_only_what_the_job_needs(
-    grant: str, allowed: set[str], counters: DedupCounterTable, role: iam.Role
-) -> None:
-    getattr(counters, grant)(role)
-    template = synthesized(role)
-    [statement] = statements(template)
-    [table] = template.find_resources("AWS::DynamoDB::GlobalTable")
-    assert set(actions(statement)) == {f"dynamodb:{action}" for action in allowed}
-    assert statement["Resource"] == {"Fn::GetAtt": [table, "Arn"]}
-
-
 def test_ranking_index_holds_keys_only(stack: Stack) -> None:
     DedupCounterTable(stack, "Counters", ranking_index=True)
     [index] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]

@@ -11,7 +11,7 @@ from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import TOP, VIEW, actions, build, new_stack, statements, synthesized
+from tests.unit.infra.support import TOP, VIEW, actions, build, each, new_stack, statements, synthesized
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
@@ -24,9 +24,9 @@ def http_stack(authorizer: Any, **ingest: Any) -> Stack:
 
 
 def kinds(template: Template) -> set[str]:
-    routes = template.find_resources("AWS::ApiGatewayV2::Route").values()
+    routes = each(template, "AWS::ApiGatewayV2::Route")
     assert len(routes) == 4
-    return {route["Properties"]["AuthorizationType"] for route in routes}
+    return {route["AuthorizationType"] for route in routes}
 
 
 def test_every_route_asks_for_a_signature_by_default() -> None:
@@ -36,8 +36,8 @@ def test_every_route_asks_for_a_signature_by_default() -> None:
 def test_every_route_asks_for_a_token_where_that_was_chosen(stack: Stack) -> None:
     jwt = HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"])
     build(CounterApi, stack, authorizer=jwt)
-    routes = synthesized(stack).find_resources("AWS::ApiGatewayV2::Route").values()
-    assert {route["Properties"]["AuthorizationType"] for route in routes} == {"JWT"}
+    routes = each(synthesized(stack), "AWS::ApiGatewayV2::Route")
+    assert {route["AuthorizationType"] for route in routes} == {"JWT"}
 
 
 def test_a_public_endpoint_is_warned_of() -> None:
@@ -54,11 +54,7 @@ def test_an_ingest_without_a_choice_is_an_error(stack: Stack, counters: DedupCou
 
 def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
     template = synthesized(http_stack(None, mode="direct"))
-    [direct] = [
-        resource["Properties"]
-        for resource in template.find_resources("AWS::ApiGatewayV2::Integration").values()
-        if "IntegrationSubtype" in resource["Properties"]
-    ]
+    [direct] = [one for one in each(template, "AWS::ApiGatewayV2::Integration") if "IntegrationSubtype" in one]
     assert direct["IntegrationSubtype"] == "SQS-SendMessage"
     assert direct["RequestParameters"]["MessageBody"] == "$request.body"
     assert direct["RequestParameters"].keys() == {"MessageBody", "QueueUrl"}
@@ -69,9 +65,7 @@ def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
 
 
 def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:
-    queues = [
-        resource["Properties"] for resource in synthesized(http_stack(None)).find_resources("AWS::SQS::Queue").values()
-    ]
+    queues = each(synthesized(http_stack(None)), "AWS::SQS::Queue")
     assert [queue["SqsManagedSseEnabled"] for queue in queues] == [True, True]
     [queue] = [queue for queue in queues if "RedrivePolicy" in queue]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 3

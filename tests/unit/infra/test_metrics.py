@@ -15,32 +15,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEW, VIEWS, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_stack, synthesized
 
+_ON_FAILURE = {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+_QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}
 AWS_METRICS = {
     # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
-    ("AWS/Lambda", "FunctionName"): {"IteratorAge", "Errors", "Throttles"},
-    ("AWS/Lambda", "EventSourceMappingUUID"): {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"},
+    ("AWS/Lambda", "FunctionName", "AWS::Lambda::Function"): {"IteratorAge", "Errors", "Throttles"},
+    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _ON_FAILURE,
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-    ("AWS/SQS", "QueueName"): {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
+    ("AWS/SQS", "QueueName", "AWS::SQS::Queue"): _QUEUE,
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
-    ("AWS/ApiGateway", "ApiId"): {"Count", "4xx", "5xx", "Latency"},
+    ("AWS/ApiGateway", "ApiId", "AWS::ApiGatewayV2::Api"): {"Count", "4xx", "5xx", "Latency"},
 }
-"""Metrics that AWS emits, by namespace and dimension."""
-
-RESOURCES = {
-    "FunctionName": "AWS::Lambda::Function",
-    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
-    "QueueName": "AWS::SQS::Queue",
-    "ApiId": "AWS::ApiGatewayV2::Api",
-}
-"""The type of resource that each dimension names."""
+"""Metrics that AWS emits, by namespace, dimension and the type of resource that the dimension names."""
 
 MONITORING = PROJECT / "docs" / "monitoring.md"
 TABLE = "counters"
@@ -52,11 +45,11 @@ Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
     stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], monitoring=True)
-    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
-    CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE], monitoring=True)
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), monitoring=True)
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE], monitoring=True)
+    build(WindowedCounter, stack, table=counters)
+    build(CounterApi, stack, table=counters, shown=[VIEWS, SITE], monitoring=True)
+    build(EventIngest, stack, table=counters, monitoring=True)
     found: dict[str, Any] = synthesized(stack).to_json()["Resources"]
     return found
 
@@ -160,7 +153,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
     resource = resources[of]
     # Lambda emits these two only if the mapping asks for them.
     asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
-    return name in AWS_METRICS[namespace, dimension] and resource["Type"] == RESOURCES[dimension] and asked
+    return name in AWS_METRICS[namespace, dimension, resource["Type"]] and asked
 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:

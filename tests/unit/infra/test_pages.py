@@ -30,13 +30,8 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_example_synthesizes(code: str, stack: Stack) -> None:
-    function = aws_lambda.Function(
-        stack,
-        "Function",
-        code=aws_lambda.Code.from_inline("pass"),
-        handler="index.handler",
-        runtime=aws_lambda.Runtime.PYTHON_3_14,
-    )
+    inline, runtime = aws_lambda.Code.from_inline("pass"), aws_lambda.Runtime.PYTHON_3_14
+    function = aws_lambda.Function(stack, "Function", code=inline, handler="index.handler", runtime=runtime)
     namespace: dict[str, Any] = {"self": stack, "function": function, "TableV2": aws_dynamodb.TableV2}
     namespace |= vars(cdk_dynamodb_counters) | {"Duration": aws_cdk.Duration, "VIEWS": VIEWS}
     exec(code, namespace)

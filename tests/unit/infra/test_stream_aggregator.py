@@ -17,6 +17,7 @@ from tests.unit.infra.support import (
     actions,
     build,
     declared,
+    each,
     environment,
     new_stack,
     properties,
@@ -110,7 +111,7 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
     alarm_actions = [cloudwatch_actions.SnsAction(topic)]
     aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=alarm_actions)
-    alarms = [alarm["Properties"] for alarm in synthesized(stack).find_resources("AWS::CloudWatch::Alarm").values()]
+    alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
     assert len(alarms) == len(aggregator.alarms) == 4
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
     # Metric math would do with one alarm less, but emulators cannot create it.
