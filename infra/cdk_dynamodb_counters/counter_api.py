@@ -25,7 +25,7 @@ from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge_indexes
+from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
@@ -134,7 +134,8 @@ class CounterApi(Observed, ApiMetrics):
             environment["PAGE"] = page.settings
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
-        acknowledge_indexes(role, table.table_arn)
+        indexes = resource_finding(role, f"{table.table_arn}/index/*")
+        acknowledge(role, "IAM5", "Only the indexes of this table.", indexes)
         self._function = build_function(
             self,
             "Function",

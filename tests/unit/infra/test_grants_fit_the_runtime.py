@@ -18,12 +18,14 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
+from tests.unit.fold.streams import image, record
 from tests.unit.infra.support import actions, statements, synthesized
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
-VALUES = {"url": "/", "time": "2026-01-01T00:00:00Z", "bytes": 1}
+TIME = "2026-01-01T00:00:00Z"
+VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
 _IN_TRANSACTIONS = {
     "Put": "PutItem",
@@ -56,32 +58,18 @@ def client(moto_engine: Engine) -> Any:
     return moto_engine.client
 
 
-def stream_event(first: int, *images: dict[str, Any]) -> dict[str, Any]:
-    changes = [
-        {"NewImage": image, "SequenceNumber": str(10**21 + index), "ApproximateCreationDateTime": 1_800_000_000}
-        for index, image in enumerate(images, start=first)
-    ]
-    records = [{"eventName": "INSERT", "dynamodb": change} for change in changes]
+def batch(first: int, *sizes: int | str) -> dict[str, Any]:
+    images = [image("view", pk="URL#/", sk=f"T#{TIME}", url="/", time=TIME, bytes=size) for size in sizes]
+    records = [record(10**21 + number, new) for number, new in enumerate(images, start=first)]
     return {"Records": records, "shardId": "shardId-1", "state": {}}
-
-
-def image(number: str) -> dict[str, Any]:
-    return {
-        "pk": {"S": "URL#/"},
-        "sk": {"S": "T#2026-01-01T00:00:00Z"},
-        "_type": {"S": "view"},
-        "url": {"S": "/"},
-        "time": {"S": "2026-01-01T00:00:00Z"},
-        "bytes": {"N": number} if number else {"S": "x"},
-    }
 
 
 def _aggregate(client: Any) -> None:
     table = Table("counters", client)
     aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
     # One is counted, one quarantined; the second batch's sum has more digits than an item can hold.
-    aggregator.handle(stream_event(1, image("1"), image("")))
-    aggregator.handle(stream_event(3, image("9" * 38), image("9" * 38)))
+    aggregator.handle(batch(1, 1, "x"))
+    aggregator.handle(batch(3, 10**38 - 1, 10**38 - 1))
 
 
 def _accept(counters: Counters) -> None:

@@ -61,7 +61,9 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
     log = io.StringIO()
     with redirect_stdout(log):
         count(table, functions(resources, table))
-        ask(functions(resources, table)["api"])
+        api = functions(resources, table)["api"]
+        assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
+        assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
         # This table does not exist, so every read fails.
         functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
         post(functions(resources, queue)["ingest_http"])
@@ -94,11 +96,6 @@ def count(table: MemoryTable, made: dict[str, Function]) -> None:
 def view(minutes_ago: int) -> dict[str, str]:
     moment = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes_ago)
     return {"url": "/", "time": moment.isoformat(), "clientId": "c"}
-
-
-def ask(api: Function) -> None:
-    assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
-    assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
 
 
 def post(receiver: Function) -> None:

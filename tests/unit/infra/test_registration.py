@@ -109,12 +109,6 @@ def test_window_that_nobody_counts_is_an_error_at_synth(stack: Stack) -> None:
         synthesized(stack)
 
 
-def test_aggregator_without_anything_to_count_is_an_error_at_synth(stack: Stack) -> None:
-    build(StreamAggregator, stack, aggregates=[])
-    with pytest.raises(RuntimeError, match="nothing is counted"):
-        synthesized(stack)
-
-
 def test_contradicting_declarations_are_refused_where_they_are_made(
     counters: DedupCounterTable, aggregator: StreamAggregator
 ) -> None:
@@ -127,19 +121,27 @@ def test_contradicting_declarations_are_refused_where_they_are_made(
     assert declared(synthesized(aggregator)) == ["views"]
 
 
-def test_declarations_beyond_lambdas_environment_are_an_error_at_synth(aggregator: StreamAggregator) -> None:
-    # Names that do not compress.
-    names = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
-    aggregator.add_aggregate(
-        *(Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in names)
-    )
-    message = r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"
-    with pytest.raises(RuntimeError, match=message):
-        synthesized(aggregator)
-
-
 PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
 ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
+# Names that do not compress.
+NAMES = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
+MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "message"),
+    [
+        ([], "nothing is counted"),
+        ([ACTIVE], "invalid source='players': expected a declared aggregate"),
+        ([TOP], "the table has no 'ranking' index, which 'top' needs"),
+        (MANY, r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"),
+    ],
+    ids=["nothing", "source-missing", "index-missing", "too-many"],
+)
+def test_what_cannot_be_counted_is_refused_at_synth(aggregates: list[Aggregate], message: str, stack: Stack) -> None:
+    build(StreamAggregator, stack, aggregates=aggregates)
+    with pytest.raises(RuntimeError, match=message):
+        synthesized(stack)
 
 
 def test_aggregate_over_another_may_be_declared_before_it(aggregator: StreamAggregator) -> None:
@@ -148,21 +150,9 @@ def test_aggregate_over_another_may_be_declared_before_it(aggregator: StreamAggr
     assert declared(synthesized(aggregator)) == ["active", "players", "views"]
 
 
-def test_aggregate_over_one_that_is_not_declared_is_refused_at_synth(aggregator: StreamAggregator) -> None:
-    aggregator.add_aggregate(ACTIVE)
-    with pytest.raises(RuntimeError, match="invalid source='players': expected a declared aggregate"):
-        synthesized(aggregator)
-
-
 def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAggregator) -> None:
     aggregator.add_aggregate(Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId"))
     assert declared(synthesized(aggregator)) == ["views", "visitors", "visitors-members"]
-
-
-def test_ranked_aggregate_needs_the_ranking_index(aggregator: StreamAggregator) -> None:
-    aggregator.add_aggregate(TOP)
-    with pytest.raises(RuntimeError, match="the table has no 'ranking' index, which 'top' needs"):
-        synthesized(aggregator)
 
 
 def test_a_window_tells_what_it_costs(stack: Stack) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -33,6 +34,13 @@ from cdk_dynamodb_counters import (
 from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, build, new_role, new_stack, normalized, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
+CHANGED: dict[str, Any] = {
+    "throttle_rate": 10,
+    "throttle_burst": 20,
+    "memory_size": 1024,
+    "log_retention": logs.RetentionDays.ONE_YEAR,
+    "monitoring": True,
+}
 
 
 def topic(stack: Stack) -> actions.SnsAction:
@@ -110,40 +118,32 @@ def ingest_everything(stack: Stack) -> None:
         schema={"type": "object", "properties": {"url": {"type": "string"}}},
         path="/v1/views",
         allow_origins=["https://example.com"],
-        throttle_rate=10,
-        throttle_burst=20,
         max_body_bytes=65_536,
         max_receives=5,
         batch_size=1000,
         max_batching_window=Duration.minutes(1),
-        memory_size=1024,
         timeout=Duration.minutes(2),
         service_name="ingest",
-        log_retention=logs.RetentionDays.ONE_YEAR,
-        monitoring=True,
         alarm_actions=[topic(stack)],
+        **CHANGED,
     )
 
 
 def api_everything(stack: Stack) -> None:
     page = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, beacon={"url": "{page}"}, beacon_path="/views")
-    CounterApi(
+    build(
+        CounterApi,
         stack,
-        "Api",
-        table=DedupCounterTable(stack, "Counters", ranking_index=True),
+        table=build(DedupCounterTable, stack, ranking_index=True),
         shown=[SITE, TOP, ROLLING],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),
         allow_origins=["*"],
-        throttle_rate=10,
-        throttle_burst=20,
-        memory_size=1024,
         timeout=Duration.seconds(29),
         service_name="api",
-        log_retention=logs.RetentionDays.ONE_YEAR,
-        monitoring=True,
         alarm_actions=[topic(stack)],
+        **CHANGED,
     )
 
 
