@@ -34,7 +34,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.parameters import RESERVED
 from dynamodb_counters.errors import InvalidArgumentError
 
-_GET: Final = (apigateway.HttpMethod.GET,)
+_GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, ApiMetrics):
@@ -158,11 +158,11 @@ class CounterApi(Observed, ApiMetrics):
 
     def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
-        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", (apigateway.HttpMethod.POST,)), ("/openapi.json", _GET)]
+        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
-        for path, methods in routes:
-            self._http_api.add_routes(path=path, methods=list(methods), integration=integration, authorizer=authorizer)
+        for path, method in routes:
+            self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
         warn_if_public(self, authorizer, "anybody can read the counts it shows, and each request costs you money.")
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:

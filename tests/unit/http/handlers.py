@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
@@ -123,10 +123,3 @@ def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = No
     settings = ingest_http.Settings(VIEW, compile_schema(SCHEMA), 100_000, cast("Any", queue), "https://queue")
     patch.setattr(ingest_http, "settings", lambda: settings)
     return queue
-
-
-@pytest.fixture(scope="module")
-def queue() -> Iterator[Queue]:
-    """Configure the handlers for a test module."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield environment(patch)

@@ -10,10 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters._http.resources import CountResources
-from tests.unit.http.counted import URLS, counted, views
+from tests.unit.http.counted import URLS, views
 from tests.unit.http.handlers import NOW, call_api, environment, request
-
-__all__ = ["counted"]
 
 VIEWS = views()
 

@@ -27,11 +27,9 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
 from simulation.handler_process import Context
-from tests.unit.http.counted import URLS, counted
+from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import DECLARATIONS, environment, ranked_table, request, resources_of
 from tests.unit.http.test_openapi import COMMITTED
-
-__all__ = ["counted"]
 
 FIELDS = {declared.name: declared.fields for declared in DECLARATIONS}
 CHECKS = [

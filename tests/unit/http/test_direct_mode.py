@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import pytest
 
 from cdk_dynamodb_counters import EventIngest
 from tests.unit.http.counted import consumer
 from tests.unit.http.handlers import ranked_table
-from tests.unit.infra.support import build, new_stack, synthesized
+from tests.unit.infra.support import build, new_stack, properties, synthesized
 
 
-@pytest.fixture(scope="module")
-def parameters() -> dict[str, Any]:
+def test_the_consumer_takes_what_the_integration_sends() -> None:
     template = synthesized(build(EventIngest, new_stack(), mode="direct"))
-    [integration] = template.find_resources("AWS::ApiGatewayV2::Integration").values()
-    assert integration["Properties"]["IntegrationSubtype"] == "SQS-SendMessage"
-    found: dict[str, Any] = integration["Properties"]["RequestParameters"]
-    assert found["QueueUrl"]["Ref"] in template.find_resources("AWS::SQS::Queue")
-    return found
+    integration = properties(template, "AWS::ApiGatewayV2::Integration")
+    assert integration["IntegrationSubtype"] == "SQS-SendMessage"
+    parameters = integration["RequestParameters"]
+    assert parameters["QueueUrl"]["Ref"] in template.find_resources("AWS::SQS::Queue")
 
-
-def message(parameters: dict[str, Any], body: str, number: int) -> dict[str, Any]:
-    """Map a request as API Gateway documents it: parts of it go where the integration's parameters say."""
-    mapped = {"$request.body": body}[parameters["MessageBody"]]
-    return {"messageId": str(number), "body": mapped, "eventSource": "aws:sqs"}
-
-
-def test_the_consumer_takes_what_the_integration_sends(parameters: dict[str, Any]) -> None:
     table = ranked_table()
     views = [{"url": '/é "#', "time": f"2026-09-21T14:2{minute}:00Z", "clientId": "c"} for minute in range(3)]
     bodies = [
@@ -40,7 +27,9 @@ def test_the_consumer_takes_what_the_integration_sends(parameters: dict[str, Any
         json.dumps([{"url": "/incomplete"}]),
         "[]",
     ]
-    records = [message(parameters, body, number) for number, body in enumerate(bodies)]
+    # API Gateway documents that parts of the request go where the integration's parameters say.
+    sent = [{"$request.body": body}[parameters["MessageBody"]] for body in bodies]
+    records = [{"messageId": str(n), "body": body, "eventSource": "aws:sqs"} for n, body in enumerate(sent)]
     failures = consumer(table)({"Records": records})["batchItemFailures"]
     assert [one["itemIdentifier"] for one in failures] == ["3", "4"]
     items = list(table.items())

@@ -7,14 +7,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.unit.http.handlers import call_api, call_ingest, environment, request
+from tests.unit.http.handlers import call_api, call_ingest, request
 
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment(monkeypatch)
+pytestmark = pytest.mark.usefixtures("queue")
 
 
 @pytest.mark.parametrize(

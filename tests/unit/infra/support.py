@@ -42,12 +42,7 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
-    "top",
-    VIEW,
-    pk="URL#{url}",
-    sk="TOP",
-    measures={"views": Count()},
-    ranking=Ranking(by="views", leaderboard="URLS"),
+    "top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=Ranking(by="views", leaderboard="URLS")
 )
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 

@@ -110,11 +110,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "beacon": ["url", {"url": 1}, [1]],
         "beacon_path": ["events", "/", None],
     },
-    WindowedCounter: {
-        **PLACE,
-        "table": [None, "events"],
-        "window": [None, VIEWS, "rolling", Duration.hours(24)],
-    },
+    WindowedCounter: {**PLACE, "table": [None, "events"], "window": [None, VIEWS, "rolling", Duration.hours(24)]},
     CountersLayer: PLACE,
     runtime_code: {"prefix": [None, 1, "..", "../elsewhere", "/python", ".hidden", "a/b"]},
 }

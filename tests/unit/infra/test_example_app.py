@@ -19,9 +19,7 @@ SOURCES = ("app.py", "cdk.json", "infra", "lambdas")
 STACKS = ("CountersBlog", "CountersJobs", "CountersLeaderboard", "CountersPages")
 OUTPUTS: dict[str, set[str]] = {"CountersBlog": {"ApiId"}}
 
-IGNORED = {
-    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless.",
-}
+IGNORED = {"W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless."}
 
 # Runs the app as the CLI does, then prints the loaded modules.
 RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*sys.modules)"

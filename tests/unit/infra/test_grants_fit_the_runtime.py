@@ -27,13 +27,6 @@ ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
 TIME = "2026-01-01T00:00:00Z"
 VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
-_IN_TRANSACTIONS = {
-    "Put": "PutItem",
-    "Update": "UpdateItem",
-    "Delete": "DeleteItem",
-    "ConditionCheck": "ConditionCheckItem",
-}
-
 
 class Calls:
     """The IAM actions that a client's calls need."""
@@ -44,7 +37,7 @@ class Calls:
 
     def _note(self, params: dict[str, Any], model: Any, **_: object) -> None:
         if model.name == "TransactWriteItems":
-            self.actions |= {_IN_TRANSACTIONS[kind] for write in params["TransactItems"] for kind in write}
+            self.actions |= {f"{kind}Item" for write in params["TransactItems"] for kind in write}
         elif model.name == "BatchExecuteStatement":
             assert all(statement["Statement"].startswith("INSERT") for statement in params["Statements"])
             self.actions.add("PartiQLInsert")

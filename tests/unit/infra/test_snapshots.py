@@ -60,13 +60,9 @@ def table_everything(stack: Stack) -> None:
         ranking_index=True,
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
-    counters.grant_accept(writer)
-    counters.grant_record_once(writer)
-    counters.grant_increment(writer)
+    for job in ("accept", "record_once", "increment", "redrive", "reset", "retract"):
+        getattr(counters, f"grant_{job}")(writer)
     counters.grant_read_counts(reader)
-    counters.grant_redrive(writer)
-    counters.grant_reset(writer)
-    counters.grant_retract(writer)
 
 
 def aggregator_everything(stack: Stack) -> None:
