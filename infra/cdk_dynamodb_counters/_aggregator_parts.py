@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
-from cdk_dynamodb_counters._grants import grant_aggregation
+from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
@@ -49,7 +49,9 @@ def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
 def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
     """Build the role of the function and of its event source mapping."""
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
-    grant_aggregation(table, role)
+    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
+    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    grant(table, role, "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))

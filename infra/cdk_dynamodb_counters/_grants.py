@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from aws_cdk import aws_dynamodb as dynamodb
@@ -54,26 +53,13 @@ class TableGrants:
         return grant(self._table, grantee, "Query", "UpdateItem")
 
 
-def grant_aggregation(table: dynamodb.ITableV2, grantee: iam.IGrantable) -> iam.Grant:
-    """Allow reading the table's stream and updating its counts."""
-    reading = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
-    stream = iam.Grant.add_to_principal(
-        grantee=grantee, actions=_qualified(reading), resource_arns=[str(table.table_stream_arn)]
-    )
-    return grant(table, grantee, "ConditionCheckItem", "PutItem", "Query", "UpdateItem").combine(stream)
-
-
 def grant(table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False) -> iam.Grant:
     """Allow ``actions`` on the table and its key; ``reading`` adds the indexes and limits the key to decryption."""
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")
     # has_index=None grants the indexes only if the table has some.
     grants = dynamodb.TableGrants(table=table, has_index=None if reading else False)
-    granted = grants.actions(grantee, *_qualified(actions))
+    granted = grants.actions(grantee, *(f"dynamodb:{action}" for action in actions))
     if table.encryption_key is None:
         return granted
     key = table.encryption_key
     return granted.combine(key.grant_decrypt(grantee) if reading else key.grant_encrypt_decrypt(grantee))
-
-
-def _qualified(actions: Iterable[str]) -> list[str]:
-    return [f"dynamodb:{action}" for action in actions]

@@ -31,7 +31,7 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
-        _given_table _grants _http _metrics _observed
+        _grants _http _metrics _observed
         _registry
         _validations
         _functions

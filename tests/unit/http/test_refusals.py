@@ -9,10 +9,8 @@ import pytest
 
 from tests.unit.http.handlers import call_api, call_ingest, request
 
-JSON = {"content-type": "application/json"}
-
-
 pytestmark = pytest.mark.usefixtures("queue")
+JSON = {"content-type": "application/json"}
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,7 @@ def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
     assert direct["RequestParameters"].keys() == {"MessageBody", "QueueUrl"}
     [mapped] = direct["ResponseParameters"]["200"]["ResponseParameters"]
     assert mapped == {"Destination": "overwrite:statuscode", "Source": "202"}
-    sending = [one for one in statements(template) if "sqs:SendMessage" in actions(one)]
-    assert sending
+    assert any("sqs:SendMessage" in actions(statement) for statement in statements(template))
 
 
 def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:

@@ -35,9 +35,7 @@ AWS_METRICS = {
 }
 """Metrics that AWS emits, by namespace, dimension and the type of resource that the dimension names."""
 
-MONITORING = PROJECT / "docs" / "monitoring.md"
 TABLE = "counters"
-PREFIX = "dynamodb_counters.handlers."
 Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and dimensions with their values."""
 
@@ -66,7 +64,9 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
         assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
         # This table does not exist, so every read fails.
         functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
-        post(functions(resources, queue)["ingest_http"])
+        receiver, headers = functions(resources, queue)["ingest_http"], {"content-type": "application/json"}
+        assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
+        assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
     return sums(log.getvalue())
 
 
@@ -78,7 +78,7 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
             given = resource["Properties"]["Environment"]["Variables"]
             variables = {name: value if isinstance(value, str) else TABLE for name, value in given.items()}
             handler = resource["Properties"]["Handler"]
-            found[handler.removeprefix(PREFIX).removesuffix(".handler")] = Function(handler, variables, client)
+            found[handler.split(".")[-2]] = Function(handler, variables, client)
     return found
 
 
@@ -96,12 +96,6 @@ def count(table: MemoryTable, made: dict[str, Function]) -> None:
 def view(minutes_ago: int) -> dict[str, str]:
     moment = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes_ago)
     return {"url": "/", "time": moment.isoformat(), "clientId": "c"}
-
-
-def post(receiver: Function) -> None:
-    headers = {"content-type": "application/json"}
-    assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
-    assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
 
 
 def sums(log: str) -> Counter[Metric]:
@@ -198,6 +192,6 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
 
 
 def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> None:
-    told = set(re.findall(r"`(\w+)`", MONITORING.read_text()))
+    told = set(re.findall(r"`(\w+)`", (PROJECT / "docs" / "monitoring.md").read_text()))
     known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
     assert known - told == set()

@@ -29,8 +29,7 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
     reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]
-    [found] = [report for report in reports if report["pluginName"] == "AwsSolutions"]
-    assert isinstance(found, dict)
+    found: dict[str, Any] = next(report for report in reports if report["pluginName"] == "AwsSolutions")
     return found
 
 

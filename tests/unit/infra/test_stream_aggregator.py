@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from aws_cdk import Stack
-from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
+from aws_cdk.aws_cloudwatch_actions import SnsAction
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._declarations.codec import decode
@@ -109,8 +109,7 @@ def test_nothing_has_a_physical_name(template: Template) -> None:
 
 def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
-    alarm_actions = [cloudwatch_actions.SnsAction(topic)]
-    aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=alarm_actions)
+    aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
     alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
     assert len(alarms) == len(aggregator.alarms) == 4
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
