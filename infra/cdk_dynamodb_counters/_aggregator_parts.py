@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy, RemovalPolicy, Tokenization
+from aws_cdk import Duration, RemovalPolicy, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -13,14 +12,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._emulator import is_emulated
 from cdk_dynamodb_counters._functions import build_role as build_function_role
-from cdk_dynamodb_counters._grants import grant_aggregation
+from cdk_dynamodb_counters._functions import is_emulated
+from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
+from cdk_dynamodb_counters._synth import late_text
 from dynamodb_counters._declarations.codec import encode
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
@@ -49,7 +49,9 @@ def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
 def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
     """Build the role of the function and of its event source mapping."""
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
-    grant_aggregation(table, role)
+    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
+    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    grant(table, role, "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
@@ -63,11 +65,11 @@ def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) ->
 
 
 def build_environment(
-    scope: Construct, table: dynamodb.ITableV2, declarations: Registration, quarantine_retention: Duration
+    scope: Construct, table: dynamodb.ITableV2, registration: Registration, quarantine_retention: Duration
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
-        "DECLARATIONS": Lazy.string(_Declarations(declarations)),
+        "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
     }
     if is_emulated(scope):
@@ -76,18 +78,12 @@ def build_environment(
 
 
 def build_mapping(
-    scope: Construct,
-    table: dynamodb.ITableV2,
-    function: lambda_.Function,
-    bucket: s3.IBucket,
-    *,
-    batch_size: int,
-    max_batching_window: Duration,
+    scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket, batch_size: int, max_batching_window: Duration
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
         "EventSourceMapping",
-        target=function,
+        target=scope.function,
         event_source_arn=str(table.table_stream_arn),
         # LATEST could miss events accepted while the mapping is being created.
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,
@@ -166,12 +162,3 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
         "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],
     }
-
-
-@jsii.implements(IStableStringProducer)
-class _Declarations:
-    def __init__(self, registration: Registration) -> None:
-        self._registration = registration
-
-    def produce(self) -> str:
-        return encode(self._registration.declarations)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from aws_cdk import Duration, Token
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from dynamodb_counters.errors import InvalidArgumentError
@@ -102,18 +101,6 @@ def require_origins(argument: str, value: object) -> None:
     for origin in require_sequence(argument, value, allowed):
         if not isinstance(origin, str) or not (Token.is_unresolved(origin) or _ORIGIN.fullmatch(origin)):
             raise InvalidArgumentError(argument, origin, allowed)
-
-
-def require_observability(
-    *, service_name: object, log_retention: object, monitoring: object, alarm_actions: object
-) -> None:
-    """Check the arguments that all constructs with functions share."""
-    if service_name is not None:
-        require_service_name("service_name", service_name)
-    require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
-    require_boolean("monitoring", monitoring)
-    for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
-        require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
 
 
 def require_memory_size(value: object) -> None:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
 
 from cdk_dynamodb_counters._metrics import NAMESPACE
 from cdk_dynamodb_counters._nag import acknowledge
 from cdk_dynamodb_counters._observed import Observed
-from cdk_dynamodb_counters._runtimes import RUNTIMES
 from cdk_dynamodb_counters._staging import staged_code
-from cdk_dynamodb_counters._validations import EnvironmentSize
+from cdk_dynamodb_counters._synth import check_at_synth
+from cdk_dynamodb_counters._validations import oversized_environment
+
+RUNTIMES: Final = (
+    lambda_.Runtime.PYTHON_3_11,
+    lambda_.Runtime.PYTHON_3_12,
+    lambda_.Runtime.PYTHON_3_13,
+    lambda_.Runtime.PYTHON_3_14,
+)
+"""Oldest first; the last one is the default."""
+
+
+def is_emulated(scope: Construct) -> bool:
+    """Whether the app targets an emulator, whose streams have a single shard that batches do not name."""
+    return str(scope.node.try_get_context("single_shard_stream")).lower() == "true"
 
 
 def build_role(scope: Observed, construct_id: str, description: str) -> iam.Role:
@@ -37,7 +52,7 @@ def build_function(
     memory_size: int,
     timeout: Duration,
     page: bool = False,
-    runtime: lambda_.Runtime = RUNTIMES[-1],
+    runtime: lambda_.Runtime | None = None,
     architecture: lambda_.Architecture | None = None,
     tracing: lambda_.Tracing = lambda_.Tracing.ACTIVE,
     log_level: lambda_.ApplicationLogLevel = lambda_.ApplicationLogLevel.INFO,
@@ -49,8 +64,8 @@ def build_function(
         description=description,
         code=staged_code(page=page),
         handler=f"dynamodb_counters.handlers.{handler}.handler",
-        runtime=runtime,
-        architecture=lambda_.Architecture.ARM_64 if architecture is None else architecture,
+        runtime=runtime or RUNTIMES[-1],
+        architecture=architecture or lambda_.Architecture.ARM_64,
         memory_size=memory_size,
         timeout=timeout,
         role=role,
@@ -65,5 +80,5 @@ def build_function(
         application_log_level_v2=log_level,
         tracing=tracing,
     )
-    scope.node.add_validation(EnvironmentSize(function))
+    check_at_synth(scope, lambda: oversized_environment(function))
     return function

@@ -9,20 +9,7 @@ from aws_cdk import aws_iam as iam
 
 from cdk_dynamodb_counters._arguments import require_interface
 
-ACCEPT: Final = ("dynamodb:PutItem", "dynamodb:PartiQLInsert")
-_RECORD_ONCE: Final = ("dynamodb:PutItem", "dynamodb:UpdateItem")
-_INCREMENT: Final = ("dynamodb:UpdateItem",)
-_READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
-_RETRACT: Final = ("dynamodb:DeleteItem",)
-_RESET: Final = ("dynamodb:UpdateItem",)
-_REDRIVE: Final = ("dynamodb:Query", "dynamodb:UpdateItem")
-_AGGREGATE: Final = ("dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
-_STREAM: Final = (
-    "dynamodb:DescribeStream",
-    "dynamodb:GetRecords",
-    "dynamodb:GetShardIterator",
-    "dynamodb:ListStreams",
-)
+ACCEPT: Final = ("PutItem", "PartiQLInsert")
 
 
 class TableGrants:
@@ -36,51 +23,42 @@ class TableGrants:
 
     def grant_accept(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow accepting events, one by one and in batches."""
-        return grant(self._table, grantee, ACCEPT)
+        return grant(self._table, grantee, *ACCEPT)
 
     def grant_record_once(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
-        return grant(self._table, grantee, _RECORD_ONCE)
+        return grant(self._table, grantee, "PutItem", "UpdateItem")
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow incrementing counters, which is not idempotent."""
-        return grant(self._table, grantee, _INCREMENT)
+        return grant(self._table, grantee, "UpdateItem")
 
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
-        return grant(self._table, grantee, _RETRACT)
+        return grant(self._table, grantee, "DeleteItem")
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow resetting aggregates to zero."""
-        return grant(self._table, grantee, _RESET)
+        return grant(self._table, grantee, "UpdateItem")
 
     def grant_read_counts(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading counts, windows, leaderboards and events, but no scans.
 
         This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
-        return grant(self._table, grantee, _READ, reading=True)
+        return grant(self._table, grantee, "BatchGetItem", "GetItem", "Query", reading=True)
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""
-        return grant(self._table, grantee, _REDRIVE)
+        return grant(self._table, grantee, "Query", "UpdateItem")
 
 
-def grant_aggregation(table: dynamodb.ITableV2, grantee: iam.IGrantable) -> iam.Grant:
-    """Allow reading the table's stream and updating its counts."""
-    stream = iam.Grant.add_to_principal(
-        grantee=grantee, actions=list(_STREAM), resource_arns=[str(table.table_stream_arn)]
-    )
-    return grant(table, grantee, _AGGREGATE).combine(stream)
-
-
-def grant(
-    table: dynamodb.ITableV2, grantee: iam.IGrantable, actions: tuple[str, ...], *, reading: bool = False
-) -> iam.Grant:
+def grant(table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False) -> iam.Grant:
     """Allow ``actions`` on the table and its key; ``reading`` adds the indexes and limits the key to decryption."""
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")
     # has_index=None grants the indexes only if the table has some.
-    granted = dynamodb.TableGrants(table=table, has_index=None if reading else False).actions(grantee, *actions)
+    grants = dynamodb.TableGrants(table=table, has_index=None if reading else False)
+    granted = grants.actions(grantee, *(f"dynamodb:{action}" for action in actions))
     if table.encryption_key is None:
         return granted
     key = table.encryption_key

@@ -15,8 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_dynamodb_counters._emulator import is_emulated
-from cdk_dynamodb_counters._functions import build_function, build_role
+from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import ACCEPT, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics
@@ -50,18 +49,18 @@ def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> t
 
 
 def build_mapping(
-    scope: Construct, function: lambda_.Function, queue: sqs.Queue, *, batch_size: int, max_batching_window: Duration
+    scope: Observed, queue: sqs.Queue, batch_size: int, max_batching_window: Duration
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
         "EventSourceMapping",
-        target=function,
+        target=scope.function,
         event_source_arn=queue.queue_arn,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
         report_batch_item_failures=True,
     )
-    queue.grant_consume_messages(function)
+    queue.grant_consume_messages(scope.function)
     return mapping
 
 
@@ -70,7 +69,7 @@ def build_consumer(
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
-    grant(table, role, ACCEPT)
+    grant(table, role, *ACCEPT)
     if table.encryption_key is not None:
         acknowledge_key(role)
     environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
@@ -92,9 +91,9 @@ def build_receiver(
     scope: Observed,
     queue: sqs.Queue,
     event: Event,
-    *,
     schema: Mapping[str, Any] | None,
     max_body_bytes: int,
+    *,
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""

@@ -12,11 +12,6 @@ def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = ""
     Validations.of(construct).acknowledge(Acknowledgment(id=identifier, reason=reason))
 
 
-def acknowledge_indexes(role: IConstruct, table_arn: str) -> None:
-    finding = resource_finding(role, f"{table_arn}/index/*")
-    acknowledge(role, "IAM5", "Only the indexes of this table.", finding)
-
-
 def acknowledge_key(role: IConstruct) -> None:
     for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*"):
         acknowledge(role, "IAM5", "Variants of one action, on one key.", f"Action::{action}")

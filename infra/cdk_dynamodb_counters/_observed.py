@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_dynamodb_counters._arguments import require_service_name
+from cdk_dynamodb_counters._arguments import (
+    require_boolean,
+    require_instance,
+    require_interface,
+    require_place,
+    require_sequence,
+    require_service_name,
+)
 
 
 class Observed(Construct):
@@ -18,8 +27,22 @@ class Observed(Construct):
     _dashboard: cloudwatch.Dashboard | None
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, service_name: str | None, log_retention: logs.RetentionDays
+        self,
+        scope: Construct,
+        construct_id: str,
+        service_name: str | None,
+        log_retention: logs.RetentionDays,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction],
+        *,
+        monitoring: bool,
     ) -> None:
+        require_place(scope, construct_id)
+        if service_name is not None:
+            require_service_name("service_name", service_name)
+        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
+        require_boolean("monitoring", monitoring)
+        for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
+            require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
         self._service_name = self.node.path if service_name is None else service_name
         require_service_name("service_name", self._service_name)

@@ -51,19 +51,15 @@ class Registration:
     def __init__(self, table: dynamodb.ITableV2) -> None:
         self.table = table
         self.aggregator: Observed | None = None
-        self._declarations: tuple[Declaration, ...] = ()
-
-    @property
-    def declarations(self) -> tuple[Declaration, ...]:
-        return self._declarations
+        self.declarations: tuple[Declaration, ...] = ()
 
     def add(self, *declarations: Declarable) -> None:
         """Add declarations; refuse those that contradict the others."""
         # Sorted, so that moving a construct within a program does not change the template.
-        together = tuple(sorted((*self._declarations, *flatten(declarations)), key=lambda declared: declared.name))
+        together = tuple(sorted((*self.declarations, *flatten(declarations)), key=lambda declared: declared.name))
         # Completeness is checked at synth: an aggregate's source may be declared later.
         require_consistent(together, complete=False)
-        self._declarations = together
+        self.declarations = together
 
     def connect(self, aggregator: Observed) -> None:
         """Make ``aggregator`` the table's stream consumer; refuse a second one."""

@@ -1,17 +1,15 @@
-"""Checks at synth, when everything has been declared."""
+"""Problems that show at synth, when everything has been declared."""
 
 from __future__ import annotations
 
 from typing import Final, cast
 
-import jsii
 from aws_cdk import CfnResource
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
-from constructs import IValidation
 
-from cdk_dynamodb_counters._properties import resolved_property
 from cdk_dynamodb_counters._registry import Registration
+from cdk_dynamodb_counters._synth import resolved_property
 from dynamodb_counters._declarations import Aggregate, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._items.table_schema import RANKING_INDEX
@@ -21,64 +19,46 @@ _UNKNOWN_BYTES: Final = 255
 """Assumed length of a value known only at deployment: that of the longest table name."""
 
 
-@jsii.implements(IValidation)
-class CompletelyDeclared:
-    """Refuses an aggregator without declarations, or with one whose source is not declared."""
-
-    def __init__(self, registration: Registration) -> None:
-        self._registration = registration
-
-    def validate(self) -> list[str]:
-        try:
-            require_consistent(self._registration.declarations)
-        except InvalidArgumentError as error:
-            return [str(error)]
-        if self._registration.declarations:
-            return []
-        return ["nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"]
+def incomplete_declarations(registration: Registration) -> str | None:
+    """Find an aggregator without declarations, or with one whose source is not declared."""
+    try:
+        require_consistent(registration.declarations)
+    except InvalidArgumentError as error:
+        return str(error)
+    if registration.declarations:
+        return None
+    return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
 
 
-@jsii.implements(IValidation)
-class RankingIndex:
-    """Refuses a ranked aggregate on a table of the same app that lacks the ranking index."""
-
-    def __init__(self, registration: Registration) -> None:
-        self._registration = registration
-
-    def validate(self) -> list[str]:
-        resource = self._registration.table.node.default_child
-        ranked = [
-            declared.name
-            for declared in self._registration.declarations
-            if isinstance(declared, Aggregate) and declared.ranking is not None
-        ]
-        if not ranked or not isinstance(resource, dynamodb.CfnGlobalTable):
-            return []
-        indexes = resolved_property(resource, "globalSecondaryIndexes") or ()
-        if RANKING_INDEX in {index["indexName"] for index in indexes}:
-            return []
-        problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
-        return [f"{problem}: create the table with ranking_index=True"]
+def missing_ranking_index(registration: Registration) -> str | None:
+    """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
+    resource = registration.table.node.default_child
+    ranked = [
+        declared.name
+        for declared in registration.declarations
+        if isinstance(declared, Aggregate) and declared.ranking is not None
+    ]
+    if not ranked or not isinstance(resource, dynamodb.CfnGlobalTable):
+        return None
+    indexes = resolved_property(resource, "globalSecondaryIndexes") or ()
+    if RANKING_INDEX in {index["indexName"] for index in indexes}:
+        return None
+    problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
+    return f"{problem}: create the table with ranking_index=True"
 
 
-@jsii.implements(IValidation)
-class EnvironmentSize:
-    """Refuses a function whose environment exceeds Lambda's limit."""
-
-    def __init__(self, function: lambda_.Function) -> None:
-        self._function = function
-
-    def validate(self) -> list[str]:
-        resource = cast(CfnResource, self._function.node.default_child)
-        environment = resolved_property(resource, "environment")["variables"]
-        sizes = {name: len(name) + _bytes(value) for name, value in environment.items()}
-        if sum(sizes.values()) <= MAX_ENVIRONMENT_BYTES:
-            return []
-        problem = (
-            f"the function's environment takes {sum(sizes.values())} bytes, {sizes['DECLARATIONS']} of them for "
-            f"declarations, but Lambda allows {MAX_ENVIRONMENT_BYTES}"
-        )
-        return [f"{problem}: declare less, shorten names and keys, or move some declarations to another table"]
+def oversized_environment(function: lambda_.Function) -> str | None:
+    """Find an environment that exceeds Lambda's limit."""
+    resource = cast(CfnResource, function.node.default_child)
+    environment = resolved_property(resource, "environment")["variables"]
+    sizes = {name: len(name) + _bytes(value) for name, value in environment.items()}
+    if sum(sizes.values()) <= MAX_ENVIRONMENT_BYTES:
+        return None
+    problem = (
+        f"the function's environment takes {sum(sizes.values())} bytes, {sizes['DECLARATIONS']} of them for "
+        f"declarations, but Lambda allows {MAX_ENVIRONMENT_BYTES}"
+    )
+    return f"{problem}: declare less, shorten names and keys, or move some declarations to another table"
 
 
 def _bytes(value: object) -> int:

@@ -18,16 +18,14 @@ from cdk_dynamodb_counters._arguments import (
     require_instance,
     require_integer,
     require_memory_size,
-    require_observability,
     require_origins,
-    require_place,
     require_sequence,
 )
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge_indexes
+from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
@@ -36,7 +34,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.parameters import RESERVED
 from dynamodb_counters.errors import InvalidArgumentError
 
-_GET: Final = (apigateway.HttpMethod.GET,)
+_GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, ApiMetrics):
@@ -44,10 +42,8 @@ class CounterApi(Observed, ApiMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
@@ -71,10 +67,8 @@ class CounterApi(Observed, ApiMetrics):
         Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
-    monitoring : bool, optional
-        Whether to create a dashboard and alarms. Default: no.
-    alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
+        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
 
     Raises
     ------
@@ -110,7 +104,6 @@ class CounterApi(Observed, ApiMetrics):
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
         timeout = Duration.seconds(10) if timeout is None else timeout
 
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         declarations = _require_shown(shown)
         require_authorizer(authorizer)
@@ -121,14 +114,7 @@ class CounterApi(Observed, ApiMetrics):
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        require_observability(
-            service_name=service_name,
-            log_retention=log_retention,
-            monitoring=monitoring,
-            alarm_actions=alarm_actions,
-        )
-
-        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
+        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._http_api = build_api(
             self,
             self._log_group,
@@ -148,7 +134,8 @@ class CounterApi(Observed, ApiMetrics):
             environment["PAGE"] = page.settings
         role = build_role(self, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
-        acknowledge_indexes(role, table.table_arn)
+        indexes = resource_finding(role, f"{table.table_arn}/index/*")
+        acknowledge(role, "IAM5", "Only the indexes of this table.", indexes)
         self._function = build_function(
             self,
             "Function",
@@ -171,11 +158,11 @@ class CounterApi(Observed, ApiMetrics):
 
     def _build_routes(self, authorizer: apigateway.IHttpRouteAuthorizer, *, page: bool) -> None:
         integration = integrations.HttpLambdaIntegration("Reads", self._function)
-        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", (apigateway.HttpMethod.POST,)), ("/openapi.json", _GET)]
+        routes = [("/v1/{proxy+}", _GET), ("/v1/batch", apigateway.HttpMethod.POST), ("/openapi.json", _GET)]
         if page:
             routes += [("/", _GET), ("/page/{name}", _GET)]
-        for path, methods in routes:
-            self._http_api.add_routes(path=path, methods=list(methods), integration=integration, authorizer=authorizer)
+        for path, method in routes:
+            self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
         warn_if_public(self, authorizer, "anybody can read the counts it shows, and each request costs you money.")
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:

@@ -6,7 +6,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_place
-from cdk_dynamodb_counters._runtimes import RUNTIMES
+from cdk_dynamodb_counters._functions import RUNTIMES
 from cdk_dynamodb_counters._staging import staged_code
 
 
@@ -15,10 +15,8 @@ class CountersLayer(lambda_.LayerVersion):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
 
     Raises
     ------

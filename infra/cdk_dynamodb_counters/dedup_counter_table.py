@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
@@ -13,27 +14,19 @@ from cdk_dynamodb_counters._arguments import (
     require_choice,
     require_instance,
     require_integer,
+    require_interface,
     require_place,
 )
-from cdk_dynamodb_counters._given_table import require_usable
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._synth import resolved_property
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
+_KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-
-
-class _Settings(TypedDict):
-    removal_policy: RemovalPolicy | None
-    deletion_protection: bool | None
-    point_in_time_recovery: bool | None
-    encryption: dynamodb.TableEncryptionV2 | None
-    max_read_request_units: int | None
-    max_write_request_units: int | None
-    ranking_index: bool | None
 
 
 class DedupCounterTable(Construct, TableGrants, TableMetrics):
@@ -41,10 +34,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`. Renaming it replaces the table.
+    scope, construct_id
+        Parent construct, and id within it. Renaming it replaces the table.
     table : ITableV2, optional
         An existing table with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. It
         excludes all arguments below. Default: a table is created.
@@ -88,7 +79,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         max_write_request_units: int | None = None,
         ranking_index: bool | None = None,
     ) -> None:
-        settings: _Settings = {
+        settings: dict[str, Any] = {
             "removal_policy": removal_policy,
             "deletion_protection": deletion_protection,
             "point_in_time_recovery": point_in_time_recovery,
@@ -124,7 +115,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         """The ARN of the table's stream."""
         return str(self._table.table_stream_arn)
 
-    def _build_table(self, settings: _Settings) -> dynamodb.ITableV2:
+    def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.ITableV2:
         removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
         retained = removal_policy in _RETAINING
         recoverable = settings["point_in_time_recovery"] is not False
@@ -168,7 +159,7 @@ def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
 
 def _require_settings(given: dict[str, object], table: dynamodb.ITableV2 | None) -> None:
     if table is not None:
-        require_usable(table)
+        _require_usable(table)
         for name, value in given.items():
             raise InvalidArgumentError(name, value, "None when table is given: it applies only to a table created here")
     for name, value in given.items():
@@ -186,3 +177,39 @@ def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | N
     own_key = encryption is not None and encryption.type == dynamodb.TableEncryption.CUSTOMER_MANAGED
     if own_key and Token.is_unresolved(Stack.of(scope).region):
         raise InvalidArgumentError("encryption", "a customer-managed key", "a stack whose env= names a region")
+
+
+def _require_usable(table: dynamodb.ITableV2) -> None:
+    """Refuse a table with wrong keys, TTL attribute or stream; an imported one must only have a stream."""
+    require_interface(
+        "table", table, "ITableV2", "a TableV2, or an import by TableV2.from_table_attributes(…, table_stream_arn=…)"
+    )
+    if table.table_stream_arn is None:
+        raise _refusal(table, "a table with a stream; import it with from_table_attributes(…, table_stream_arn=…)")
+    resource = table.node.default_child
+    if isinstance(resource, dynamodb.CfnGlobalTable):
+        _require_schema(table, resource)
+    else:
+        Annotations.of(table).add_info(
+            f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
+            "NEW_AND_OLD_IMAGES: synth cannot check any of this."
+        )
+
+
+def _require_schema(table: dynamodb.ITableV2, resource: dynamodb.CfnGlobalTable) -> None:
+    types = {a["attributeName"]: a["attributeType"] for a in resolved_property(resource, "attributeDefinitions") or ()}
+    keys = [
+        (k["attributeName"], k["keyType"], types[k["attributeName"]]) for k in resolved_property(resource, "keySchema")
+    ]
+    if keys != _KEYS:
+        raise _refusal(table, f"a table with partition key {PK!r} and sort key {SK!r}, both strings")
+    stream = resolved_property(resource, "streamSpecification") or {}
+    if stream.get("streamViewType") != "NEW_AND_OLD_IMAGES":
+        raise _refusal(table, "a table with dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES")
+    ttl = resolved_property(resource, "timeToLiveSpecification") or {}
+    if ttl.get("attributeName") != TTL:
+        raise _refusal(table, f"a table with time_to_live_attribute={TTL!r}")
+
+
+def _refusal(table: dynamodb.ITableV2, allowed: str) -> InvalidArgumentError:
+    return InvalidArgumentError("table", table.node.path, allowed)

@@ -19,9 +19,7 @@ from cdk_dynamodb_counters._arguments import (
     require_instance,
     require_integer,
     require_memory_size,
-    require_observability,
     require_origins,
-    require_place,
     require_route,
 )
 from cdk_dynamodb_counters._http import build_api, require_authorizer
@@ -51,10 +49,8 @@ class EventIngest(Observed, IngestMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table.
     event : Event
@@ -93,10 +89,8 @@ class EventIngest(Observed, IngestMetrics):
         Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
-    monitoring : bool, optional
-        Whether to create a dashboard and alarms. Default: no.
-    alarm_actions : sequence of IAlarmAction, optional
-        What alarms trigger. Default: nothing.
+    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
+        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
 
     Raises
     ------
@@ -137,7 +131,6 @@ class EventIngest(Observed, IngestMetrics):
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         timeout = Duration.minutes(1) if timeout is None else timeout
 
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
         require_authorizer(authorizer)
@@ -154,20 +147,13 @@ class EventIngest(Observed, IngestMetrics):
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
-        _require_resolved(timeout)
-        require_observability(
-            service_name=service_name,
-            log_retention=log_retention,
-            monitoring=monitoring,
-            alarm_actions=alarm_actions,
-        )
-
-        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
+        if timeout.is_unresolved():
+            # The visibility timeout is six times this, and templates cannot multiply.
+            raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
+        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, max_receives=max_receives)
         self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
-        self._mapping = build_mapping(
-            self, self._function, self._queue, batch_size=batch_size, max_batching_window=max_batching_window
-        )
+        self._mapping = build_mapping(self, self._queue, batch_size, max_batching_window)
         self._http_api = http_api or build_api(
             self,
             self._log_group,
@@ -177,13 +163,9 @@ class EventIngest(Observed, IngestMetrics):
             throttle_rate=throttle_rate or _RATE,
             throttle_burst=throttle_burst or _BURST,
         )
-        self._receiver = (
-            build_receiver(
-                self, self._queue, event, schema=schema, max_body_bytes=max_body_bytes, memory_size=memory_size
-            )
-            if mode == "validated"
-            else None
-        )
+        self._receiver: lambda_.Function | None = None
+        if mode == "validated":
+            self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
@@ -222,12 +204,6 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     compile_schema(schema)
-
-
-def _require_resolved(timeout: Duration) -> None:
-    # The visibility timeout is six times this, and templates cannot multiply.
-    if timeout.is_unresolved():
-        raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -28,17 +28,15 @@ from cdk_dynamodb_counters._arguments import (
     require_integer,
     require_interface,
     require_memory_size,
-    require_observability,
-    require_place,
     require_sequence,
 )
-from cdk_dynamodb_counters._functions import build_function
+from cdk_dynamodb_counters._functions import RUNTIMES, build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._runtimes import RUNTIMES
-from cdk_dynamodb_counters._validations import CompletelyDeclared, RankingIndex
+from cdk_dynamodb_counters._synth import check_at_synth
+from cdk_dynamodb_counters._validations import incomplete_declarations, missing_ranking_index
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
@@ -49,10 +47,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table.
     aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
@@ -126,7 +122,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
         architecture = lambda_.Architecture.ARM_64 if architecture is None else architecture
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
-        require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         _require_aggregates(aggregates)
         require_integer("batch_size", batch_size, 1, 10_000)
@@ -140,14 +135,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        require_observability(
-            service_name=service_name,
-            log_retention=log_retention,
-            monitoring=monitoring,
-            alarm_actions=alarm_actions,
-        )
-
-        super().__init__(scope, construct_id, service_name=service_name, log_retention=log_retention)
+        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._registration = Registry.of(table).registration(table.table)
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
@@ -168,18 +156,11 @@ class StreamAggregator(Observed, AggregatorMetrics):
             tracing=tracing,
             log_level=log_level,
         )
-        self._mapping = build_mapping(
-            self,
-            table.table,
-            self._function,
-            self._bucket,
-            batch_size=batch_size,
-            max_batching_window=max_batching_window,
-        )
+        self._mapping = build_mapping(self, table.table, self._bucket, batch_size, max_batching_window)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
-        self.node.add_validation(CompletelyDeclared(self._registration))
-        self.node.add_validation(RankingIndex(self._registration))
+        check_at_synth(self, lambda: incomplete_declarations(self._registration))
+        check_at_synth(self, lambda: missing_ranking_index(self._registration))
 
     def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
         """Declare more aggregates of the table.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 
-import jsii
-from aws_cdk import Duration, IStableStringProducer, Lazy
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IValidation
+from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_instance, require_place
 from cdk_dynamodb_counters._metrics import Metrics, runtime_metric
-from cdk_dynamodb_counters._registry import Registration, Registry
+from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._synth import check_at_synth, late_text
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._timeline.cost_estimate import CostEstimate
@@ -25,10 +25,8 @@ class WindowedCounter(Construct, Metrics):
 
     Parameters
     ----------
-    scope : Construct
-        Parent construct.
-    construct_id : str
-        Id within `scope`.
+    scope, construct_id
+        Parent construct, and id within it.
     table : DedupCounterTable
         The table that stores the events and the window's buckets.
     window : Window
@@ -51,10 +49,9 @@ class WindowedCounter(Construct, Metrics):
         super().__init__(scope, construct_id)
         self._table = table
         self._window = window
-        registration = Registry.of(table).registration(table.table)
-        registration.add(window)
-        self._registration = registration
-        self.node.add_validation(_Wired(registration, window, table.node.path))
+        self._registration = Registry.of(table).registration(table.table)
+        self._registration.add(window)
+        check_at_synth(self, self._missing_aggregator)
 
     @property
     def window(self) -> Window:
@@ -75,46 +72,21 @@ class WindowedCounter(Construct, Metrics):
         return self.cost_estimate
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow reading the table's counts, as `DedupCounterTable.grant_read_counts` does.
-
-        Parameters
-        ----------
-        grantee : IGrantable
-            A function or role.
-
-        Returns
-        -------
-        Grant
-            The grant.
-        """
+        """Allow a function or role to read the table's counts, as `DedupCounterTable.grant_read_counts` does."""
         return self._table.grant_read_counts(grantee)
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their bucket, over all windows of the table."""
         # The aggregator may be created later, so its name is resolved at synth.
-        name = Lazy.string(_ServiceName(self._registration))
-        return runtime_metric("LateEvents", name, period, statistic)
+        return runtime_metric("LateEvents", late_text(self._counting_service), period, statistic)
 
-
-@jsii.implements(IStableStringProducer)
-class _ServiceName:
-    def __init__(self, registration: Registration) -> None:
-        self._registration = registration
-
-    def produce(self) -> str | None:
+    def _counting_service(self) -> str | None:
         aggregator = self._registration.aggregator
         return None if aggregator is None else aggregator.service_name
 
-
-@jsii.implements(IValidation)
-class _Wired:
-    def __init__(self, registration: Registration, window: Window, table_path: str) -> None:
-        self._registration = registration
-        self._window = window
-        self._table_path = table_path
-
-    def validate(self) -> list[str]:
+    def _missing_aggregator(self) -> str | None:
         if self._registration.aggregator is not None:
-            return []
-        problem = f"window {self._window.name!r} is never counted: the table at {self._table_path!r} has no aggregator"
-        return [f"{problem}; create a StreamAggregator for that table anywhere in the app"]
+            return None
+        table = self._table.node.path
+        problem = f"window {self._window.name!r} is never counted: the table at {table!r} has no aggregator"
+        return f"{problem}; create a StreamAggregator for that table anywhere in the app"

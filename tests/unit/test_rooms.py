@@ -30,8 +30,8 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _emulator _monitoring _nag _properties _runtimes _staging
-        _given_table _grants _http _metrics _observed
+        _arguments _monitoring _nag _staging _synth
+        _grants _http _metrics _observed
         _registry
         _validations
         _functions

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import pytest
-
-from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.resources import CountResources
-from tests.unit.http.functions import Function, Pipeline, message, ranked_table
-from tests.unit.http.handlers import DECLARATIONS, NOW, VIEW
+from simulation.dynamodb.client import MemoryTable
+from tests.unit.http.functions import Function
+from tests.unit.http.handlers import NOW, VIEW
 
-TABLE: Final = "counted"
 URLS: Final = {"/": 23, "/ä?&#\u2028": 7, "0": 1}
 """How often each was viewed."""
-
-_BASE: Final = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESPACE": "Counters", "TABLE_NAME": TABLE}
 
 
 def views() -> list[dict[str, Any]]:
@@ -34,17 +28,11 @@ def views() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def counted() -> CountResources:
-    """Count everything by the functions themselves; return the resources over the counts."""
-    client = ranked_table(lambda: NOW, TABLE)
-    accepting = {**_BASE, "DECLARATIONS": encode((VIEW,))}
-    counting = {**_BASE, "DECLARATIONS": encode(DECLARATIONS), "QUARANTINE_RETENTION_DAYS": "30"}
-    pipeline = Pipeline(
-        client,
-        Function("dynamodb_counters.handlers.ingest_queue.handler", accepting, client),
-        Function("dynamodb_counters.handlers.aggregator.handler", counting, client),
-    )
-    assert pipeline.accept(message(*views()), message(*views()[:9])) == []
-    pipeline.settle()
-    return CountResources(Counters(TABLE, client=cast("Any", client), clock=lambda: NOW), DECLARATIONS, lambda: NOW)
+def consumer(client: MemoryTable) -> Function:
+    """The function that accepts a queue's events."""
+    return function("ingest_queue", client, DECLARATIONS=encode((VIEW,)))
+
+
+def function(handler: str, client: MemoryTable, **variables: str) -> Function:
+    base = {"POWERTOOLS_SERVICE_NAME": "counted", "POWERTOOLS_METRICS_NAMESPACE": "Counters", "TABLE_NAME": client.name}
+    return Function(f"dynamodb_counters.handlers.{handler}.handler", base | variables, client)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module, reload
 from typing import Any, Final
@@ -13,16 +13,11 @@ import pytest
 
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
-from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from simulation.dynamodb.client import MemoryTable
 from simulation.dynamodb.stream_source import Record
-from tests.unit.http.handlers import Context
+from simulation.handler_process import Context
 
 _ALL: Final = 10**6
-
-
-def ranked_table(clock: Callable[[], float], name: str) -> MemoryTable:
-    return MemoryTable(clock, name=name, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
 
 
 class Function:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +15,10 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters.handlers import api, ingest_http
+from simulation.dynamodb.client import MemoryTable
+from simulation.handler_process import Context
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate(
@@ -37,20 +39,14 @@ SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength"
 NOW = 1_790_000_000.0
 
 
-class EmptyTable:
-    """A DynamoDB client of a table without items."""
+def ranked_table() -> MemoryTable:
+    return MemoryTable(lambda: NOW, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
 
-    def get_item(self, **_: Any) -> dict[str, Any]:
-        return {}
 
-    def batch_get_item(self, **_: Any) -> dict[str, Any]:
-        return {"Responses": {}, "UnprocessedKeys": {}}
-
-    def query(self, **_: Any) -> dict[str, Any]:
-        return {"Items": []}
-
-    def get_paginator(self, _: str) -> Any:
-        return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
+def resources_of(client: MemoryTable, declarations: Sequence[Declaration] = DECLARATIONS) -> CountResources:
+    """The resources over the counts of a table."""
+    counters = Counters(client.name, client=cast("Any", client), clock=lambda: NOW)
+    return CountResources(counters, declarations, lambda: NOW)
 
 
 @dataclass
@@ -63,19 +59,6 @@ class Queue:
         assert QueueUrl
         assert 0 < len(MessageBody.encode()) <= 262_144
         self.messages.append(MessageBody)
-
-
-@dataclass
-class Context:
-    """Lambda's context object."""
-
-    function_name: str = "http"
-    memory_limit_in_mb: int = 128
-    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:http"
-    aws_request_id: str = "request"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 60_000
 
 
 def request(
@@ -122,9 +105,9 @@ def _parsed(response: dict[str, Any]) -> tuple[int, Any]:
     return status, json.loads(body) if body and content_type == "application/json" else body
 
 
-def environment(patch: pytest.MonkeyPatch) -> Queue:
-    """Configure the handlers; return the ingest API's queue."""
-    queue = Queue()
+def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = None) -> Queue:
+    """Configure the handlers, on an empty table unless given resources; return the ingest API's queue."""
+    queue, resources = Queue(), resources or resources_of(ranked_table())
     for name, value in {
         "POWERTOOLS_SERVICE_NAME": "http",
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
@@ -136,16 +119,7 @@ def environment(patch: pytest.MonkeyPatch) -> Queue:
     for module in (api, ingest_http):
         # Powertools reads the variable on import, which may have happened in another test.
         patch.setattr(module.metrics.provider, "namespace", "Counters")
-    counters = Counters("table", client=cast("Any", EmptyTable()), clock=lambda: NOW)
-    resources = CountResources(counters, DECLARATIONS, lambda: NOW)
     patch.setattr(api, "resources", lambda: resources)
     settings = ingest_http.Settings(VIEW, compile_schema(SCHEMA), 100_000, cast("Any", queue), "https://queue")
     patch.setattr(ingest_http, "settings", lambda: settings)
     return queue
-
-
-@pytest.fixture(scope="module")
-def queue() -> Iterator[Queue]:
-    """Configure the handlers for a test module."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield environment(patch)

@@ -10,19 +10,15 @@ from urllib.parse import urlencode
 import pytest
 
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters.handlers import api
-from tests.unit.http.counted import URLS, counted, views
+from tests.unit.http.counted import URLS, views
 from tests.unit.http.handlers import NOW, call_api, environment, request
-
-__all__ = ["counted"]
 
 VIEWS = views()
 
 
 @pytest.fixture(autouse=True)
 def _resources(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment(monkeypatch)
-    monkeypatch.setattr(api, "resources", lambda: counted)
+    environment(monkeypatch, counted)
 
 
 def get(path: str, **parameters: str) -> Any:

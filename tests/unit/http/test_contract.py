@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import schemathesis
@@ -22,16 +22,14 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dynamodb_counters import Counters
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
-from tests.unit.http.counted import URLS, counted
-from tests.unit.http.handlers import DECLARATIONS, NOW, Context, EmptyTable, environment, request
+from simulation.handler_process import Context
+from tests.unit.http.counted import URLS
+from tests.unit.http.handlers import DECLARATIONS, environment, ranked_table, request, resources_of
 from tests.unit.http.test_openapi import COMMITTED
-
-__all__ = ["counted"]
 
 FIELDS = {declared.name: declared.fields for declared in DECLARATIONS}
 CHECKS = [
@@ -65,17 +63,13 @@ def application(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
 
 @pytest.fixture
 def _nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment(monkeypatch)
-    counters = Counters("table", client=cast("Any", EmptyTable()), clock=lambda: NOW)
-    resources = CountResources(counters, (VIEWS, SITE, ROLLING), lambda: NOW)
-    monkeypatch.setattr(api, "resources", lambda: resources)
+    environment(monkeypatch, resources_of(ranked_table(), (VIEWS, SITE, ROLLING)))
 
 
 @pytest.fixture
 def documents(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Collect the 200 documents of an operation; some must hold more than zeros."""
-    environment(monkeypatch)
-    monkeypatch.setattr(api, "resources", lambda: counted)
+    environment(monkeypatch, counted)
     found: list[Any] = []
     yield found
     assert sum(map(holds_counts, found)) >= 3, f"{len(found)} documents, nearly all empty"

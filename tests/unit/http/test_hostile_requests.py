@@ -22,10 +22,8 @@ from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import RESERVED
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
-from tests.unit.http.counted import URLS, counted
-from tests.unit.http.handlers import DECLARATIONS, Queue, call_api, call_ingest, queue, request
-
-__all__ = ["counted", "queue"]
+from tests.unit.http.counted import URLS
+from tests.unit.http.handlers import DECLARATIONS, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20

@@ -13,7 +13,8 @@ import pytest
 
 from dynamodb_counters._http import live_page as page
 from dynamodb_counters.handlers import api
-from tests.unit.http.handlers import Context, call_api, environment, request
+from simulation.handler_process import Context
+from tests.unit.http.handlers import call_api, environment, request
 from tests.unit.infra.support import PROJECT
 
 SOURCES = PROJECT / "infra" / "cdk_dynamodb_counters" / "page"

@@ -7,14 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.unit.http.handlers import call_api, call_ingest, environment, request
+from tests.unit.http.handlers import call_api, call_ingest, request
 
+pytestmark = pytest.mark.usefixtures("queue")
 JSON = {"content-type": "application/json"}
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,31 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from constructs import Construct
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from cdk_dynamodb_counters import (
+    CounterApi,
+    CountersLayer,
+    DedupCounterTable,
+    EventIngest,
+    StreamAggregator,
+    WindowedCounter,
+)
 from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Window
 from dynamodb_counters._declarations.codec import decode
+
+_Built = TypeVar("_Built")
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -28,14 +42,21 @@ VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=tim
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
-    "top",
-    VIEW,
-    pk="URL#{url}",
-    sk="TOP",
-    measures={"views": Count()},
-    ranking=Ranking(by="views", leaderboard="URLS"),
+    "top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=Ranking(by="views", leaderboard="URLS")
 )
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+
+REQUIRED: dict[Any, tuple[str, dict[str, Any]]] = {
+    DedupCounterTable: ("Counters", {}),
+    CountersLayer: ("Layer", {}),
+    StreamAggregator: ("Aggregator", {"aggregates": [VIEWS]}),
+    WindowedCounter: ("Rolling", {"window": ROLLING}),
+    EventIngest: ("Ingest", {"event": VIEW, "authorizer": HttpIamAuthorizer()}),
+    CounterApi: ("Api", {"shown": [VIEWS]}),
+}
+"""Id and required arguments of each construct, but for its table."""
+
+STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
 
 
 @cache
@@ -56,27 +77,44 @@ def new_stack(name: str = "Test", *, region: str | None = None, **context: objec
     return Stack(new_app(**context), name, env=Environment(region=region))
 
 
-def counting_stack(**arguments: Any) -> tuple[Stack, DedupCounterTable, StreamAggregator]:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    return stack, counters, StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], **arguments)
+def build(construct: Callable[..., _Built], scope: Stack, /, **arguments: Any) -> _Built:
+    """Build a construct from what it requires, its table included unless it is given."""
+    construct_id, required = REQUIRED[construct]
+    if construct not in {DedupCounterTable, CountersLayer} and "table" not in arguments:
+        arguments["table"] = DedupCounterTable(scope, "Counters")
+    return construct(**{"scope": scope, "construct_id": construct_id, **required, **arguments})
 
 
-def synthesized(stack: Stack) -> Template:
-    return Template.from_stack(stack)
+def new_role(scope: Stack, construct_id: str = "Role") -> iam.Role:
+    return iam.Role(scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+
+
+def imported(scope: Stack, **more: Any) -> dynamodb.ITableV2:
+    return dynamodb.TableV2.from_table_attributes(
+        scope, "Own", **{"table_name": "events", "table_stream_arn": STREAM_ARN, **more}
+    )
+
+
+def synthesized(scope: Construct) -> Template:
+    """Return the template of the stack that ``scope`` is or is in."""
+    return Template.from_stack(Stack.of(scope))
+
+
+def each(template: Template, resource_type: str) -> list[dict[str, Any]]:
+    """Return the properties of all resources of a type."""
+    return [resource["Properties"] for resource in template.find_resources(resource_type).values()]
 
 
 def properties(template: Template, resource_type: str) -> dict[str, Any]:
     """Return the properties of the only resource of a type."""
-    [resource] = template.find_resources(resource_type).values()
-    found: dict[str, Any] = resource["Properties"]
+    [found] = each(template, resource_type)
     return found
 
 
 def statements(template: Template) -> list[dict[str, Any]]:
     """Return all statements of all identity policies."""
-    policies = template.find_resources("AWS::IAM::Policy").values()
-    return [statement for policy in policies for statement in policy["Properties"]["PolicyDocument"]["Statement"]]
+    policies = each(template, "AWS::IAM::Policy")
+    return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
 def actions(statement: dict[str, Any]) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import (
@@ -25,40 +23,30 @@ from cdk_dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Aggregate, Count
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import ROLLING, SITE, TOP, VIEW, VIEWS, counting_stack, new_stack, synthesized
+from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
-Make = Callable[[Stack, dict[str, Any]], object]
-
-
-def _make(construct: Callable[..., object], required: Callable[[Stack], dict[str, Any]]) -> Make:
-    def make(stack: Stack, wrong: dict[str, Any]) -> object:
-        arguments = {"scope": stack, "construct_id": "Tried", **required(stack), **wrong}
-        return construct(**arguments)
-
-    return make
+_PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
-def _counters(stack: Stack) -> DedupCounterTable:
-    return DedupCounterTable(stack, "Counters")
+def make(target: Any, wrong: dict[str, Any]) -> None:
+    if target in REQUIRED:
+        build(target, new_stack(), **wrong)
+    else:
+        target(**({**_PAGE, **wrong} if target is LivePage else wrong))
 
-
-MAKERS: dict[Any, Make] = {
-    DedupCounterTable: _make(DedupCounterTable, lambda _: {}),
-    StreamAggregator: _make(StreamAggregator, lambda stack: {"table": _counters(stack), "aggregates": [VIEWS]}),
-    WindowedCounter: _make(WindowedCounter, lambda stack: {"table": _counters(stack), "window": ROLLING}),
-    CountersLayer: _make(CountersLayer, lambda _: {}),
-    EventIngest: _make(
-        EventIngest,
-        lambda stack: {"table": _counters(stack), "event": VIEW, "authorizer": HttpIamAuthorizer()},
-    ),
-    CounterApi: _make(CounterApi, lambda stack: {"table": _counters(stack), "shown": [VIEWS]}),
-    LivePage: lambda _, wrong: LivePage(**{"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING, **wrong}),
-    runtime_code: lambda _, wrong: runtime_code(**wrong),
-}
 
 PLACE: dict[str, list[Any]] = {
     "scope": [None, "stack", 1],
     "construct_id": ["", "a/b", None, 1, " ", Token.as_string(1)],
+}
+OBSERVED: dict[str, list[Any]] = {
+    **PLACE,
+    "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
+    "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
+    "log_retention": [30, "ONE_MONTH", Duration.days(30), None],
+    "monitoring": ["yes", 1, None],
+    "alarm_actions": [None, "topic", [1], ["topic"], [None]],
+    "memory_size": [127, 10_241, "1024", 1024.5, None],
 }
 
 WRONG: dict[Any, dict[str, list[Any]]] = {
@@ -74,27 +62,20 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "ranking_index": ["yes", 1],
     },
     StreamAggregator: {
-        **PLACE,
-        "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
+        **OBSERVED,
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
-        "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
         "batch_size": [0, 10_001, "100", 1.5, True, None],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
-        "memory_size": [127, 10_241, "1024", 1024.5, None],
         "timeout": [60, Duration.seconds(29), Duration.minutes(16), Duration.millis(30_500)],
         "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
         "architecture": ["arm64", 1],
         "tracing": [True, "Active", None],
         "log_level": ["INFO", None, lambda_.ApplicationLogLevel.WARN, lambda_.ApplicationLogLevel.ERROR],
-        "log_retention": [30, "ONE_MONTH", Duration.days(30), None],
         "quarantine_retention": [90, Duration.days(0), Duration.hours(36), Duration.days(3651)],
         "on_failure_bucket": ["failures", 1],
-        "alarm_actions": [None, "topic", [1], ["topic"], [None]],
-        "monitoring": ["yes", 1, None],
     },
     EventIngest: {
-        **PLACE,
-        "table": [None, "events"],
+        **OBSERVED,
         "event": [None, VIEWS, "view"],
         "authorizer": [None, "IAM", HttpIamAuthorizer, False],
         "mode": [None, "checked", "DIRECT", True],
@@ -108,16 +89,10 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "max_receives": [0, 1001, None, True],
         "batch_size": [0, 10_001, None, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
-        "memory_size": [127, 10_241, None],
         "timeout": [60, Duration.seconds(4), Duration.minutes(16)],
-        "service_name": ["", ":blog", 1],
-        "log_retention": [30, None],
-        "monitoring": ["yes", 1, None],
-        "alarm_actions": [None, "topic", [1]],
     },
     CounterApi: {
-        **PLACE,
-        "table": [None, "events"],
+        **OBSERVED,
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
@@ -125,12 +100,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "allow_origins": ["*", None, ["example.com"]],
         "throttle_rate": [0, 10_001, None, "1"],
         "throttle_burst": [0, 5_001, None],
-        "memory_size": [127, 10_241, None],
         "timeout": [10, Duration.seconds(0), Duration.seconds(30)],
-        "service_name": ["", ":blog", 1],
-        "log_retention": [30, None],
-        "monitoring": ["yes", 1, None],
-        "alarm_actions": [None, "topic", [1]],
     },
     LivePage: {
         "title": ["", " ", None, 1],
@@ -140,11 +110,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "beacon": ["url", {"url": 1}, [1]],
         "beacon_path": ["events", "/", None],
     },
-    WindowedCounter: {
-        **PLACE,
-        "table": [None, "events"],
-        "window": [None, VIEWS, "rolling", Duration.hours(24)],
-    },
+    WindowedCounter: {**PLACE, "table": [None, "events"], "window": [None, VIEWS, "rolling", Duration.hours(24)]},
     CountersLayer: PLACE,
     runtime_code: {"prefix": [None, 1, "..", "../elsewhere", "/python", ".hidden", "a/b"]},
 }
@@ -160,7 +126,7 @@ CASES = [
 @pytest.mark.parametrize(("target", "argument", "value"), CASES)
 def test_wrong_value_is_refused_by_name(target: Any, argument: str, value: Any) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        MAKERS[target](new_stack(), {argument: value})
+        make(target, {argument: value})
     assert refused.value.argument == argument
     assert len(refused.value.expected) > 3
     assert str(refused.value).startswith(f"invalid {argument}=")
@@ -180,21 +146,17 @@ def test_arguments_after_the_id_are_keyword_only(target: Any) -> None:
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
 
 
-def _metrics() -> list[Any]:
-    stack, counters, aggregator = counting_stack()
-    window = WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
-    ingest = EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
-    api = CounterApi(stack, "Api", table=counters, shown=[VIEWS])
-    return [
-        pytest.param(getattr(construct, name), id=f"{type(construct).__name__}-{name}")
-        for construct in (counters, aggregator, window, ingest, api)
-        for name in dir(type(construct))
-        if name.startswith("metric_")
-    ]
+METRICS = [
+    pytest.param(construct, name, id=f"{construct.__name__}-{name}")
+    for construct in REQUIRED
+    for name in dir(construct)
+    if name.startswith("metric_")
+]
 
 
-@pytest.mark.parametrize("metric", _metrics())
-def test_metrics_refuse_wrong_arguments(metric: Callable[..., object]) -> None:
+@pytest.mark.parametrize(("construct", "name"), METRICS)
+def test_metrics_refuse_wrong_arguments(construct: Any, name: str, stack: Stack) -> None:
+    metric = getattr(build(construct, stack), name)
     with pytest.raises(InvalidArgumentError, match=r"^invalid period="):
         metric(period=300)
     with pytest.raises(InvalidArgumentError, match=r"^invalid statistic="):
@@ -202,97 +164,66 @@ def test_metrics_refuse_wrong_arguments(metric: Callable[..., object]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in dir(DedupCounterTable) if name.startswith("grant_")])
-def test_grants_refuse_what_has_no_identity(name: str) -> None:
+def test_grants_refuse_what_has_no_identity(name: str, counters: DedupCounterTable) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid grantee='role'"):
-        getattr(_counters(new_stack()), name)("role")
+        getattr(counters, name)("role")
 
 
-def test_window_grant_refuses_what_has_no_identity() -> None:
-    stack = new_stack()
-    window = WindowedCounter(stack, "Rolling", table=_counters(stack), window=ROLLING)
+def test_window_grant_refuses_what_has_no_identity(stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid grantee='role'"):
-        window.grant_read("role")  # type: ignore[arg-type]
+        build(WindowedCounter, stack).grant_read("role")  # type: ignore[arg-type]
 
 
-def test_add_aggregate_refuses_a_window() -> None:
-    _, _, aggregator = counting_stack()
+def test_add_aggregate_refuses_a_window(aggregator: StreamAggregator) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid aggregates=.*WindowedCounter"):
         aggregator.add_aggregate(ROLLING)  # type: ignore[arg-type]
 
 
-def test_unresolved_tokens_pass() -> None:
-    stack = new_stack()
-    number = CfnParameter(stack, "Number", type="Number").value_as_number
-    counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)  # type: ignore[arg-type]
-    StreamAggregator(
-        stack,
-        "Aggregator",
-        table=counters,
-        aggregates=[VIEWS],
-        service_name=f"{Aws.REGION}-counters",
-        batch_size=number,  # type: ignore[arg-type]
-        memory_size=number,  # type: ignore[arg-type]
-    )
+@pytest.fixture
+def number(stack: Stack) -> Any:
+    """A number known only at deployment."""
+    return CfnParameter(stack, "Number", type="Number").value_as_number
+
+
+def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
+    counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)
+    service_name = f"{Aws.REGION}-counters"
+    build(StreamAggregator, stack, table=counters, service_name=service_name, batch_size=number, memory_size=number)
     synthesized(stack)
 
 
-def test_durations_known_at_deployment_reach_the_functions() -> None:
-    stack = new_stack()
-    number = CfnParameter(stack, "Number", type="Number").value_as_number
-    counters = _counters(stack)
-    StreamAggregator(
-        stack, "Aggregator", table=counters, aggregates=[VIEWS], quarantine_retention=Duration.days(number)
-    )
-    CounterApi(stack, "Api", table=counters, shown=[VIEWS], cache_age=Duration.seconds(number))
+def test_durations_known_at_deployment_reach_the_functions(
+    stack: Stack, counters: DedupCounterTable, number: Any
+) -> None:
+    build(StreamAggregator, stack, table=counters, quarantine_retention=Duration.days(number))
+    build(CounterApi, stack, table=counters, cache_age=Duration.seconds(number))
     told: dict[str, Any] = {}
-    for function in synthesized(stack).find_resources("AWS::Lambda::Function").values():
-        told |= function["Properties"]["Environment"]["Variables"]
+    for function in each(synthesized(stack), "AWS::Lambda::Function"):
+        told |= function["Environment"]["Variables"]
     assert told["QUARANTINE_RETENTION_DAYS"] == {"Ref": "Number"}
     assert told["CACHE_CONTROL"] == {"Fn::Join": ["", ["private, max-age=", {"Ref": "Number"}]]}
 
 
-def test_the_timeout_of_an_ingest_is_known_at_synthesis() -> None:
-    stack = new_stack()
-    timeout = Duration.seconds(CfnParameter(stack, "Number", type="Number").value_as_number)
+def test_the_timeout_of_an_ingest_is_known_at_synthesis(stack: Stack, number: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid timeout='a token': expected a Duration known at synth"):
-        EventIngest(
-            stack, "Ingest", table=_counters(stack), event=VIEW, authorizer=HttpIamAuthorizer(), timeout=timeout
-        )
+        build(EventIngest, stack, timeout=Duration.seconds(number))
 
 
-def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api() -> None:
-    stack = new_stack()
-    counters = _counters(stack)
-    api = CounterApi(stack, "Api", table=counters, shown=[VIEWS])
-    for wrong in ({"throttle_rate": 10}, {"throttle_burst": 10}, {"allow_origins": ["*"]}):
-        with pytest.raises(InvalidArgumentError, match="http_api is given"):
-            EventIngest(
-                stack,
-                "Ingest",
-                table=counters,
-                event=VIEW,
-                authorizer=HttpIamAuthorizer(),
-                http_api=api.http_api,
-                **wrong,
-            )
+@pytest.mark.parametrize("wrong", [{"throttle_rate": 10}, {"throttle_burst": 10}, {"allow_origins": ["*"]}], ids=str)
+def test_an_ingest_on_a_given_api_takes_no_settings_of_an_api(
+    wrong: dict[str, Any], stack: Stack, counters: DedupCounterTable
+) -> None:
+    api = build(CounterApi, stack, table=counters)
+    with pytest.raises(InvalidArgumentError, match="http_api is given"):
+        build(EventIngest, stack, table=counters, http_api=api.http_api, **wrong)
 
 
-def test_a_schema_is_for_validated_mode() -> None:
-    stack = new_stack()
+def test_a_schema_is_for_validated_mode(stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid schema=.*direct"):
-        EventIngest(
-            stack,
-            "Ingest",
-            table=_counters(stack),
-            event=VIEW,
-            authorizer=HttpNoneAuthorizer(),
-            mode="direct",
-            schema={},
-        )
+        build(EventIngest, stack, mode="direct", schema={})
 
 
-def test_a_field_that_is_a_parameter_of_questions_is_refused() -> None:
-    stack = new_stack()
+def test_a_field_that_is_a_parameter_of_questions_is_refused(stack: Stack) -> None:
     odd = Aggregate("odd", VIEW, pk="LAST#{last}", sk="STATISTICS", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match=r"^invalid shown='odd.last'"):
-        CounterApi(stack, "Api", table=_counters(stack), shown=[odd])
+        build(CounterApi, stack, shown=[odd])

@@ -13,9 +13,18 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import VIEWS, actions, new_stack, properties, statements, synthesized
+from tests.unit.infra.support import (
+    STREAM_ARN,
+    actions,
+    build,
+    imported,
+    new_role,
+    new_stack,
+    properties,
+    statements,
+    synthesized,
+)
 
-STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
 STRING = dynamodb.AttributeType.STRING
 
 
@@ -29,10 +38,8 @@ def own_table(stack: Stack, **changes: Any) -> dynamodb.TableV2:
     return dynamodb.TableV2(stack, "Own", **settings | changes)
 
 
-def test_defaults_keep_the_counts() -> None:
-    stack = new_stack()
-    DedupCounterTable(stack, "Counters")
-    template = synthesized(stack)
+def test_defaults_keep_the_counts(counters: DedupCounterTable) -> None:
+    template = synthesized(counters)
     [table] = template.find_resources("AWS::DynamoDB::GlobalTable").values()
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
     [replica] = table["Properties"]["Replicas"]
@@ -44,15 +51,13 @@ def test_defaults_keep_the_counts() -> None:
     assert "TableName" not in table["Properties"]
 
 
-def test_table_that_may_go_is_not_protected() -> None:
-    stack = new_stack()
+def test_table_that_may_go_is_not_protected(stack: Stack) -> None:
     DedupCounterTable(stack, "Counters", removal_policy=RemovalPolicy.DESTROY)
     [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
     assert replica["DeletionProtectionEnabled"] is False
 
 
-def test_warns_when_counts_cannot_be_got_back() -> None:
-    stack = new_stack()
+def test_warns_when_counts_cannot_be_got_back(stack: Stack) -> None:
     DedupCounterTable(stack, "Kept", point_in_time_recovery=False)
     DedupCounterTable(stack, "BackedUp", removal_policy=RemovalPolicy.DESTROY)
     Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
@@ -60,32 +65,7 @@ def test_warns_when_counts_cannot_be_got_back() -> None:
     Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be recovered"))
 
 
-@pytest.mark.parametrize(
-    ("grant", "allowed"),
-    [
-        ("grant_accept", {"PutItem", "PartiQLInsert"}),
-        ("grant_record_once", {"PutItem", "UpdateItem"}),
-        ("grant_increment", {"UpdateItem"}),
-        ("grant_read_counts", {"BatchGetItem", "GetItem", "Query"}),
-        ("grant_redrive", {"Query", "UpdateItem"}),
-        ("grant_retract", {"DeleteItem"}),
-        ("grant_reset", {"UpdateItem"}),
-    ],
-)
-def test_grants_only_what_the_job_needs(grant: str, allowed: set[str]) -> None:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    getattr(counters, grant)(role)
-    template = synthesized(stack)
-    [statement] = statements(template)
-    [table] = template.find_resources("AWS::DynamoDB::GlobalTable")
-    assert set(actions(statement)) == {f"dynamodb:{action}" for action in allowed}
-    assert statement["Resource"] == {"Fn::GetAtt": [table, "Arn"]}
-
-
-def test_ranking_index_holds_keys_only() -> None:
-    stack = new_stack()
+def test_ranking_index_holds_keys_only(stack: Stack) -> None:
     DedupCounterTable(stack, "Counters", ranking_index=True)
     [index] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["GlobalSecondaryIndexes"]
     assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
@@ -95,28 +75,20 @@ WRITING = sorted({name for name in dir(DedupCounterTable) if name.startswith("gr
 
 
 @pytest.mark.parametrize("grant", WRITING)
-def test_only_reading_covers_the_ranking_index(grant: str) -> None:
-    stack = new_stack()
+def test_only_reading_covers_the_ranking_index(grant: str, stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    reader, writer = (
-        iam.Role(stack, name, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")) for name in ("Reader", "Writer")
-    )
-    counters.grant_read_counts(reader)
-    getattr(counters, grant)(writer)
+    counters.grant_read_counts(new_role(stack, "Reader"))
+    getattr(counters, grant)(new_role(stack, "Writer"))
     [reading, writing] = statements(synthesized(stack))
     table = stack.resolve(counters.table_arn)
     assert reading["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
     assert writing["Resource"] == table
 
 
-def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have() -> None:
-    stack = new_stack()
+def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack, role: iam.Role) -> None:
     arn = STREAM_ARN.partition("/stream")[0]
-    table = dynamodb.TableV2.from_table_attributes(
-        stack, "Own", table_arn=arn, table_stream_arn=STREAM_ARN, global_indexes=["ranking"]
-    )
+    table = imported(stack, table_name=None, table_arn=arn, global_indexes=["ranking"])
     counters = DedupCounterTable(stack, "Counters", table=table)
-    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     counters.grant_accept(role)
     counters.grant_read_counts(role)
     assert [granted["Resource"] for granted in statements(synthesized(stack))] == [arn, [arn, f"{arn}/index/*"]]
@@ -133,8 +105,7 @@ def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
     assert granted["Resource"] == "*"  # the table's ARN would make the table depend on itself
 
 
-def test_key_of_the_user_needs_a_region() -> None:
-    stack = new_stack()
+def test_key_of_the_user_needs_a_region(stack: Stack) -> None:
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
     with pytest.raises(InvalidArgumentError, match=r"^invalid encryption=.*env= names a region"):
         DedupCounterTable(stack, "Counters", encryption=encryption)
@@ -144,18 +115,16 @@ def test_grants_the_key_with_the_table() -> None:
     stack = new_stack(region="us-east-1")
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
     counters = DedupCounterTable(stack, "Counters", encryption=encryption)
-    reader = iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    counters.grant_read_counts(reader)
+    counters.grant_read_counts(new_role(stack))
     granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
     assert "kms:Decrypt" in granted
     assert "kms:Encrypt" not in granted
 
 
-def test_uses_a_table_of_the_same_app() -> None:
-    stack = new_stack()
+def test_uses_a_table_of_the_same_app(stack: Stack) -> None:
     table = own_table(stack)
     counters = DedupCounterTable(stack, "Counters", table=table)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
+    build(StreamAggregator, stack, table=counters)
     template = synthesized(stack)
     [logical_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
     mapping = properties(template, "AWS::Lambda::EventSourceMapping")
@@ -163,11 +132,8 @@ def test_uses_a_table_of_the_same_app() -> None:
     assert counters.table is table
 
 
-def test_uses_an_imported_table_and_says_what_it_cannot_check() -> None:
-    stack = new_stack()
-    table = dynamodb.TableV2.from_table_attributes(stack, "Own", table_name="events", table_stream_arn=STREAM_ARN)
-    counters = DedupCounterTable(stack, "Counters", table=table)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS])
+def test_uses_an_imported_table_and_says_what_it_cannot_check(stack: Stack) -> None:
+    build(StreamAggregator, stack, table=build(DedupCounterTable, stack, table=imported(stack)))
     template = synthesized(stack)
     template.resource_count_is("AWS::DynamoDB::GlobalTable", 0)
     assert properties(template, "AWS::Lambda::EventSourceMapping")["EventSourceArn"] == STREAM_ARN
@@ -186,14 +152,12 @@ def test_uses_an_imported_table_and_says_what_it_cannot_check() -> None:
         ({"time_to_live_attribute": "expires"}, "time_to_live_attribute='ttl'"),
     ],
 )
-def test_refuses_a_table_that_cannot_hold_counters(changes: dict[str, Any], message: str) -> None:
-    stack = new_stack()
+def test_refuses_a_table_that_cannot_hold_counters(changes: dict[str, Any], message: str, stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         DedupCounterTable(stack, "Counters", table=own_table(stack, **changes))
 
 
-def test_refuses_an_imported_table_without_a_stream() -> None:
-    stack = new_stack()
+def test_refuses_an_imported_table_without_a_stream(stack: Stack) -> None:
     table = dynamodb.TableV2.from_table_name(stack, "Own", "events")
     with pytest.raises(InvalidArgumentError, match="table_stream_arn"):
         DedupCounterTable(stack, "Counters", table=table)
@@ -211,8 +175,7 @@ def test_refuses_an_imported_table_without_a_stream() -> None:
         ("ranking_index", True),
     ],
 )
-def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any) -> None:
-    stack = new_stack()
+def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: Any, stack: Stack) -> None:
     table = own_table(stack)
     with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}=.*None when table is given"):
         DedupCounterTable(stack, "Counters", **{"table": table, argument: value})

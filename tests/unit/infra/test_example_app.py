@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import cfnlint.api  # type: ignore[import-untyped]
 import pytest
@@ -20,10 +19,7 @@ SOURCES = ("app.py", "cdk.json", "infra", "lambdas")
 STACKS = ("CountersBlog", "CountersJobs", "CountersLeaderboard", "CountersPages")
 OUTPUTS: dict[str, set[str]] = {"CountersBlog": {"ApiId"}}
 
-IGNORED = {
-    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless.",
-}
-
+IGNORED = {"W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless."}
 
 # Runs the app as the CLI does, then prints the loaded modules.
 RUN = "import runpy, sys; runpy.run_path('app.py', run_name='__main__'); print(*sys.modules)"
@@ -54,28 +50,18 @@ def copy_of_project(target: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("out") / "cdk.out"
+def synthesized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    output = tmp_path_factory.mktemp("out") / "cdk.out"
+    return output, synthesize(PROJECT, output)
 
 
 @pytest.fixture(scope="module")
-def modules(output: Path) -> list[str]:
-    return synthesize(PROJECT, output)
-
-
-@pytest.fixture(scope="module")
-def assembly(modules: list[str], output: Path) -> Path:
-    assert modules
-    return output
-
-
-def report(assembly: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((assembly / "validation-report.json").read_text())
-    return found
+def assembly(synthesized: tuple[Path, list[str]]) -> Path:
+    return synthesized[0]
 
 
 def test_cdk_nag_finds_nothing_that_is_not_acknowledged_with_a_reason(assembly: Path) -> None:
-    plugins = report(assembly)["pluginReports"]
+    plugins = json.loads((assembly / "validation-report.json").read_text())["pluginReports"]
     assert "AwsSolutions" in [plugin["pluginName"] for plugin in plugins]
     for plugin in plugins:
         assert plugin["conclusion"] == "success", plugin
@@ -117,6 +103,7 @@ def test_templates_and_assets_are_the_same_in_every_clone(assembly: Path, tmp_pa
     assert filecmp.cmpfiles(assembly, other, compared, shallow=False) == (compared, [], [])
 
 
-def test_emulator_code_is_not_loaded(modules: list[str]) -> None:
+def test_emulator_code_is_not_loaded(synthesized: tuple[Path, list[str]]) -> None:
+    _, modules = synthesized
     assert {"demo", "ministack"}.isdisjoint(name.partition(".")[0] for name in modules)
     assert "cdk_dynamodb_counters" in modules

@@ -8,29 +8,24 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
-from cdk_dynamodb_counters import DedupCounterTable
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.unit.infra.support import actions, counting_stack, new_stack, statements, synthesized
+from tests.unit.fold.streams import image, record
+from tests.unit.infra.support import actions, statements, synthesized
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
-VALUES = {"url": "/", "time": "2026-01-01T00:00:00Z", "bytes": 1}
-
-_IN_TRANSACTIONS = {
-    "Put": "PutItem",
-    "Update": "UpdateItem",
-    "Delete": "DeleteItem",
-    "ConditionCheck": "ConditionCheckItem",
-}
+TIME = "2026-01-01T00:00:00Z"
+VALUES = {"url": "/", "time": TIME, "bytes": 1}
 
 
 class Calls:
@@ -42,7 +37,7 @@ class Calls:
 
     def _note(self, params: dict[str, Any], model: Any, **_: object) -> None:
         if model.name == "TransactWriteItems":
-            self.actions |= {_IN_TRANSACTIONS[kind] for write in params["TransactItems"] for kind in write}
+            self.actions |= {f"{kind}Item" for write in params["TransactItems"] for kind in write}
         elif model.name == "BatchExecuteStatement":
             assert all(statement["Statement"].startswith("INSERT") for statement in params["Statements"])
             self.actions.add("PartiQLInsert")
@@ -56,32 +51,18 @@ def client(moto_engine: Engine) -> Any:
     return moto_engine.client
 
 
-def stream_event(first: int, *images: dict[str, Any]) -> dict[str, Any]:
-    changes = [
-        {"NewImage": image, "SequenceNumber": str(10**21 + index), "ApproximateCreationDateTime": 1_800_000_000}
-        for index, image in enumerate(images, start=first)
-    ]
-    records = [{"eventName": "INSERT", "dynamodb": change} for change in changes]
+def batch(first: int, *sizes: int | str) -> dict[str, Any]:
+    images = [image("view", pk="URL#/", sk=f"T#{TIME}", url="/", time=TIME, bytes=size) for size in sizes]
+    records = [record(10**21 + number, new) for number, new in enumerate(images, start=first)]
     return {"Records": records, "shardId": "shardId-1", "state": {}}
-
-
-def image(number: str) -> dict[str, Any]:
-    return {
-        "pk": {"S": "URL#/"},
-        "sk": {"S": "T#2026-01-01T00:00:00Z"},
-        "_type": {"S": "view"},
-        "url": {"S": "/"},
-        "time": {"S": "2026-01-01T00:00:00Z"},
-        "bytes": {"N": number} if number else {"S": "x"},
-    }
 
 
 def _aggregate(client: Any) -> None:
     table = Table("counters", client)
     aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
     # One is counted, one quarantined; the second batch's sum has more digits than an item can hold.
-    aggregator.handle(stream_event(1, image("1"), image("")))
-    aggregator.handle(stream_event(3, image("9" * 38), image("9" * 38)))
+    aggregator.handle(batch(1, 1, "x"))
+    aggregator.handle(batch(3, 10**38 - 1, 10**38 - 1))
 
 
 def _accept(counters: Counters) -> None:
@@ -112,33 +93,29 @@ JOBS: dict[str, Callable[[Counters], object]] = {
 }
 
 
-def dynamodb_actions(stack: Stack) -> set[str]:
-    granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
+def dynamodb_actions(scope: Construct) -> set[str]:
+    granted = {action for statement in statements(synthesized(scope)) for action in actions(statement)}
     return {action.removeprefix("dynamodb:") for action in granted if action.startswith("dynamodb:")}
 
 
 @pytest.mark.parametrize("grant", JOBS)
-def test_writer_and_reader_may_do_their_job_and_no_more(client: Any, grant: str) -> None:
+def test_writer_and_reader_may_do_their_job_and_no_more(
+    grant: str, client: Any, counters: DedupCounterTable, role: iam.Role
+) -> None:
     _aggregate(client)
     seen = Calls(client)
     JOBS[grant](Counters("counters", client=client))
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    getattr(counters, grant)(iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
-    assert seen.actions == dynamodb_actions(stack)
+    getattr(counters, grant)(role)
+    assert seen.actions == dynamodb_actions(role)
+    assert [one["Resource"] for one in statements(synthesized(role))] == [role.stack.resolve(counters.table_arn)]
 
 
 def test_every_grant_has_a_job() -> None:
     assert set(JOBS) == {name for name in dir(DedupCounterTable) if name.startswith("grant_")}
 
 
-def test_aggregator_may_do_its_job_and_no_more(client: Any) -> None:
+def test_aggregator_may_do_its_job_and_no_more(client: Any, aggregator: StreamAggregator) -> None:
     seen = Calls(client)
     _aggregate(client)
-    stack, _, _ = counting_stack()
-    assert seen.actions == dynamodb_actions(stack) - {
-        "DescribeStream",
-        "GetRecords",
-        "GetShardIterator",
-        "ListStreams",
-    }
+    reading_the_stream = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
+    assert seen.actions == dynamodb_actions(aggregator) - reading_the_stream

@@ -8,38 +8,36 @@ import pytest
 from aws_cdk import Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import TOP, VIEW, VIEWS, actions, new_stack, statements, synthesized
+from tests.unit.infra.support import TOP, VIEW, actions, build, each, new_stack, statements, synthesized
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
     stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], monitoring=True)
-    CounterApi(stack, "Api", table=counters, shown=[VIEWS], authorizer=authorizer, monitoring=True)
-    authorizer = authorizer or HttpIamAuthorizer()
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=authorizer, monitoring=True, **ingest)
+    counters = build(DedupCounterTable, stack)
+    chosen = {} if authorizer is None else {"authorizer": authorizer}
+    build(CounterApi, stack, table=counters, monitoring=True, **chosen)
+    build(EventIngest, stack, table=counters, monitoring=True, **chosen, **ingest)
     return stack
 
 
 def kinds(template: Template) -> set[str]:
-    routes = template.find_resources("AWS::ApiGatewayV2::Route").values()
+    routes = each(template, "AWS::ApiGatewayV2::Route")
     assert len(routes) == 4
-    return {route["Properties"]["AuthorizationType"] for route in routes}
+    return {route["AuthorizationType"] for route in routes}
 
 
 def test_every_route_asks_for_a_signature_by_default() -> None:
     assert kinds(synthesized(http_stack(None))) == {"AWS_IAM"}
 
 
-def test_every_route_asks_for_a_token_where_that_was_chosen() -> None:
+def test_every_route_asks_for_a_token_where_that_was_chosen(stack: Stack) -> None:
     jwt = HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"])
-    stack = new_stack()
-    CounterApi(stack, "Api", table=DedupCounterTable(stack, "Counters"), shown=[VIEWS], authorizer=jwt)
-    routes = synthesized(stack).find_resources("AWS::ApiGatewayV2::Route").values()
-    assert {route["Properties"]["AuthorizationType"] for route in routes} == {"JWT"}
+    build(CounterApi, stack, authorizer=jwt)
+    routes = each(synthesized(stack), "AWS::ApiGatewayV2::Route")
+    assert {route["AuthorizationType"] for route in routes} == {"JWT"}
 
 
 def test_a_public_endpoint_is_warned_of() -> None:
@@ -49,43 +47,33 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert len(found) == 2
 
 
-def test_an_ingest_without_a_choice_is_an_error() -> None:
-    stack = new_stack()
+def test_an_ingest_without_a_choice_is_an_error(stack: Stack, counters: DedupCounterTable) -> None:
     with pytest.raises(TypeError, match="authorizer"):
-        EventIngest(stack, "Ingest", table=DedupCounterTable(stack, "Counters"), event=VIEW)  # type: ignore[call-arg]
+        EventIngest(stack, "Ingest", table=counters, event=VIEW)  # type: ignore[call-arg]
 
 
 def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
     template = synthesized(http_stack(None, mode="direct"))
-    [direct] = [
-        resource["Properties"]
-        for resource in template.find_resources("AWS::ApiGatewayV2::Integration").values()
-        if "IntegrationSubtype" in resource["Properties"]
-    ]
+    [direct] = [one for one in each(template, "AWS::ApiGatewayV2::Integration") if "IntegrationSubtype" in one]
     assert direct["IntegrationSubtype"] == "SQS-SendMessage"
     assert direct["RequestParameters"]["MessageBody"] == "$request.body"
     assert direct["RequestParameters"].keys() == {"MessageBody", "QueueUrl"}
     [mapped] = direct["ResponseParameters"]["200"]["ResponseParameters"]
     assert mapped == {"Destination": "overwrite:statuscode", "Source": "202"}
-    sending = [one for one in statements(template) if "sqs:SendMessage" in actions(one)]
-    assert sending
+    assert any("sqs:SendMessage" in actions(statement) for statement in statements(template))
 
 
 def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:
-    queues = [
-        resource["Properties"] for resource in synthesized(http_stack(None)).find_resources("AWS::SQS::Queue").values()
-    ]
+    queues = each(synthesized(http_stack(None)), "AWS::SQS::Queue")
     assert [queue["SqsManagedSseEnabled"] for queue in queues] == [True, True]
     [queue] = [queue for queue in queues if "RedrivePolicy" in queue]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 3
     assert queue["VisibilityTimeout"] == 360
 
 
-def test_roles_may_do_their_job_and_no_more() -> None:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
-    CounterApi(stack, "Api", table=counters, shown=[VIEWS])
+def test_roles_may_do_their_job_and_no_more(stack: Stack, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters)
+    build(CounterApi, stack, table=counters)
     granted: dict[str, set[str]] = {}
     for name, policy in synthesized(stack).find_resources("AWS::IAM::Policy").items():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
@@ -106,20 +94,18 @@ def test_roles_may_do_their_job_and_no_more() -> None:
     ]
 
 
-def test_aggregator_and_ingest_do_not_ask_the_ranking_index() -> None:
-    stack = new_stack()
+def test_aggregator_and_ingest_do_not_ask_the_ranking_index(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[TOP])
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
+    build(StreamAggregator, stack, table=counters, aggregates=[TOP])
+    build(EventIngest, stack, table=counters)
     table, stream = stack.resolve(counters.table_arn), stack.resolve(counters.table_stream_arn)
     granted = [one for one in statements(synthesized(stack)) if actions(one)[0].startswith("dynamodb:")]
     assert sorted((one["Resource"] for one in granted), key=str) == [table, table, stream]
 
 
-def test_api_asks_the_ranking_index() -> None:
-    stack = new_stack()
+def test_api_asks_the_ranking_index(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    CounterApi(stack, "Api", table=counters, shown=[TOP])
+    build(CounterApi, stack, table=counters, shown=[TOP])
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]

@@ -15,36 +15,27 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, VIEW, VIEWS, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_stack, synthesized
 
+_ON_FAILURE = {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+_QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}
 AWS_METRICS = {
     # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
-    ("AWS/Lambda", "FunctionName"): {"IteratorAge", "Errors", "Throttles"},
-    ("AWS/Lambda", "EventSourceMappingUUID"): {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"},
+    ("AWS/Lambda", "FunctionName", "AWS::Lambda::Function"): {"IteratorAge", "Errors", "Throttles"},
+    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _ON_FAILURE,
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-    ("AWS/SQS", "QueueName"): {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
+    ("AWS/SQS", "QueueName", "AWS::SQS::Queue"): _QUEUE,
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
-    ("AWS/ApiGateway", "ApiId"): {"Count", "4xx", "5xx", "Latency"},
+    ("AWS/ApiGateway", "ApiId", "AWS::ApiGatewayV2::Api"): {"Count", "4xx", "5xx", "Latency"},
 }
-"""Metrics that AWS emits, by namespace and dimension."""
+"""Metrics that AWS emits, by namespace, dimension and the type of resource that the dimension names."""
 
-RESOURCES = {
-    "FunctionName": "AWS::Lambda::Function",
-    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
-    "QueueName": "AWS::SQS::Queue",
-    "ApiId": "AWS::ApiGatewayV2::Api",
-}
-"""The type of resource that each dimension names."""
-
-MONITORING = PROJECT / "docs" / "monitoring.md"
 TABLE = "counters"
-PREFIX = "dynamodb_counters.handlers."
 Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and dimensions with their values."""
 
@@ -52,11 +43,11 @@ Metric = tuple[str, str, tuple[tuple[str, str], ...]]
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
     stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE], monitoring=True)
-    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
-    CounterApi(stack, "Api", table=counters, shown=[VIEWS, SITE], monitoring=True)
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), monitoring=True)
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, SITE], monitoring=True)
+    build(WindowedCounter, stack, table=counters)
+    build(CounterApi, stack, table=counters, shown=[VIEWS, SITE], monitoring=True)
+    build(EventIngest, stack, table=counters, monitoring=True)
     found: dict[str, Any] = synthesized(stack).to_json()["Resources"]
     return found
 
@@ -68,10 +59,14 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
     log = io.StringIO()
     with redirect_stdout(log):
         count(table, functions(resources, table))
-        ask(functions(resources, table)["api"])
+        api = functions(resources, table)["api"]
+        assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
+        assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
         # This table does not exist, so every read fails.
         functions(resources, MemoryTable(lambda: NOW, name="gone"))["api"](request("GET", "/v1/aggregates/site"))
-        post(functions(resources, queue)["ingest_http"])
+        receiver, headers = functions(resources, queue)["ingest_http"], {"content-type": "application/json"}
+        assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
+        assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
     return sums(log.getvalue())
 
 
@@ -83,7 +78,7 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
             given = resource["Properties"]["Environment"]["Variables"]
             variables = {name: value if isinstance(value, str) else TABLE for name, value in given.items()}
             handler = resource["Properties"]["Handler"]
-            found[handler.removeprefix(PREFIX).removesuffix(".handler")] = Function(handler, variables, client)
+            found[handler.split(".")[-2]] = Function(handler, variables, client)
     return found
 
 
@@ -101,17 +96,6 @@ def count(table: MemoryTable, made: dict[str, Function]) -> None:
 def view(minutes_ago: int) -> dict[str, str]:
     moment = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes_ago)
     return {"url": "/", "time": moment.isoformat(), "clientId": "c"}
-
-
-def ask(api: Function) -> None:
-    assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
-    assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
-
-
-def post(receiver: Function) -> None:
-    headers = {"content-type": "application/json"}
-    assert receiver(request("POST", "/events", body=message(view(0)), headers=headers))["statusCode"] == 202
-    assert receiver(request("POST", "/events", body="[]", headers=headers))["statusCode"] == 400
 
 
 def sums(log: str) -> Counter[Metric]:
@@ -160,7 +144,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
     resource = resources[of]
     # Lambda emits these two only if the mapping asks for them.
     asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
-    return name in AWS_METRICS[namespace, dimension] and resource["Type"] == RESOURCES[dimension] and asked
+    return name in AWS_METRICS[namespace, dimension, resource["Type"]] and asked
 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
@@ -208,6 +192,6 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
 
 
 def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> None:
-    told = set(re.findall(r"`(\w+)`", MONITORING.read_text()))
+    told = set(re.findall(r"`(\w+)`", (PROJECT / "docs" / "monitoring.md").read_text()))
     known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
     assert known - told == set()

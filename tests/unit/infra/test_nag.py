@@ -10,11 +10,10 @@ import pytest
 from aws_cdk import App, Environment, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from cdk_nag import AwsSolutionsChecks
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import CONTEXT, TOP, VIEW
+from tests.unit.infra.support import CONTEXT, TOP, build
 
 
 def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
@@ -24,14 +23,13 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
     key = kms.Key(stack, "Key", enable_key_rotation=True) if own_key else None
     encryption = None if key is None else dynamodb.TableEncryptionV2.customer_managed_key(key)
     counters = DedupCounterTable(stack, "Counters", ranking_index=True, encryption=encryption)
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[TOP])
-    CounterApi(stack, "Api", table=counters, shown=[TOP])
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode=mode)
+    build(StreamAggregator, stack, table=counters, aggregates=[TOP])
+    build(CounterApi, stack, table=counters, shown=[TOP])
+    build(EventIngest, stack, table=counters, mode=mode)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
     reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]
-    [found] = [report for report in reports if report["pluginName"] == "AwsSolutions"]
-    assert isinstance(found, dict)
+    found: dict[str, Any] = next(report for report in reports if report["pluginName"] == "AwsSolutions")
     return found
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import aws_cdk
 import pytest
-from aws_cdk import aws_dynamodb, aws_lambda
+from aws_cdk import Stack, aws_dynamodb, aws_lambda
 
 import cdk_dynamodb_counters
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
-from tests.unit.infra.support import PROJECT, VIEWS, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, VIEWS, synthesized
 
 PAGES = {
     DedupCounterTable: PROJECT / "docs" / "constructs" / "dedup-counter-table.md",
@@ -29,15 +29,9 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example_synthesizes(code: str) -> None:
-    stack = new_stack()
-    function = aws_lambda.Function(
-        stack,
-        "Function",
-        code=aws_lambda.Code.from_inline("pass"),
-        handler="index.handler",
-        runtime=aws_lambda.Runtime.PYTHON_3_14,
-    )
+def test_example_synthesizes(code: str, stack: Stack) -> None:
+    inline, runtime = aws_lambda.Code.from_inline("pass"), aws_lambda.Runtime.PYTHON_3_14
+    function = aws_lambda.Function(stack, "Function", code=inline, handler="index.handler", runtime=runtime)
     namespace: dict[str, Any] = {"self": stack, "function": function, "TableV2": aws_dynamodb.TableV2}
     namespace |= vars(cdk_dynamodb_counters) | {"Duration": aws_cdk.Duration, "VIEWS": VIEWS}
     exec(code, namespace)

@@ -7,29 +7,24 @@ from hashlib import sha256
 
 import pytest
 from aws_cdk import App, Stack, Stage
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
-from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
     SITE,
+    TOP,
     VIEW,
     VIEWS,
-    counting_stack,
+    build,
     declared,
+    imported,
     new_app,
     new_stack,
     synthesized,
 )
-
-STREAM_ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/events/stream/2026-01-01T00:00:00.000"
-
-
-def imported(scope: Stack) -> dynamodb.ITableV2:
-    return dynamodb.TableV2.from_table_attributes(scope, "Own", table_name="events", table_stream_arn=STREAM_ARN)
 
 
 def test_window_of_another_stack_reaches_the_aggregator_whichever_comes_first() -> None:
@@ -63,14 +58,14 @@ def test_root_may_be_an_app_that_nobody_made() -> None:
         StreamAggregator(stack, "Second", table=counters)
 
 
-def test_second_aggregator_is_refused_with_the_way_out() -> None:
-    stack, counters, _ = counting_stack()
+@pytest.mark.usefixtures("aggregator")
+def test_second_aggregator_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
     with pytest.raises(InvalidArgumentError, match=r"one StreamAggregator per table.*'Test/Aggregator'.*add_aggregate"):
         StreamAggregator(stack, "Second", table=counters, aggregates=[SITE])
 
 
-def test_table_wrapped_twice_is_refused_with_the_way_out() -> None:
-    stack, counters, _ = counting_stack()
+@pytest.mark.usefixtures("aggregator")
+def test_table_wrapped_twice_is_refused_with_the_way_out(stack: Stack, counters: DedupCounterTable) -> None:
     with pytest.raises(InvalidArgumentError, match="use the one at 'Test/Counters'"):
         DedupCounterTable(stack, "Again", table=counters.table)
 
@@ -79,9 +74,7 @@ def test_table_wrapped_again_from_another_stack_is_refused() -> None:
     app = new_app()
     counters = DedupCounterTable(Stack(app, "One"), "Counters")
     two = Stack(app, "Two")
-    again = dynamodb.TableV2.from_table_attributes(
-        two, "Own", table_arn=counters.table_arn, table_stream_arn=counters.table_stream_arn
-    )
+    again = imported(two, table_name=None, table_arn=counters.table_arn, table_stream_arn=counters.table_stream_arn)
     with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
         DedupCounterTable(two, "Counters", table=again)
 
@@ -110,80 +103,60 @@ def test_other_app_is_another_world() -> None:
         DedupCounterTable(stack, "Counters", table=imported(stack))
 
 
-def test_window_that_nobody_counts_is_an_error_at_synth() -> None:
-    stack = new_stack()
-    WindowedCounter(stack, "Rolling", table=DedupCounterTable(stack, "Counters"), window=ROLLING)
+def test_window_that_nobody_counts_is_an_error_at_synth(stack: Stack) -> None:
+    build(WindowedCounter, stack)
     with pytest.raises(RuntimeError, match=r"window 'rolling' is never counted.*create a StreamAggregator"):
         synthesized(stack)
 
 
-def test_aggregator_without_anything_to_count_is_an_error_at_synth() -> None:
-    stack = new_stack()
-    StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"))
-    with pytest.raises(RuntimeError, match="nothing is counted"):
-        synthesized(stack)
-
-
-def test_contradicting_declarations_are_refused_where_they_are_made() -> None:
-    stack, counters, aggregator = counting_stack()
+def test_contradicting_declarations_are_refused_where_they_are_made(
+    counters: DedupCounterTable, aggregator: StreamAggregator
+) -> None:
     same_name = Window("views", VIEW, pk="CLIENT#{clientId}", time="time")
     with pytest.raises(InvalidArgumentError, match=r"^invalid name='views'"):
-        WindowedCounter(stack, "Rolling", table=counters, window=same_name)
+        WindowedCounter(aggregator, "Rolling", table=counters, window=same_name)
     other_event = Event("view", pk="ELSE#{url}", sk="T#{time}", retention=timedelta(days=1))
     with pytest.raises(InvalidArgumentError, match=r"^invalid name='view'"):
         aggregator.add_aggregate(Aggregate("else", other_event, pk="E#{url}", sk="S", measures={"n": Count()}))
-    assert declared(synthesized(stack)) == ["views"]
-
-
-def test_declarations_beyond_lambdas_environment_are_an_error_at_synth() -> None:
-    stack, _, aggregator = counting_stack()
-    # Names that do not compress.
-    names = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
-    aggregator.add_aggregate(
-        *(Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in names)
-    )
-    with pytest.raises(
-        RuntimeError, match=r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"
-    ):
-        synthesized(stack)
+    assert declared(synthesized(aggregator)) == ["views"]
 
 
 PLAYERS = Aggregate("players", VIEW, pk="CLIENT#{clientId}", sk="VIEWS", measures={"n": Count()})
 ACTIVE = Aggregate("active", PLAYERS, pk="SITE", sk="ACTIVE", measures={"players": Count()})
-RANKED = Aggregate(
-    "ranked", VIEW, pk="R#{url}", sk="R", measures={"n": Count()}, ranking=Ranking(by="n", leaderboard="R")
+# Names that do not compress.
+NAMES = [f"a{sha256(str(index).encode()).hexdigest()[:16]}" for index in range(300)]
+MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count()}) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "message"),
+    [
+        ([], "nothing is counted"),
+        ([ACTIVE], "invalid source='players': expected a declared aggregate"),
+        ([TOP], "the table has no 'ranking' index, which 'top' needs"),
+        (MANY, r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"),
+    ],
+    ids=["nothing", "source-missing", "index-missing", "too-many"],
 )
+def test_what_cannot_be_counted_is_refused_at_synth(aggregates: list[Aggregate], message: str, stack: Stack) -> None:
+    build(StreamAggregator, stack, aggregates=aggregates)
+    with pytest.raises(RuntimeError, match=message):
+        synthesized(stack)
 
 
-def test_aggregate_over_another_may_be_declared_before_it() -> None:
-    stack, _, aggregator = counting_stack()
+def test_aggregate_over_another_may_be_declared_before_it(aggregator: StreamAggregator) -> None:
     aggregator.add_aggregate(ACTIVE)
     aggregator.add_aggregate(PLAYERS)
-    assert declared(synthesized(stack)) == ["active", "players", "views"]
+    assert declared(synthesized(aggregator)) == ["active", "players", "views"]
 
 
-def test_aggregate_over_one_that_is_not_declared_is_refused_at_synth() -> None:
-    stack, _, aggregator = counting_stack()
-    aggregator.add_aggregate(ACTIVE)
-    with pytest.raises(RuntimeError, match="invalid source='players': expected a declared aggregate"):
-        synthesized(stack)
-
-
-def test_declarations_of_several_aggregates_are_taken_apart() -> None:
-    stack, _, aggregator = counting_stack()
+def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAggregator) -> None:
     aggregator.add_aggregate(Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId"))
-    assert declared(synthesized(stack)) == ["views", "visitors", "visitors-members"]
+    assert declared(synthesized(aggregator)) == ["views", "visitors", "visitors-members"]
 
 
-def test_ranked_aggregate_needs_the_ranking_index() -> None:
-    stack, _, aggregator = counting_stack()
-    aggregator.add_aggregate(RANKED)
-    with pytest.raises(RuntimeError, match="the table has no 'ranking' index, which 'ranked' needs"):
-        synthesized(stack)
-
-
-def test_a_window_tells_what_it_costs() -> None:
-    window = WindowedCounter(new_stack(), "Rolling", table=DedupCounterTable(new_stack(), "Counters"), window=ROLLING)
+def test_a_window_tells_what_it_costs(stack: Stack) -> None:
+    window = build(WindowedCounter, stack)
     estimate = window.cost_estimate
     assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
     with pytest.warns(DeprecationWarning, match="use 'cost_estimate'"):

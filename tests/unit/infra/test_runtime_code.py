@@ -12,6 +12,7 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
+from cdk_dynamodb_counters._functions import RUNTIMES
 from cdk_dynamodb_counters._staging import staged_code
 from dynamodb_counters._http import live_page as page
 from tests.unit.infra.support import PROJECT
@@ -33,11 +34,15 @@ def run_isolated(program: str) -> str:
     return done.stdout
 
 
+def add_function(stack: Stack, code: lambda_.Code) -> lambda_.Function:
+    return lambda_.Function(stack, "Function", code=code, handler="index.handler", runtime=RUNTIMES[-1])
+
+
 @pytest.fixture(scope="module")
 def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     app = App(outdir=str(tmp_path_factory.mktemp("cdk.out")))
     stack = Stack(app, "Test")
-    lambda_.Function(stack, "F", code=runtime_code(), handler="index.handler", runtime=lambda_.Runtime.PYTHON_3_13)
+    add_function(stack, runtime_code())
     CountersLayer(stack, "Layer")
     directory = Path(app.synth().directory)
     [code] = [path for path in directory.glob("asset.*") if (path / "dynamodb_counters").is_dir()]
@@ -46,13 +51,7 @@ def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_page_code_adds_the_page_and_its_library_with_the_licence(asset: Path, tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path))
-    lambda_.Function(
-        Stack(app, "Test"),
-        "F",
-        code=staged_code(page=True),
-        handler="index.handler",
-        runtime=lambda_.Runtime.PYTHON_3_13,
-    )
+    add_function(Stack(app, "Test"), staged_code(page=True))
     [code] = [path for path in Path(app.synth().directory).glob("asset.*") if path.is_dir()]
     added = {str(path.relative_to(code)) for path in code.rglob("*") if path.is_file()}
     added -= {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}

@@ -8,19 +8,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
-from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import (
     CounterApi,
@@ -31,13 +31,20 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, VIEW, VIEWS, new_stack, normalized, synthesized
+from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, build, new_role, new_stack, normalized, synthesized
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
+CHANGED: dict[str, Any] = {
+    "throttle_rate": 10,
+    "throttle_burst": 20,
+    "memory_size": 1024,
+    "log_retention": logs.RetentionDays.ONE_YEAR,
+    "monitoring": True,
+}
 
 
-def table_minimal(stack: Stack) -> None:
-    DedupCounterTable(stack, "Counters")
+def topic(stack: Stack) -> actions.SnsAction:
+    return actions.SnsAction(sns.Topic(stack, "Topic"))
 
 
 def table_everything(stack: Stack) -> None:
@@ -52,29 +59,19 @@ def table_everything(stack: Stack) -> None:
         max_write_request_units=2000,
         ranking_index=True,
     )
-    writer = iam.Role(stack, "Writer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    reader = iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    counters.grant_accept(writer)
-    counters.grant_record_once(writer)
-    counters.grant_increment(writer)
+    writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
+    for job in ("accept", "record_once", "increment", "redrive", "reset", "retract"):
+        getattr(counters, f"grant_{job}")(writer)
     counters.grant_read_counts(reader)
-    counters.grant_redrive(writer)
-    counters.grant_reset(writer)
-    counters.grant_retract(writer)
-
-
-def aggregator_minimal(stack: Stack) -> None:
-    StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"), aggregates=[VIEWS])
 
 
 def aggregator_everything(stack: Stack) -> None:
     key = kms.Key(stack, "Key")
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(key)
-    aggregator = StreamAggregator(
+    aggregator = build(
+        StreamAggregator,
         stack,
-        "Aggregator",
-        table=DedupCounterTable(stack, "Counters", encryption=encryption),
-        aggregates=[VIEWS],
+        table=build(DedupCounterTable, stack, encryption=encryption),
         service_name="blog",
         batch_size=10_000,
         max_batching_window=Duration.minutes(5),
@@ -87,7 +84,7 @@ def aggregator_everything(stack: Stack) -> None:
         log_retention=logs.RetentionDays.ONE_YEAR,
         quarantine_retention=Duration.days(7),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
-        alarm_actions=[actions.SnsAction(sns.Topic(stack, "Topic"))],
+        alarm_actions=[topic(stack)],
     )
     aggregator.add_aggregate(SITE)
 
@@ -95,114 +92,83 @@ def aggregator_everything(stack: Stack) -> None:
 def window_minimal(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     StreamAggregator(stack, "Aggregator", table=counters)
-    WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
+    build(WindowedCounter, stack, table=counters)
 
 
 def window_everything(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
-    rolling = WindowedCounter(stack, "Rolling", table=counters, window=ROLLING)
-    rolling.grant_read(iam.Role(stack, "Reader", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
+    rolling = build(WindowedCounter, stack, table=counters)
+    rolling.grant_read(new_role(stack, "Reader"))
     rolling.metric_late_events(period=Duration.minutes(1), statistic="Maximum").create_alarm(
         stack, "Late", threshold=1, evaluation_periods=1
     )
     StreamAggregator(stack, "Aggregator", table=counters)
 
 
-def aggregator_monitored(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    topic = actions.SnsAction(sns.Topic(stack, "Topic"))
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], monitoring=True, alarm_actions=[topic])
-
-
-def ingest_minimal(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer())
-
-
-def ingest_direct(stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters")
-    EventIngest(stack, "Ingest", table=counters, event=VIEW, authorizer=HttpIamAuthorizer(), mode="direct")
-
-
 def ingest_everything(stack: Stack) -> None:
-    EventIngest(
+    build(
+        EventIngest,
         stack,
-        "Ingest",
-        table=DedupCounterTable(stack, "Counters"),
-        event=VIEW,
+        table=build(DedupCounterTable, stack),
         authorizer=HttpJwtAuthorizer("Jwt", "https://issuer.example.com", jwt_audience=["counters"]),
         schema={"type": "object", "properties": {"url": {"type": "string"}}},
         path="/v1/views",
         allow_origins=["https://example.com"],
-        throttle_rate=10,
-        throttle_burst=20,
         max_body_bytes=65_536,
         max_receives=5,
         batch_size=1000,
         max_batching_window=Duration.minutes(1),
-        memory_size=1024,
         timeout=Duration.minutes(2),
         service_name="ingest",
-        log_retention=logs.RetentionDays.ONE_YEAR,
-        monitoring=True,
-        alarm_actions=[actions.SnsAction(sns.Topic(stack, "Topic"))],
+        alarm_actions=[topic(stack)],
+        **CHANGED,
     )
-
-
-def api_minimal(stack: Stack) -> None:
-    CounterApi(stack, "Api", table=DedupCounterTable(stack, "Counters"), shown=[VIEWS])
 
 
 def api_everything(stack: Stack) -> None:
     page = LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING, beacon={"url": "{page}"}, beacon_path="/views")
-    CounterApi(
+    build(
+        CounterApi,
         stack,
-        "Api",
-        table=DedupCounterTable(stack, "Counters", ranking_index=True),
+        table=build(DedupCounterTable, stack, ranking_index=True),
         shown=[SITE, TOP, ROLLING],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),
         allow_origins=["*"],
-        throttle_rate=10,
-        throttle_burst=20,
-        memory_size=1024,
         timeout=Duration.seconds(29),
         service_name="api",
-        log_retention=logs.RetentionDays.ONE_YEAR,
-        monitoring=True,
-        alarm_actions=[actions.SnsAction(sns.Topic(stack, "Topic"))],
+        alarm_actions=[topic(stack)],
+        **CHANGED,
     )
 
 
-def layer_minimal(stack: Stack) -> None:
-    CountersLayer(stack, "Layer")
+BUILDS: dict[str, Callable[[Stack], object]] = {
+    "table_minimal": lambda stack: build(DedupCounterTable, stack),
+    "table_everything": table_everything,
+    "aggregator_minimal": lambda stack: build(StreamAggregator, stack),
+    "aggregator_everything": aggregator_everything,
+    "window_minimal": window_minimal,
+    "window_everything": window_everything,
+    "layer_minimal": lambda stack: build(CountersLayer, stack),
+    "aggregator_monitored": lambda stack: build(
+        StreamAggregator, stack, table=build(DedupCounterTable, stack), monitoring=True, alarm_actions=[topic(stack)]
+    ),
+    "ingest_minimal": lambda stack: build(EventIngest, stack),
+    "ingest_direct": lambda stack: build(EventIngest, stack, mode="direct"),
+    "ingest_everything": ingest_everything,
+    "api_minimal": lambda stack: build(CounterApi, stack),
+    "api_everything": api_everything,
+}
 
 
 @pytest.mark.snapshot
-@pytest.mark.parametrize(
-    "build",
-    [
-        table_minimal,
-        table_everything,
-        aggregator_minimal,
-        aggregator_everything,
-        window_minimal,
-        window_everything,
-        layer_minimal,
-        aggregator_monitored,
-        ingest_minimal,
-        ingest_direct,
-        ingest_everything,
-        api_minimal,
-        api_everything,
-    ],
-)
-def test_template_is_as_reviewed(build: Callable[[Stack], None]) -> None:
+@pytest.mark.parametrize("name", BUILDS)
+def test_template_is_as_reviewed(name: str) -> None:
     stack = new_stack(region="us-east-1")
-    build(stack)
+    BUILDS[name](stack)
     text = json.dumps(normalized(synthesized(stack).to_json()), indent=2) + "\n"
-    path = SNAPSHOTS / f"{build.__name__}.json"
+    path = SNAPSHOTS / f"{name}.json"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.write_text(text)
     assert path.exists(), f"no {path.name} yet: make snapshot"

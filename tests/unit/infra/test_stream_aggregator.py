@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from aws_cdk import Stack
-from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
+from aws_cdk.aws_cloudwatch_actions import SnsAction
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._declarations.codec import decode
@@ -17,8 +15,9 @@ from tests.unit.infra.support import (
     SITE,
     VIEWS,
     actions,
-    counting_stack,
+    build,
     declared,
+    each,
     environment,
     new_stack,
     properties,
@@ -29,8 +28,7 @@ from tests.unit.infra.support import (
 
 @pytest.fixture(scope="module")
 def template() -> Template:
-    stack, _, _ = counting_stack()
-    return synthesized(stack)
+    return synthesized(build(StreamAggregator, new_stack()))
 
 
 def test_stream_is_read_in_order_until_records_expire(template: Template) -> None:
@@ -109,19 +107,10 @@ def test_nothing_has_a_physical_name(template: Template) -> None:
             assert names.isdisjoint(resource["Properties"]), logical_id
 
 
-def test_alarms_say_that_a_count_is_wrong_or_about_to_be() -> None:
-    stack = new_stack()
+def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
-    counters = DedupCounterTable(stack, "Counters")
-    aggregator = StreamAggregator(
-        stack,
-        "Aggregator",
-        table=counters,
-        aggregates=[VIEWS],
-        service_name="blog",
-        alarm_actions=[cloudwatch_actions.SnsAction(topic)],
-    )
-    alarms = [alarm["Properties"] for alarm in synthesized(stack).find_resources("AWS::CloudWatch::Alarm").values()]
+    aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
+    alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
     assert len(alarms) == len(aggregator.alarms) == 4
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
     # Metric math would do with one alarm less, but emulators cannot create it.
@@ -136,34 +125,28 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be() -> None:
     assert quarantined["Dimensions"] == [{"Name": "service", "Value": "blog"}]
 
 
-def test_given_bucket_is_used_and_none_created() -> None:
-    stack = new_stack()
+def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:
     bucket = s3.Bucket.from_bucket_name(stack, "Bucket", "failures")
-    counters = DedupCounterTable(stack, "Counters")
-    aggregator = StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], on_failure_bucket=bucket)
+    aggregator = build(StreamAggregator, stack, on_failure_bucket=bucket)
     assert aggregator.on_failure_bucket is bucket
     synthesized(stack).resource_count_is("AWS::S3::Bucket", 0)
 
 
 def test_context_flag_for_emulators_adds_one_variable_and_nothing_else() -> None:
-    def build(stack: Stack) -> dict[str, Any]:
-        StreamAggregator(stack, "Aggregator", table=DedupCounterTable(stack, "Counters"), aggregates=[VIEWS])
-        return dict(synthesized(stack).to_json())
-
-    real, emulated = build(new_stack()), build(new_stack(single_shard_stream="true"))
+    real, emulated = (
+        synthesized(build(StreamAggregator, stack)).to_json()
+        for stack in (new_stack(), new_stack(single_shard_stream="true"))
+    )
     [function] = [r for r in emulated["Resources"].values() if r["Type"] == "AWS::Lambda::Function"]
     assert function["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
     assert emulated == real
 
 
 def test_order_of_declaration_does_not_show() -> None:
-    stack = new_stack()
-    counters = DedupCounterTable(stack, "Counters")
-    StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS, SITE])
-    other = new_stack()
-    counters = DedupCounterTable(other, "Counters")
-    StreamAggregator(other, "Aggregator", table=counters, aggregates=[SITE]).add_aggregate(VIEWS)
-    assert environment(synthesized(stack)) == environment(synthesized(other))
+    one = build(StreamAggregator, new_stack(), aggregates=[VIEWS, SITE])
+    other = build(StreamAggregator, new_stack(), aggregates=[SITE])
+    other.add_aggregate(VIEWS)
+    assert environment(synthesized(one)) == environment(synthesized(other))
     assert declared(synthesized(other)) == ["site", "views"]
 
 
@@ -180,20 +163,6 @@ def test_order_of_declaration_does_not_show() -> None:
         ("metric_errors", "Errors"),
         ("metric_given_up", "OnFailureDestinationDeliveredEventCount"),
         ("metric_dropped", "DroppedEventCount"),
-    ],
-)
-def test_metrics_are_those_that_are_emitted(metric: str, name: str) -> None:
-    _, _, aggregator = counting_stack(service_name="blog")
-    found = getattr(aggregator, metric)()
-    assert found.metric_name == name
-    assert found.namespace in {"DynamoDBCounters", "AWS/Lambda"}
-    if found.namespace == "DynamoDBCounters":
-        assert found.dimensions == {"service": "blog"}
-
-
-@pytest.mark.parametrize(
-    ("metric", "name"),
-    [
         ("metric_consumed_write_units", "ConsumedWriteCapacityUnits"),
         ("metric_consumed_read_units", "ConsumedReadCapacityUnits"),
         ("metric_write_throttles", "WriteThrottleEvents"),
@@ -201,8 +170,14 @@ def test_metrics_are_those_that_are_emitted(metric: str, name: str) -> None:
         ("metric_rejected_writes", "ConditionalCheckFailedRequests"),
     ],
 )
-def test_metrics_of_the_table_are_dynamodbs(metric: str, name: str) -> None:
-    _, counters, _ = counting_stack()
-    found = getattr(counters, metric)()
-    assert (found.namespace, found.metric_name) == ("AWS/DynamoDB", name)
-    assert found.dimensions == {"TableName": counters.table_name}
+def test_metrics_are_those_that_are_emitted(metric: str, name: str, stack: Stack, counters: DedupCounterTable) -> None:
+    of_table = hasattr(counters, metric)
+    construct = counters if of_table else build(StreamAggregator, stack, table=counters, service_name="blog")
+    found = getattr(construct, metric)()
+    assert found.metric_name == name
+    if of_table:
+        assert (found.namespace, found.dimensions) == ("AWS/DynamoDB", {"TableName": counters.table_name})
+    elif found.namespace == "DynamoDBCounters":
+        assert found.dimensions == {"service": "blog"}
+    else:
+        assert found.namespace == "AWS/Lambda"

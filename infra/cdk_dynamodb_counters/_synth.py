@@ -1,0 +1,48 @@
+"""What is known only at synth: a resource's resolved properties, late texts, and checks of everything declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import jsii
+from aws_cdk import CfnResource, IInspectable, IStableStringProducer, Lazy, Stack, TreeInspector
+from constructs import Construct, IValidation
+
+
+def resolved_property(resource: CfnResource, name: str) -> Any:
+    """Return a property by its camel-case name, or None."""
+    # The resource's getter does not work: jsii returns an empty or broken copy of a property that CDK produces lazily.
+    inspector = TreeInspector()
+    # Every generated resource class is inspectable; their common base class does not declare it.
+    cast(IInspectable, resource).inspect(inspector)
+    return Stack.of(resource).resolve(inspector.attributes["aws:cdk:cloudformation:props"].get(name))
+
+
+def late_text(produce: Callable[[], str | None]) -> str:
+    """Return a token for the text that ``produce`` returns at synth."""
+    return Lazy.string(_LateText(produce))
+
+
+def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
+    """Fail synth with the problem that ``find_problem`` then returns, if any."""
+    scope.node.add_validation(_Check(find_problem))
+
+
+@jsii.implements(IStableStringProducer)
+class _LateText:
+    def __init__(self, produce: Callable[[], str | None]) -> None:
+        self._produce = produce
+
+    def produce(self) -> str | None:
+        return self._produce()
+
+
+@jsii.implements(IValidation)
+class _Check:
+    def __init__(self, find_problem: Callable[[], str | None]) -> None:
+        self._find_problem = find_problem
+
+    def validate(self) -> list[str]:
+        problem = self._find_problem()
+        return [] if problem is None else [problem]
