@@ -37,8 +37,7 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@$(if $(ARGS),exec $(PYTHON) -m pytest $(ARGS),$(PYTHON) -m pytest -n 2 -m 'not alone' && \
-		exec $(PYTHON) -m pytest -m alone)
+	@exec $(PYTHON) -m pytest $(or $(ARGS),-n 2)
 
 soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
 	$(PYTHON) -m simulation.soak --minutes $(or $(MINUTES),30) $(ARGS)

@@ -19,7 +19,7 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 # The part of Lambda's context that is used.
-_LAMBDA_CONTEXT: Final = SimpleNamespace(
+LAMBDA_CONTEXT: Final = SimpleNamespace(
     function_name="aggregator",
     memory_limit_in_mb=256,
     invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:aggregator",
@@ -69,7 +69,7 @@ def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> Non
         while True:
             event = connection.recv()
             try:
-                response = handler(event, _LAMBDA_CONTEXT)
+                response = handler(event, LAMBDA_CONTEXT)
             except Exception:  # noqa: BLE001
                 # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
                 response = None

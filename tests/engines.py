@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import Lock
+from typing import Any
 
 from moto import mock_aws
 
@@ -18,7 +20,17 @@ MAX_SECONDS = 7200
 def start_moto() -> Iterator[Engine]:
     """Mock AWS inside this process, empty, until the block ends."""
     with mock_aws():
-        yield connect("moto")
+        engine, lock = connect("moto"), Lock()
+        client: Any = engine.client
+        call = client._make_api_call
+
+        def one_at_a_time(*arguments: Any) -> Any:
+            # moto checks a condition and writes in two steps, between which another thread may write.
+            with lock:
+                return call(*arguments)
+
+        client._make_api_call = one_at_a_time
+        yield engine
 
 
 def has_ministack() -> bool:

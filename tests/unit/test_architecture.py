@@ -34,7 +34,7 @@ from dynamodb_counters._items import table_schema
 from dynamodb_counters._stream.batch import Aggregator, Report
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.engines import moto
+from tests.engines import start_moto
 from tests.integration.stores import Store
 from tests.unit import test_rooms
 
@@ -281,7 +281,7 @@ class World:
 @pytest.fixture(scope="module")
 def written() -> dict[str, Item]:
     """One item of each kind, as the code writes it now."""
-    with moto.start() as engine:
+    with start_moto() as engine:
         world = World(engine, DECLARATIONS)
         world.write_every_kind()
         items = world.items()

@@ -15,7 +15,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters.errors import ShardUnknownError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from simulation.handler_process import Context
+from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.fold.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -65,8 +65,8 @@ def views(moto_engine: Engine) -> Read:
 def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, views: Read) -> None:
     event = _event(record(1, image("view", url="/")), record(2, image("view", url="/")), state={"kept": 1})
 
-    assert module.handler(event, Context()) == {"state": {"kept": 1}}
-    assert module.handler(event, Context()) == {"state": {"kept": 1}}
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"kept": 1}}
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"kept": 1}}
 
     assert views("/") == 2
 
@@ -75,7 +75,7 @@ def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> N
     event = {"Records": [record(1, image("view", url="/"))]}
 
     with pytest.raises(ShardUnknownError, match="tumbling window"), pytest.warns(UserWarning, match="No application"):
-        module.handler(event, Context())
+        module.handler(event, LAMBDA_CONTEXT)
 
     assert views("/") == 0
 
@@ -86,8 +86,8 @@ def test_a_stream_of_one_shard_need_not_name_it(
     monkeypatch.setenv("SINGLE_SHARD", "true")
     event = {"Records": [record(1, image("view", url="/"))]}
 
-    assert module.handler(event, Context()) == {"state": {}}
-    assert module.handler(event, Context()) == {"state": {}}
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
 
     assert views("/") == 1
 
@@ -96,14 +96,14 @@ def test_a_stream_of_one_shard_need_not_name_it(
 def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: ModuleType, state: dict[str, Any]) -> None:
     event = _event(isFinalInvokeForWindow=True, state=state)
 
-    assert module.handler(event, Context()) == {"state": state}
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": state}
 
 
 def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     event = _event(record(1, image("view", url="/a")), record(2, image("view", url="/b")), record(3, image("view")))
-    module.handler(event, Context())
+    module.handler(event, LAMBDA_CONTEXT)
     first = _metrics(capsys.readouterr().out)
-    module.handler(event, Context())
+    module.handler(event, LAMBDA_CONTEXT)
     again = _metrics(capsys.readouterr().out)
 
     assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {

@@ -15,7 +15,7 @@ from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
 from simulation.dynamodb.client import MemoryTable
 from simulation.dynamodb.stream_source import Record
-from simulation.handler_process import Context
+from simulation.handler_process import LAMBDA_CONTEXT
 
 _ALL: Final = 10**6
 
@@ -33,7 +33,7 @@ class Function:
 
     def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
         with self._running():
-            answer: dict[str, Any] = getattr(self._module, self._handler)(event, Context())
+            answer: dict[str, Any] = getattr(self._module, self._handler)(event, LAMBDA_CONTEXT)
             return answer
 
     @contextmanager

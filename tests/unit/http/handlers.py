@@ -18,7 +18,7 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters.handlers import api, ingest_http
 from simulation.dynamodb.client import MemoryTable
-from simulation.handler_process import Context
+from simulation.handler_process import LAMBDA_CONTEXT
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate(
@@ -84,12 +84,12 @@ def request(
 
 def call_api(event: dict[str, Any]) -> tuple[int, Any]:
     """Return the counter API's status and document."""
-    return _parsed(api.handler(event, Context()))
+    return _parsed(api.handler(event, LAMBDA_CONTEXT))
 
 
 def call_ingest(event: dict[str, Any]) -> tuple[int, Any]:
     """Return the ingest API's status and document."""
-    return _parsed(ingest_http.handler(event, Context()))
+    return _parsed(ingest_http.handler(event, LAMBDA_CONTEXT))
 
 
 def _parsed(response: dict[str, Any]) -> tuple[int, Any]:

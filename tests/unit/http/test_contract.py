@@ -26,7 +26,7 @@ from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
-from simulation.handler_process import Context
+from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import DECLARATIONS, environment, ranked_table, request, resources_of
 from tests.unit.http.test_openapi import COMMITTED
@@ -55,7 +55,7 @@ def application(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
     event = request(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ["QUERY_STRING"], headers=headers)
     if body:
         event |= encoded
-    response = api.handler(event, Context())
+    response = api.handler(event, LAMBDA_CONTEXT)
     status = HTTPStatus(response["statusCode"])
     start(f"{status.value} {status.phrase}", list(response["headers"].items()))
     return [response["body"].encode()]

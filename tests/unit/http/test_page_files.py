@@ -13,7 +13,7 @@ import pytest
 
 from dynamodb_counters._http import live_page as page
 from dynamodb_counters.handlers import api
-from simulation.handler_process import Context
+from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import call_api, environment, request
 from tests.unit.infra.support import PROJECT
 
@@ -29,7 +29,7 @@ def _page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(path: str) -> dict[str, Any]:
-    response: dict[str, Any] = api.handler(request("GET", path), Context())
+    response: dict[str, Any] = api.handler(request("GET", path), LAMBDA_CONTEXT)
     return response
 
 
@@ -56,9 +56,9 @@ def test_a_file_comes_with_a_policy_that_lets_nothing_else_in(name: str) -> None
 def test_a_file_that_the_browser_has_is_asked_for_but_not_sent_again(path: str) -> None:
     first = serve(path)["headers"]
     assert first["Cache-Control"] == "no-cache"
-    again = api.handler(request("GET", path, headers={"if-none-match": first["ETag"]}), Context())
+    again = api.handler(request("GET", path, headers={"if-none-match": first["ETag"]}), LAMBDA_CONTEXT)
     assert (again["statusCode"], again["body"]) == (304, "")
-    changed = api.handler(request("GET", path, headers={"if-none-match": '"older"'}), Context())
+    changed = api.handler(request("GET", path, headers={"if-none-match": '"older"'}), LAMBDA_CONTEXT)
     assert changed["statusCode"] == 200
 
 
