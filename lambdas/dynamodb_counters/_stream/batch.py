@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
@@ -65,7 +64,6 @@ class Aggregator:
         shard = self._shard(event)
         quarantined = self._quarantine.entry_ids(shard)
         batch = unwrap(records, quarantined)
-        assert all(one.sequence < two.sequence for one, two in pairwise(batch.changes)), f"{shard} is out of order"
         folded = fold(self._plan, batch.changes, quarantined=quarantined)
         # Before any commit: once a later record moves a watermark past it, only the quarantine knows of a record.
         kept = self._quarantine.keep(shard, [*batch.unreadable, *folded.unfoldable])

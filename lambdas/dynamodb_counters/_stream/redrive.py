@@ -76,19 +76,20 @@ class Unwrapped:
 def unwrap(records: Iterable[Record], quarantined: Collection[str]) -> Unwrapped:
     """Turn delivered records into changes; a redriven entry that is `quarantined` again is left out."""
     unwrapped = Unwrapped()
+    last = ""
     for record in records:
         arrival = record["dynamodb"]
+        change = Change(record)
+        assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
+        last = change.sequence
         item = redriven_item(arrival) if OLD in arrival else None
         if item is None:
-            unwrapped.changes.append(Change(record))
-            continue
-        change = Change(record)
-        if entry_id(change.sequence, NEW) in quarantined:
-            continue
-        try:
-            unwrapped.changes.append(_held_by(item, record))
-        except UNFOLDABLE as error:
-            unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
+            unwrapped.changes.append(change)
+        elif entry_id(change.sequence, NEW) not in quarantined:
+            try:
+                unwrapped.changes.append(_held_by(item, record))
+            except UNFOLDABLE as error:
+                unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
     return unwrapped
 
 

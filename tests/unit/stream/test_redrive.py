@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dynamodb_counters._fold.records import QuarantinedDelta
 from dynamodb_counters._stream.quarantine_items import DELTA, RECORD, quarantine_item
 from dynamodb_counters._stream.redrive import unwrap
@@ -71,3 +73,8 @@ def test_another_change_of_an_entry_is_no_redrive() -> None:
     [change] = unwrap([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")], ()).changes
 
     assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
+
+
+def test_records_out_of_order_are_refused() -> None:
+    with pytest.raises(AssertionError, match="a shard's records ascend"):
+        unwrap([record(21, image("view", url="/")), record(20, image("view", url="/"))], ())
