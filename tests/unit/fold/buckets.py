@@ -14,6 +14,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
 from simulation.dynamodb.client import MemoryTable
 from tests.unit.fold.streams import Record, image, record
+from tests.unit.fold.world import Inline
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 Number = int | Decimal
@@ -26,10 +27,9 @@ class Buckets(MemoryTable):
         super().__init__(lambda: self.now, name="table")
         self.now = now
         self.queries: list[dict[str, Any]] = []
-
-    @property
-    def counters(self) -> Counters:
-        return Counters(self.name, client=cast("Any", self), clock=lambda: self.now)
+        self.counters = Counters(self.name, client=cast("Any", self), clock=lambda: self.now)
+        # Starting threads for each example would take half of the tests' time.
+        self.counters._table.__dict__["pool"] = Inline()
 
     def write(self, folded: Folded) -> None:
         """Add what a batch comes to."""

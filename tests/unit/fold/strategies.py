@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ _GROUPS = [
     ("place.city",),
     ("points",),
 ]
+_TEXTS = ("team", "place.city", "member")
 _BINS = [(1,), (1, 2, 3), (-1, 0, Decimal("0.5"), 4), (2, 5, 12), (0,)]
 
 values = st.fixed_dictionaries(
@@ -88,15 +90,17 @@ def _aggregate(draw: st.DrawFn, name: str, source: Any, group: Any, numbers: lis
         source,
         pk=f"{name}{pk}",
         sk=f"S{''.join(sk)}",
-        measures=draw(st.dictionaries(st.sampled_from("uvw"), _measures(numbers), min_size=1)),
-        where=draw(st.none() | _conditions(source, numbers)),
+        measures=draw(_measures(tuple(numbers))),
+        where=draw(_conditions(tuple(fields(source)) if isinstance(source, Aggregate) else _TEXTS, tuple(numbers))),
         on_expiry=draw(st.sampled_from(["keep", "subtract"])),
     )
 
 
-def _measures(numbers: list[str]) -> st.SearchStrategy[Any]:
+# Cached: Hypothesis spends more time on new strategies than on drawing from them.
+@cache
+def _measures(numbers: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
     number, bins = st.sampled_from(numbers), st.sampled_from(_BINS)
-    return st.one_of(
+    measure = st.one_of(
         st.just(Count()),
         st.builds(Sum, number, cap=st.sampled_from([None, 3, Decimal("0.75"), -1])),
         st.builds(Average, number),
@@ -104,17 +108,18 @@ def _measures(numbers: list[str]) -> st.SearchStrategy[Any]:
         st.builds(Histogram, number, at_least=bins),
         st.builds(Histogram, number, bounds=bins),
     )
+    return st.dictionaries(st.sampled_from("uvw"), measure, min_size=1)
 
 
-def _conditions(source: Any, numbers: list[str]) -> st.SearchStrategy[Condition]:
+@cache
+def _conditions(texts: tuple[str, ...], numbers: tuple[str, ...]) -> st.SearchStrategy[Condition | None]:
     sign = st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"])
     tests = st.builds(lambda name, s, n: getattr(Attr(name), s)(n), st.sampled_from(numbers), sign, st.integers(-1, 5))
-    texts = fields(source) if isinstance(source, Aggregate) else ["team", "place.city", "member"]
     if texts:
         named = st.sampled_from(texts)
         tests |= st.builds(lambda name, s: getattr(Attr(name), s)("blue"), named, sign)
         tests |= st.builds(lambda name: Attr(name).exists(), named)
-    return st.recursive(
+    return st.none() | st.recursive(
         tests,
         lambda part: (
             st.builds(Condition.__and__, part, part) | st.builds(Condition.__or__, part, part) | part.map(lambda c: ~c)
