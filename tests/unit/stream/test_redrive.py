@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import QuarantinedDelta
 from dynamodb_counters._stream.quarantine_items import DELTA, RECORD, quarantine_item
 from dynamodb_counters._stream.redrive import unwrap
@@ -78,3 +81,14 @@ def test_another_change_of_an_entry_is_no_redrive() -> None:
 def test_records_out_of_order_are_refused() -> None:
     with pytest.raises(AssertionError, match="a shard's records ascend"):
         unwrap([record(21, image("view", url="/")), record(20, image("view", url="/"))], ())
+
+
+def test_a_redriven_old_image_that_is_quarantined_again_is_not_counted() -> None:
+    view = Event("view", pk="URL#{url}", sk="VIEW")
+    plan = Plan((Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()}),))
+    held = record(7, None, image("view", url="/"))
+
+    [change] = unwrap([_redriven(20, RECORD, json.dumps(held))], ()).changes
+
+    assert [delta.measures for delta in fold(plan, [change]).deltas] == [{"n": -1}]
+    assert fold(plan, [change], quarantined={f"{20:040}#OldImage"}).deltas == []
