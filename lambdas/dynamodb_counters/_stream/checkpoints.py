@@ -63,7 +63,7 @@ class Checkpoints:
         if found is None or (found.applied_through < last and read_at + FRESH <= now):
             found = self._get(shard) or self._create(shard, deadline)
             if found.seen + ALIVE < now:
-                self._write(shard, {"seen": deadline}, "attribute_exists(shard)")
+                self._write(shard, {"seen": deadline}, f"attribute_exists({PK})")
             self._read[shard] = replace(found, just_lost=False), now
         return found
 
@@ -83,7 +83,7 @@ class Checkpoints:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
-            self._write(shard, moved, f"attribute_exists(shard) AND ({_FORWARD})")
+            self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
             return 1.0
