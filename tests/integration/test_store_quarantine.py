@@ -170,6 +170,17 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
 
 
+def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_beside_each_other(store: Store) -> None:
+    # Their keys have the same CRC-32.
+    tags = ("29685295", "32060020")
+    tagged = Aggregate("tagged", _EVENT, pk="TAG#{tags[]}", sk="SALES", measures={"n": Count()})
+    sale = _with(1, "tags", {"L": [{"S": tag} for tag in tags]})
+    store.client.before = fault("update_item", "ValidationException", "TAG#")
+
+    assert store.deliver([sale], tagged).quarantined == 2
+    assert len(list(store.counters.quarantined())) == 2
+
+
 def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(store: Store) -> None:
     store.client.before = fault("update_item", "ValidationException")
     assert store.deliver([_sale(1), _sale(2)], _SALES).quarantined == 1
