@@ -85,11 +85,12 @@ class LocalBackend:
             yield from page["Items"]
 
     def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
-        old: Mapping[str, Any] = self.client.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
+        old = self.client.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")
         # Read now, so that it is dated before more time passes: its date says whether it was an expiry.
         for shard in self.stream.shards():
             self.stream.read(shard.id, None, 100_000)
-        return old
+        deleted: Mapping[str, Any] = old["Attributes"]
+        return deleted
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]

@@ -108,7 +108,7 @@ class Writers:
     def _delete(self) -> None:
         key = self._random.choice(list(self.live))
         deleted = self._backend.delete(_typed_key(key))
-        # A deletion after the TTL is an expiry, whoever makes it: another Region's TTL process shows itself no otherwise.
+        # A deletion after the TTL is an expiry, whoever makes it: so look those of another Region's TTL process.
         expired = float(deleted["ttl"]["N"]) <= int(self._backend.clock())
         if expired:
             self.expired.append(self.live[key])

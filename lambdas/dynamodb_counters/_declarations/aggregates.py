@@ -100,7 +100,7 @@ class Aggregate:
     where : Condition, optional
         Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
-        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
     write_shards : int, optional
         Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
         every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Window
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
@@ -105,7 +105,9 @@ def require_storable_group(group: GroupKey) -> GroupKey:
     texts = [text for text in group if isinstance(text, str)]
     if (size := sum(map(_bytes, texts))) > MAX_GROUP_BYTES:
         found = ", ".join(f"{text:.20}…" for text in texts)
-        raise MalformedImageError(f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}")
+        raise MalformedImageError(
+            f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}"
+        )
     return group
 
 

@@ -37,6 +37,12 @@ RANKING_INDEX: Final = "ranking"
 WATERMARK_PREFIX: Final = "_w:"
 """Starts the attribute that holds the last record of one stream shard applied to an item."""
 
+NONCE_PREFIX: Final = "_n"
+"""Starts the attributes that hold the nonces of a group's latest increments and resets."""
+
+LAST_RESET: Final = "_reset"
+"""The nonce of a group's latest reset."""
+
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
 

@@ -97,7 +97,9 @@ def test_a_correction_after_the_ttl_is_no_expiry() -> None:
 
     assert _measures([correction], _VIEWS) == {("views", ("/",)): {"n": 0, "bytes": 2}}
     # As quarantine keeps it.
-    assert _measures([single_image(correction, "OldImage")], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -1}}
+    assert _measures([dict(single_image(correction, "OldImage"))], _VIEWS) == {
+        ("views", ("/",)): {"n": -1, "bytes": -1}
+    }
 
 
 def test_a_redriven_deletion_is_judged_by_when_it_was_made() -> None:
