@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 from decimal import Decimal
 from typing import Any
 
@@ -57,6 +58,9 @@ POISON: dict[str, Record] = {
     "no image": record(13),
     "a huge item": _with(14, "amount", {"S": "x" * 390_000}),
     "bytes": _with(15, "shop", {"B": base64.b64encode(b"\xff").decode()}),
+    "a group too long for an item": _sale(16, shop="x" * 390_000),
+    "a group too long for an item with watermarks": _sale(17, shop="".join(map(chr, range(33, 126))) * 4_380),
+    "a huge item that cannot be compressed": _with(18, "amount", {"S": random.Random(1).randbytes(190_000).hex()}),
 }
 
 
