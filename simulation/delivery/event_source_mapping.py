@@ -257,7 +257,7 @@ class _TumblingWindow:
 
     def keep(self, state: dict[str, Any], *, final: bool) -> None:
         """Keep the state a function returned for the window's next invocation, if there is one."""
-        self._state = state
+        self._state = json.loads(json.dumps(state)) if state else {}
         if final:
             self.close()
 
