@@ -23,6 +23,8 @@ DELTA: Final = "sum"
 PARTITIONS: Final = 8
 """Partition keys of the quarantine; one shard's entries share one."""
 
+FENCE_PREFIX: Final = "FENCE#"
+
 MAX_REASON: Final = 1000
 
 # An item is 400 KB at most; keys, reason and bookkeeping take the rest.
@@ -70,6 +72,11 @@ def partition(number: int) -> str:
 
 def partition_of(shard: str) -> str:
     return partition(zlib.crc32(shard.encode()) % PARTITIONS)
+
+
+def token_key(shard: str) -> dict[str, dict[str, str]]:
+    """Key of the shard's fencing token."""
+    return {PK: {"S": partition_of(shard)}, SK: {"S": f"{FENCE_PREFIX}{shard}"}}
 
 
 def quarantine_item(

@@ -1,0 +1,173 @@
+"""Checkpoints: per shard, the record up to which every item of every batch is committed.
+
+One item per shard. An invocation reads it first and drops the records it covers, so a batch that is delivered again
+costs at most a read. A checkpoint is *settled* once it has stood for longer than any invocation that has not read it
+can run: then a watermark at or below it can refuse nothing any more, and may be pruned.
+
+What counts is when the checkpoint's write had landed. So it is stamped with the deadline of the invocation that wrote
+it. On a busy shard the checkpoint moves before it settles; its *mark* is an earlier one that stays until it has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK
+from dynamodb_counters._stream.checkpoint_items import (
+    FRESH,
+    LONGEST_INVOCATION,
+    WITNESS,
+    Checkpoint,
+    checkpoint_item,
+    checkpoint_key,
+    typed,
+)
+from dynamodb_counters._stream.upgrade import needs_old_format
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY, MINUTE
+from dynamodb_counters.errors import CheckpointError, CommitError
+
+ALIVE: Final = DAY
+"""A shard that wakes up after longer says so before it commits anything."""
+
+OUTLIVED: Final = 7 * DAY
+"""A shard silent for longer has no records young enough to be folded."""
+
+WORTH_A_WRITE: Final = 100
+"""Items touched since the checkpoint moved."""
+
+_READ_AGAIN: Final = 10 * MINUTE
+_KEYS_PER_CALL: Final = 100
+_FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
+
+
+class Checkpoints:
+    """The checkpoints of one table, as one process knows them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._read: dict[str, tuple[Checkpoint, float]] = {}
+        self._touched: Counter[str] = Counter()
+        self._settled: dict[str, tuple[str, float]] = {}
+
+    def of(self, shard: str, last: str, deadline: float) -> Checkpoint:
+        """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written."""
+        found, read_at = self._read.get(shard, (None, 0.0))
+        now = self._table.clock()
+        if found is None or (found.applied_through < last and read_at + FRESH <= now):
+            found = self._get(shard) or self._create(shard, deadline)
+            if found.seen + ALIVE < now:
+                self._write(shard, {"seen": deadline}, f"attribute_exists({PK})")
+            self._read[shard] = replace(found, just_lost=False), now
+        return found
+
+    def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
+        """Note that a batch is committed; move the checkpoint if that is worth a write, and return its units."""
+        self._touched[shard] += touched
+        return self.advance(shard, last, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
+
+    def advance(self, shard: str, last: str, deadline: float) -> float:
+        """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious."""
+        found, read_at = self._read.get(shard) or (self._get(shard), self._table.clock())
+        if found is None or last <= found.applied_through:
+            return 0.0
+        moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
+        settled = found.settled_through(self._table.clock())
+        if not found.mark or settled != found.settled:
+            # The mark is replaced only once it, or what came after it, has settled.
+            moved |= {"mark": last, "mark_at": deadline, "settled": settled}
+        try:
+            self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
+        except (ClientError, BotoCoreError):
+            self._read.pop(shard, None)
+            return 1.0
+        self._touched[shard] = 0
+        self._read[shard] = replace(found, **moved), read_at
+        return 1.0
+
+    def settled(self, watermarks: Mapping[str, str]) -> set[str]:
+        """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
+        now = self._table.clock()
+        unknown = [
+            digest
+            for digest, sequence in watermarks.items()
+            for settled, read_at in [self._settled.get(digest, ("", 0.0))]
+            if settled < sequence and read_at + _READ_AGAIN <= now
+        ]
+        outlived: set[str] = set()
+        for start in range(0, len(unknown), _KEYS_PER_CALL):
+            # An old answer is only cautious, so the read need not be consistent, nor complete.
+            keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
+            answer = self._table.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
+            for item in answer["Responses"].get(self._table.name, []):
+                digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), Checkpoint.of(item)
+                # What has settled by now, has settled for good. A silent shard may come alive.
+                self._settled[digest] = found.settled_through(now), now
+                if found.seen + OUTLIVED < now and self._is_silent(digest, now):
+                    outlived.add(digest)
+        settled = {
+            digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
+        }
+        return settled | outlived
+
+    def _is_silent(self, digest: str, now: float) -> bool:
+        item = self._consistent(checkpoint_key(digest))
+        return item is not None and Checkpoint.of(item).seen + OUTLIVED < now
+
+    def _get(self, shard: str) -> Checkpoint | None:
+        item = self._consistent(checkpoint_key(shard_digest(shard)))
+        if item is None:
+            return None
+        if item["shard"]["S"] != shard:
+            raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
+        return Checkpoint.of(item)
+
+    def _create(self, shard: str, deadline: float) -> Checkpoint:
+        """Put the checkpoint, and beside it a witness that tells when it is lost."""
+        witness_key = checkpoint_key(shard_digest(shard), WITNESS)
+        witness = self._consistent(witness_key)
+        created: dict[str, Any]
+        if witness is None:
+            created = {"seen": deadline, "old_format": needs_old_format(self._table, shard)}
+        else:
+            # What was created later had not settled: its watermarks are in place.
+            lost_before = self._table.clock() - LONGEST_INVOCATION
+            created = {"seen": deadline, "old_format": witness["old_format"]["BOOL"], "lost_before": lost_before}
+        now = self._table.clock()
+        items = [checkpoint_item(shard, created, now)]
+        if witness is None:
+            items.append({**checkpoint_item(shard, {"old_format": created["old_format"]}, now), **witness_key})
+        puts: Any = [
+            {"Put": {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}}
+            for item in items
+        ]
+        try:
+            self._table.client.transact_write_items(TransactItems=puts)
+        except self._table.client.exceptions.TransactionCanceledException as error:
+            found = self._get(shard)
+            if found is None:
+                raise CommitError([error]) from error
+            return found
+        return Checkpoint(**created, just_lost=witness is not None)
+
+    def _consistent(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
+        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
+        return answer.get("Item")
+
+    def _write(self, shard: str, values: Mapping[str, Any], condition: str) -> None:
+        attributes = typed(values, self._table.clock())
+        self._table.client.update_item(
+            TableName=self._table.name,
+            Key=checkpoint_key(shard_digest(shard)),
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
+            # A checkpoint that is lost is created anew, never by chance.
+            ConditionExpression=condition,
+            ExpressionAttributeNames={f"#{name}": name for name in attributes},
+            ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
+        )
