@@ -47,9 +47,7 @@ class Function:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
             self._warm.append(
-                Sandbox(
-                    self._backend, self._declarations, self._deployment, self._random, old_version=self.old_version
-                )
+                Sandbox(self._backend, self._declarations, self._deployment, self._random, old_version=self.old_version)
             )
         sandbox = self._warm.pop(self._random.randrange(len(self._warm)))
         invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from dynamodb_counters._stream import checkpoints, pruning
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
@@ -26,6 +30,17 @@ _HOUR: Final = 3600.0
 
 _BACKLOG_SECONDS: Final = 16 * _HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
+
+
+_HOURS_SHARE: Final = 0.2
+"""Of schedules that take hours and days; the others take minutes."""
+
+_EAGER: Final = (
+    (pruning, "PRUNED_AT", 1),
+    (pruning, "_SPARE_BYTES", 1024),
+    (pruning, "_LOOK_EVERY", 0),
+    (checkpoints, "WORTH_A_WRITE", 1),
+)
 
 
 @dataclass(slots=True)
@@ -61,30 +76,41 @@ class Schedule:
         self._random = rng
         self._backend = make_backend(rng)
         self._specs = rng.sample(SPECS, rng.randint(2, 4))
-        self._hours = rng.random() < 0.2
-        old_version = rng.random() < 0.1
+        self._hours = rng.random() < _HOURS_SHARE
+        self._eager = rng.random() < 0.5
+        self._old_version = old_version = rng.random() < 0.15
         poison = 0.0 if old_version else rng.choice((0.0, 0.0, 0.0, 0.15))
+        # Entries of the quarantine live for two weeks.
+        self._pauses = 0 if poison or not self._hours else 2
         books, operations = (12, rng.randint(30, 60)) if self._hours else (4, rng.randint(6, 30))
         self._writers = Writers(self._backend, rng, operations, poison, books)
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 50 if self._hours else 25))
-        self._forgets = rng.random() < 0.6
+        self._forgets = rng.random() < 0.5
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
             max_bytes=None,
             window_seconds=rng.choice((60, 900)),
             bisect=rng.random() < 0.5,
-            max_age_seconds=23 * _HOUR if self._forgets else 7 * 24 * _HOUR,
+            max_age_seconds=23 * _HOUR if self._forgets else math.inf,
         )
         self._function = Function(self._backend, rng, self._faults, self._specs, old_version=old_version)
-        self._old_version = old_version
         self._mappings = [self._mapping_anew()]
         self._acknowledged: dict[str, str] = {}
+        self._counted: set[str] = set()
         self._tried_since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
         self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
+        with _housekeeping(eager=self._eager):
+            return self._run()
+
+    def _run(self) -> Outcome:
         """Run until all is delivered and nothing runs any more; then repair poisoned records and go on."""
+        for left in range(self._pauses, 0, -1):
+            self._drain(self._writers.left * left // (left + 1))
+            self._let_pass(self._random.choice((2.1, 8)) * 24 * _HOUR)
+            self._create_mapping()
         self._drain()
         want, poisoned = expected_so_far(self._specs, self._writers.history, self._backend.clock())
         wrong = self._wrong(want)
@@ -102,6 +128,8 @@ class Schedule:
                 wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
         writers = self._writers
         wrong += self._wrong(expected(self._specs, writers.live.values(), writers.expired, self._backend.clock()))
+        expired = (record for mapping in self._mappings for batch in mapping.on_failure for record in batch)
+        assert all(record["eventID"] in self._counted for record in expired), "a record was left to expire"
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
         return Outcome(
@@ -125,22 +153,26 @@ class Schedule:
             lambda length: self._random.randint(1, length),
         )
 
-    def _drain(self) -> None:
+    def _drain(self, still_to_write: int = 0) -> None:
         draw = self._random.random
         for _ in range(_MOST_STEPS):
-            if self._writers.left and draw() < 0.2:
+            if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
                 if self._hours and draw() < 0.3:
-                    self._let_pass(self._random.choice((0.4, 1, 4, 13, 30)) * _HOUR)
+                    self._let_pass(self._random.choice((0.4, 1, 4, 13)) * _HOUR)
             elif draw() < 0.25:
                 self._start()
             elif draw() < 0.06:
                 self._disturb()
             elif (ended := self._function.step()) is not None:
                 self._ended(ended)
-            elif not self._function.running and not self._backend.clock.hurry(self._random):
-                if not self._writers.left and self._drained():
-                    return
+            elif (
+                not self._function.running
+                and not self._backend.clock.hurry(self._random)
+                and self._writers.left <= still_to_write
+                and self._drained()
+            ):
+                return
         raise AssertionError(f"seed {self._seed} does not end")
 
     def _start(self) -> None:
@@ -173,12 +205,22 @@ class Schedule:
                 self._reached[coverage.HOURS] += 1
             if delivery.records:
                 last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
+                self._counted.update(record["eventID"] for record in delivery.records)
                 self._acknowledged[delivery.shard] = max(last, self._acknowledged.get(delivery.shard, "0"), key=int)
                 self._function.acknowledged(delivery.shard, last)
 
     def _disturb(self) -> None:
         """Do something outside of any store call."""
-        choices = [self._time_out, self._time_out, self._rewind, self._split, self._land, self._wait, self._wait]
+        choices = [
+            self._time_out,
+            self._time_out,
+            self._time_out,
+            self._rewind,
+            self._split,
+            self._land,
+            self._wait,
+            self._wait,
+        ]
         if self._hours or self._old_version:
             choices += [self._deploy]
         if self._hours:
@@ -188,9 +230,7 @@ class Schedule:
     def _time_out(self) -> None:
         waited_for = [invocation for invocation in self._function.running if not invocation.timed_out]
         if waited_for and self._faults.strikes("timeout, invocation runs on"):
-            invocation = self._random.choice(waited_for)
-            invocation.timed_out, invocation.asleep = True, self._random.random() < 0.6
-            self._mapping.fail(invocation.delivery)
+            self._give_up(self._random.choice(waited_for))
 
     def _rewind(self) -> None:
         shards = self._mapping.shards()
@@ -219,11 +259,13 @@ class Schedule:
             self._let_pass(self._random.choice((1, 30, 59, 61, 600, 1300)))
 
     def _deploy(self) -> None:
-        if self._random.random() < 0.5 or self._function.old_version:
+        old_version, running = self._function.old_version, self._function.running
+        # Only what the version before has counted tells this one that it was there.
+        if (running and self._counted) if old_version else self._random.random() < 0.5:
             self._reached[coverage.DEPLOYED] += 1
             # In another order they make another deployment, which counts the same.
             self._function.deploy(self._random.sample(self._specs, len(self._specs)))
-            self._abandon(0.5)
+            self._abandon(1 if old_version else 0.5)
 
     def _create_mapping(self) -> None:
         """Delete the mapping and create it again; it begins at the start of the stream."""
@@ -244,8 +286,11 @@ class Schedule:
         """Give up on running invocations, as if they were dead."""
         for invocation in self._function.running:
             if not invocation.timed_out and self._random.random() < share:
-                invocation.timed_out = True
-                self._mapping.fail(invocation.delivery)
+                self._give_up(invocation)
+
+    def _give_up(self, invocation: Invocation) -> None:
+        invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
+        self._mapping.fail(invocation.delivery)
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
@@ -268,7 +313,7 @@ class Schedule:
         stream = self._backend.stream
         pages = [stream.read(shard.id, self._acknowledged.get(shard.id), 1) for shard in stream.shards()]
         created = [page.records[0]["dynamodb"]["ApproximateCreationDateTime"] for page in pages if page.records]
-        return min(created, default=self._backend.clock.now)
+        return min(created, default=math.inf)
 
     def _drained(self) -> bool:
         self._failing.clear()
@@ -291,6 +336,20 @@ class Schedule:
 
     def _wrong(self, want: Counts) -> list[str]:
         return differences(want, actual(self._specs, self._backend.items(), self._backend.clock()))
+
+
+@contextmanager
+def _housekeeping(*, eager: bool) -> Iterator[None]:
+    """If eager, have checkpoints moved and watermarks pruned whenever they may be, not when it is worth a write."""
+    changed = _EAGER if eager else ()
+    usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
+    for module, name, value in changed:
+        vars(module)[name] = value
+    try:
+        yield
+    finally:
+        for module, name, value in usual:
+            vars(module)[name] = value
 
 
 def check(seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory") -> Outcome:
