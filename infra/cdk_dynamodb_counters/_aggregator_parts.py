@@ -89,8 +89,8 @@ def build_mapping(
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
-        # Lambda names a batch's shard only with a tumbling window. Its end moves the shard's checkpoint. The longest window cuts the
-        # fewest batches short. Filters and a parallelization factor are then not possible.
+        # Lambda names a batch's shard only with a tumbling window, whose end moves the shard's checkpoint. The longest
+        # window cuts the fewest batches short. Filters and a parallelization factor are then not possible.
         tumbling_window=Duration.minutes(15),
         bisect_batch_on_error=True,
         metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),

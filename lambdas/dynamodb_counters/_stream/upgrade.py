@@ -21,8 +21,9 @@ _SINCE: Final = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "SINCE"}}
 
 def needs_old_format(table: Table, shard: str) -> bool:
     """Whether a shard without checkpoint may be served by a version without checkpoints, too."""
+    may_run_until = _first_met(table) + STILL_RUNNING
     answer = table.client.get_item(TableName=table.name, Key=token_key(shard), ConsistentRead=True)
-    return "Item" in answer or table.clock() < _first_met(table) + STILL_RUNNING
+    return "Item" in answer or table.clock() < may_run_until
 
 
 def _first_met(table: Table) -> float:
