@@ -56,8 +56,12 @@ class Function:
             self._doomed.add(invocation)
 
     def step(self) -> Invocation | None:
-        """Let one invocation go on to its next store call, sleeping ones last; return it if it has ended."""
-        awake = [invocation for invocation in self.running if not invocation.asleep] or self.running
+        """Let one invocation go on to its next store call, and return it if it has ended.
+
+        One that sleeps usually goes on once its records are acknowledged to its retry.
+        """
+        awake = [invocation for invocation in self.running if not invocation.asleep]
+        awake = awake or [other for other in self.running if other.retried or self._random.random() < 0.04]
         if not awake:
             return None
         invocation = self._random.choice(awake)
@@ -82,7 +86,7 @@ class Function:
         for invocation in self.running:
             delivery = invocation.delivery
             if delivery.shard == shard and delivery.records and invocation.timed_out:
-                invocation.retried = int(delivery.records[-1]["dynamodb"]["SequenceNumber"]) <= int(last)
+                invocation.retried |= int(delivery.records[-1]["dynamodb"]["SequenceNumber"]) <= int(last)
 
     def _go_on(self, invocation: Invocation) -> None:
         dead = self._backend.clock.now >= invocation.deadline

@@ -32,7 +32,7 @@ _BACKLOG_SECONDS: Final = 16 * _HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
 
-_HOURS_SHARE: Final = 0.2
+_HOURS_SHARE: Final = 0.12
 """Of schedules that take hours and days; the others take minutes."""
 
 _EAGER: Final = (
@@ -82,7 +82,7 @@ class Schedule:
         poison = 0.0 if old_version else rng.choice((0.0, 0.0, 0.0, 0.15))
         # Entries of the quarantine live for two weeks.
         self._pauses = 0 if poison or not self._hours else 2
-        books, operations = (12, rng.randint(30, 60)) if self._hours else (4, rng.randint(6, 30))
+        books, operations = (12, rng.randint(30, 60)) if self._hours else (4, rng.randint(5, 24))
         self._writers = Writers(self._backend, rng, operations, poison, books)
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 50 if self._hours else 25))
         self._forgets = rng.random() < 0.5
@@ -224,8 +224,12 @@ class Schedule:
         if self._hours or self._old_version:
             choices += [self._deploy]
         if self._hours:
-            choices += [self._create_mapping, self._fail_for_hours]
+            choices += [self._replay, self._fail_for_hours]
         self._random.choice(choices)()
+
+    def _replay(self) -> None:
+        if self._faults.strikes("mapping re-created"):
+            self._create_mapping()
 
     def _time_out(self) -> None:
         waited_for = [invocation for invocation in self._function.running if not invocation.timed_out]
@@ -269,12 +273,11 @@ class Schedule:
 
     def _create_mapping(self) -> None:
         """Delete the mapping and create it again; it begins at the start of the stream."""
-        if self._faults.strikes("mapping re-created"):
-            self._reached[coverage.REPLAYED] += 1
-            self._abandon(1)
-            self._mappings.append(self._mapping_anew())
-            if self._random.random() < 0.5:
-                self._function.cool_down()
+        self._reached[coverage.REPLAYED] += 1
+        self._abandon(1)
+        self._mappings.append(self._mapping_anew())
+        if self._random.random() < 0.5:
+            self._function.cool_down()
 
     def _fail_for_hours(self) -> None:
         shards = self._mapping.shards()

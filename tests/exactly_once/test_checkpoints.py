@@ -55,16 +55,22 @@ class _Held(_Client):
     """Requests of one operation are sent, but land when told to; whoever sent them hears nothing more."""
 
     def __init__(self, bench: Workbench, operation: str) -> None:
-        super().__init__(bench, self._hold)
+        super().__init__(bench, self.hold)
         self._operation = operation
         self._sent: list[Callable[[], Any]] = []
+
+    def forget(self) -> None:
+        self._sent.clear()
+
+    def let_through(self) -> None:
+        self._operation = ""
 
     def land(self) -> None:
         [send] = self._sent
         with contextlib.suppress(self.exceptions.ConditionalCheckFailedException):
             send()
 
-    def _hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+    def hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
         if name != self._operation:
             return send()
         self._sent.append(send)
@@ -134,7 +140,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> No
     def slow(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
         if name == "put_item" and request["Item"]["sk"] == {"S": "WITNESS"}:
             at(began + LONGEST_INVOCATION - RESERVE)
-        return held._hold(name, send, request)
+        return held.hold(name, send, request)
 
     held = _Held(bench, "update_item")
     writer = bench.process(_Client(bench, slow), skew=-SKEW_SECONDS)
@@ -148,7 +154,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> No
     zombie = bench.process(late)
     with pytest.raises(Crashed):
         bench.deliver(batch, shard, zombie)
-    late._sent.clear()
+    late.forget()
     at(landed)
     held.land()
     at(landed + FRESH - 1)
@@ -164,6 +170,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> No
     bench.clock.advance(HOUR)
     _prune(bench, other)
     assert _watermarks(bench) == 1
+    late.let_through()
     for process in (zombie, bench.process()):
         bench.deliver(batch, shard, process)
     assert _count(bench) == 3
