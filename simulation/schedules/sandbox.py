@@ -41,7 +41,8 @@ def _once_per_deployment(make: Callable[[tuple[Declaration, ...]], Any]) -> Call
 
 
 # What a cold start compiles follows from the declarations alone, and takes longer than a short invocation.
-vars(batch).update(Plan=_once_per_deployment(batch.Plan), deployment_id=_once_per_deployment(batch.deployment_id))
+for _name in ("Plan", "deployment_id"):
+    vars(batch)[_name] = _once_per_deployment(vars(batch)[_name])
 
 
 class Invocation(Actor):

@@ -396,8 +396,8 @@ def test_a_replay_of_a_day_of_ten_shards_costs_some_reads_per_shard_not_per_item
     print(f"{redelivered} records again: {reads} read units, {writes} write units")
     assert redelivered > sold
     assert sum(_counts(bench)) == 2 * sold
-    # Last in each shard are records that count for nothing: those of the checkpoint itself. For them a new process takes
-    # the shard over, which is a read and a write.
+    # Last in a shard are records of its checkpoint, which count for nothing; but for them a new process takes the shard
+    # over: another read and a write.
     assert (reads <= 10, writes) == (True, 0) if warm else (reads <= 20, writes <= 10) == (True, True)
 
 
