@@ -32,7 +32,7 @@ _BACKLOG_SECONDS: Final = 16 * _HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
 
-_HOURS_SHARE: Final = 0.12
+_HOURS_SHARE: Final = 0.1
 """Of schedules that take hours and days; the others take minutes."""
 
 _EAGER: Final = (
@@ -82,7 +82,7 @@ class Schedule:
         poison = 0.0 if old_version else rng.choice((0.0, 0.0, 0.0, 0.15))
         # Entries of the quarantine live for two weeks.
         self._pauses = 0 if poison or not self._hours else 2
-        books, operations = (12, rng.randint(30, 60)) if self._hours else (4, rng.randint(5, 24))
+        books, operations = (12, rng.randint(24, 48)) if self._hours else (4, rng.randint(5, 24))
         self._writers = Writers(self._backend, rng, operations, poison, books)
         self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 50 if self._hours else 25))
         self._forgets = rng.random() < 0.5
