@@ -46,6 +46,10 @@ class ShardUnknownError(CountersError):
     """A stream event names no shard, so nothing can be counted exactly once."""
 
 
+class CheckpointError(CountersError):
+    """Two stream shards of a table cannot be told apart: their ids have the same 72-bit digest."""
+
+
 class CommitError(CountersError):
     """Some items of a batch could not be written, so the batch must be delivered again; the others are committed.
 

@@ -41,9 +41,11 @@ class Store:
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
     def items(self) -> list[dict[str, Any]]:
-        """All items but the fencing tokens of the quarantine."""
+        """All items but fencing tokens and checkpoints."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        return [item for page in pages for item in page["Items"] if not item["sk"]["S"].startswith("FENCE#")]
+        return [
+            item for page in pages for item in page["Items"] if not item["sk"]["S"].startswith(("FENCE#", "CHECKPOINT"))
+        ]
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:
         """One item; empty if there is none."""

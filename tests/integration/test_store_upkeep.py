@@ -1,4 +1,4 @@
-"""Upkeep of aggregate items: stale watermarks go, resets keep watermarks, hot groups are sharded, time limits hold."""
+"""Upkeep of aggregate items: resets keep watermarks, hot groups are sharded, time limits hold."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._stream.commit import RESERVE_SECONDS
-from dynamodb_counters._stream.watermarks import KEPT_HOURS, PRUNED_AT
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
-from tests.unit.fold.streams import NOW, image, record
-from tests.unit.writes.clients import no_fault
+from tests.unit.fold.streams import image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
@@ -24,44 +22,8 @@ def _view(sequence: int, url: str = "a") -> dict[str, Any]:
     return record(sequence, image("view", url=url, id=str(sequence), bytes=10))
 
 
-def _watermarks(store: Store) -> set[str]:
-    return {name for name in store.item("URL#a", "STATISTICS") if name.startswith("_w:")}
-
-
 def _shard(number: int) -> str:
     return f"shardId-{number:020}-aaaaaaaa"
-
-
-def test_watermarks_that_can_refuse_nothing_any_more_are_removed(store: Store) -> None:
-    for number in range(1, PRUNED_AT + 1):
-        store.deliver([_view(number)], _VIEWS, shard=_shard(number))
-    store.clock.now = NOW + KEPT_HOURS * 3600
-    store.deliver([_view(50)], _VIEWS, shard=_shard(50))
-    assert len(_watermarks(store)) == PRUNED_AT + 1
-
-    store.clock.now += 3600
-    store.deliver([_view(60)], _VIEWS, shard=_shard(60))
-
-    assert _watermarks(store) == {"_w:50-aaaaaaaa", "_w:60-aaaaaaaa"}
-    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures["n"] == PRUNED_AT + 2
-
-
-def test_a_watermark_that_moved_meanwhile_is_not_removed(store: Store) -> None:
-    for number in range(1, PRUNED_AT + 1):
-        store.deliver([_view(number)], _VIEWS, shard=_shard(number))
-    store.clock.now = NOW + (KEPT_HOURS + 2) * 3600
-    late = [_view(1), _view(2)]
-
-    def race(name: str, arguments: Any) -> None:
-        if name == "update_item" and arguments["UpdateExpression"].startswith("REMOVE"):
-            store.client.before = no_fault
-            store.deliver(late, _VIEWS, shard=_shard(1))
-
-    store.client.before = race
-    store.deliver([_view(60)], _VIEWS, shard=_shard(60))
-
-    assert store.deliver(late, _VIEWS, shard=_shard(1)).updated == 0
-    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures["n"] == PRUNED_AT + 2
 
 
 def test_a_reset_zeroes_and_a_redelivery_counts_nothing(store: Store) -> None:
@@ -122,7 +84,7 @@ def test_a_retracted_event_is_gone_and_can_come_again(store: Store) -> None:
 
 
 def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(store: Store) -> None:
-    left = iter([60.0, RESERVE_SECONDS, RESERVE_SECONDS - 0.1, 0.0])
+    left = iter([60.0, 60.0, RESERVE_SECONDS, RESERVE_SECONDS - 0.1, 0.0])
     batch = [_view(n, url) for n, url in enumerate("abcd", start=1)]
     aggregator = store.aggregator(_VIEWS)
 

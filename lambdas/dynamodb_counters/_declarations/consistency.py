@@ -10,10 +10,12 @@ from dynamodb_counters._declarations.composites import Distinct, Hierarchy
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.key_templates import key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, QUARANTINE_PREFIX
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, QUARANTINE_PREFIX
 from dynamodb_counters.errors import InvalidArgumentError
 
-_QUARANTINE: Final = key_template(f"{QUARANTINE_PREFIX}{{partition}}", MAX_PK_BYTES, "pk")
+_RESERVED: Final = tuple(
+    key_template(f"{prefix}{{number}}", MAX_PK_BYTES, "pk") for prefix in (QUARANTINE_PREFIX, CHECKPOINT_PREFIX)
+)
 
 Declaration: TypeAlias = Aggregate | Window
 """What the fold counts."""
@@ -51,11 +53,16 @@ def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool 
             )
     written = [part for part in named.values() if not isinstance(part, Items)]
     for index, one in enumerate(written):
-        if one.pk_template.overlaps(_QUARANTINE):
-            raise InvalidArgumentError("pk", one.pk, f"a key that cannot match the quarantine's {_QUARANTINE.text!r}")
+        _require_not_reserved(one)
         for two in written[index + 1 :]:
             _require_apart(one, two)
     _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
+
+
+def _require_not_reserved(part: Declaration | Event) -> None:
+    for reserved in _RESERVED:
+        if part.pk_template.overlaps(reserved):
+            raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:

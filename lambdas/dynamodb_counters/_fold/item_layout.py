@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import PK, SK, STREAM_RETENTION_HOURS, is_reserved
+from dynamodb_counters._items.table_schema import PK, SK, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
-from dynamodb_counters._timeline.times import HOUR
 
 GroupKey: TypeAlias = tuple[Any, ...]
 """Texts of the group's fields; a window's end in the letter of the tier and the number of the bucket."""
@@ -74,10 +73,6 @@ class ItemLayout:
             return None
         letter, bucket = group[-2:]
         return int(BY_LETTER[letter].end(bucket) + self._window.retention.total_seconds())
-
-    def collects_watermarks(self, group: GroupKey) -> bool:
-        """Whether the item is written for longer than a shard lives; most window buckets are not."""
-        return self._window is None or BY_LETTER[group[-2]].seconds > STREAM_RETENTION_HOURS * HOUR
 
     def _texts(self, group: GroupKey) -> tuple[str, ...]:
         if self._window is None:

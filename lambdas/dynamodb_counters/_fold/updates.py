@@ -17,8 +17,8 @@ class Update:
     def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
         self.key = layout.key(group, source_shard)
         self._added = {name: typed_number(number) for name, number in measures.items() if number}
-        self._set = {TYPE: {"S": layout.name}}
-        self._below: dict[str, dict[str, str]] = {}
+        self._set: dict[str, Mapping[str, Any]] = {TYPE: {"S": layout.name}}
+        self._below: dict[str, Mapping[str, Any]] = {}
         ranked = layout.leaderboard(group, self.key)
         if ranked is not None:
             leaderboard, by = ranked
@@ -30,10 +30,10 @@ class Update:
         if expires_at is not None:
             self._set[TTL] = {"N": str(expires_at)}
 
-    def set(self, name: str, value: dict[str, str]) -> None:
+    def set(self, name: str, value: Mapping[str, Any]) -> None:
         self._set[name] = value
 
-    def require_unset_or_below(self, name: str, value: dict[str, str]) -> None:
+    def require_unset_or_below(self, name: str, value: Mapping[str, Any]) -> None:
         """Add the condition that an attribute is missing or less than a value."""
         self._below[name] = value
 

@@ -34,8 +34,14 @@ SCORE: Final = "_score"
 RANKING_INDEX: Final = "ranking"
 """Name of the global secondary index that leaderboards are read from."""
 
-WATERMARK_PREFIX: Final = "_w:"
+WATERMARK_PREFIX: Final = "_w"
 """Starts the attribute that holds the last record of one stream shard applied to an item."""
+
+CHECKPOINT: Final = "_checkpoint"
+"""The type of checkpoint items, which no declaration can have as its name."""
+
+CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
+"""Starts the partition keys of checkpoint items."""
 
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
@@ -58,14 +64,11 @@ MAX_NUMBER_DIGITS: Final = 38
 SEQUENCE_DIGITS: Final = 40
 """Width that sequence numbers (21 to 40 digits) are padded to, which makes string order number order."""
 
-STREAM_RETENTION_HOURS: Final = 24
-"""How long a stream keeps a record."""
-
 
 def is_reserved(attribute: str) -> bool:
     """Whether an attribute name belongs to the table itself.
 
-    >>> is_reserved("ttl"), is_reserved("_w:42"), is_reserved("url")
+    >>> is_reserved("ttl"), is_reserved("_w42"), is_reserved("url")
     (True, True, False)
     """
     return attribute in (PK, SK, TTL) or attribute.startswith(RESERVED_PREFIX)

@@ -3,8 +3,8 @@
 Every item holds a watermark per shard that feeds it: the sequence number of the last record applied. For a delta of
 records `first` to `last` the commit sends, literally (names and values are placeholders in the request)::
 
-    UPDATE    SET _type = "views", #watermark = "<last>@<hour>" ADD views 3
-    CONDITION attribute_not_exists(#watermark) OR #watermark < "<first>"
+    UPDATE    SET _type = "views", #watermark = <last> ADD views 3
+    CONDITION attribute_not_exists(#watermark) OR #watermark < <first>
     RETURN    ALL_OLD if the condition fails
 
 A batch of records 1-3 that is delivered twice, the second time with record 4, after a crash between two items:
@@ -20,7 +20,7 @@ A batch of records 1-3 that is delivered twice, the second time with record 4, a
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -32,12 +32,13 @@ from dynamodb_counters._fold.fold import AppliedThrough
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import fits, format_number
-from dynamodb_counters._items.table_schema import PK, SEQUENCE_DIGITS
+from dynamodb_counters._items.item_sizes import item_bytes, write_units
+from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.quarantine_items import DELTA, pack
-from dynamodb_counters._stream.watermarks import prune, watermark, watermark_name
+from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CommitError
 
 Refold: TypeAlias = Callable[[AppliedThrough], list[Delta]]
@@ -60,12 +61,18 @@ class Committed:
 class Committer:
     """Writes the deltas of one shard while the invocation's `time_left`, in seconds, lasts."""
 
-    def __init__(self, table: Table, shard: str, quarantine: Quarantine, time_left: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        watermark: Watermark,
+        quarantine: Quarantine,
+        pruner: Pruner,
+        time_left: Callable[[], float],
+    ) -> None:
         self._table = table
-        self._shard = shard
-        self._watermark = watermark_name(shard)
-        self._hour = int(table.clock()) // HOUR
+        self._watermark = watermark
         self._quarantine = quarantine
+        self._pruner = pruner
         self._time_left = time_left
 
     def commit(self, deltas: list[Delta], refold: Refold) -> Committed:
@@ -112,30 +119,31 @@ class Committer:
             raise TimeoutError("the invocation's time is nearly up")
         if not all(map(fits, delta.measures.values())):
             return self._quarantine_delta(delta, "the sum has more than 38 digits")
-        update = self._guarded(Update(delta.layout, delta.group, delta.measures, self._shard), delta)
+        update = Update(delta.layout, delta.group, delta.measures, self._watermark.shard)
+        request = self._guarded(update, delta)
+        returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
         try:
-            # Only items that collect watermarks are worth returning.
-            collects = delta.layout.collects_watermarks(delta.group)
-            returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if collects else "NONE"
-            answer = self._table.client.update_item(**update, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
+            answer = self._table.client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
-            # A refused write consumes a unit, but its answer does not say so.
-            return _Answer(1.0, _applied_through(dict(error.response), self._watermark))
+            return self._refused(dict(error.response))
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
             # The item cannot take it: a sum beyond 38 digits, or an attribute that is not a number.
             return self._quarantine_delta(delta, error.response["Error"]["Message"])
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
-        return _Answer(units + prune(self._table, update["Key"], answer.get("Attributes", {}), self._watermark))
+        if item := answer.get("Attributes"):
+            units += self._pruner.prune(request["Key"], item, self._watermark.name)
+        return _Answer(units)
 
     def _quarantine_delta(self, delta: Delta, reason: str) -> _Answer:
         """Move the watermark without the delta, and the delta to quarantine, in one transaction."""
-        move: Any = self._guarded(Update(delta.layout, delta.group, {}, self._shard), delta)
+        move: Any = self._guarded(Update(delta.layout, delta.group, {}, self._watermark.shard), delta)
         numbers = {name: format_number(number) for name, number in delta.measures.items()}
         content = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
-        entry_id = f"{delta.first}#{zlib.crc32(repr(move['Key']).encode())}#{delta.layout.name}"
-        item = self._quarantine.item(self._shard, entry_id, reason, {DELTA: pack(content)})
+        key_digest = hashlib.sha256(repr(move["Key"]).encode()).hexdigest()[:32]
+        entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
+        item = self._quarantine.item(self._watermark.shard, entry_id, reason, {DELTA: pack(content)})
         put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
         try:
             self._table.client.transact_write_items(TransactItems=[{"Update": move}, {"Put": put}])
@@ -143,15 +151,20 @@ class Committer:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
             if first.get("Code") != "ConditionalCheckFailed":
                 raise
-            return _Answer(4.0, _applied_through(first, self._watermark))
+            return self._refused(first)
         return _Answer(4.0, quarantined=1)
 
     def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
-        update.set(self._watermark, {"S": watermark(delta.last, self._hour)})
-        update.require_unset_or_below(self._watermark, {"S": delta.first})
+        update.set(self._watermark.name, self._watermark.value(delta.last))
+        update.require_unset_or_below(self._watermark.name, self._watermark.bound(delta.first))
         request = update.request(self._table.name)
         request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         return request
+
+    def _refused(self, refusal: Mapping[str, Any]) -> _Answer:
+        # A refused write consumes as much as one that succeeds, but its answer does not say so.
+        item = refusal["Item"]
+        return _Answer(write_units(item_bytes(item)), self._watermark.of(item))
 
 
 @dataclass(slots=True)
@@ -160,7 +173,3 @@ class _Answer:
     applied_through: str | None = None
     """The item's watermark, if it refused the update."""
     quarantined: int = 0
-
-
-def _applied_through(refusal: Mapping[str, Any], name: str) -> str:
-    return str(refusal["Item"][name]["S"][:SEQUENCE_DIGITS])

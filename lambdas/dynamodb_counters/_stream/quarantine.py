@@ -14,7 +14,17 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, SK, TTL, TYPE
-from dynamodb_counters._stream.quarantine_items import MAX_REASON, RECORD, pack, partition_of, quarantine_item
+from dynamodb_counters._stream.quarantine_items import (
+    COMPACT_FORMAT,
+    MAX_REASON,
+    OLD_FORMAT,
+    RECORD,
+    WATERMARKS,
+    pack,
+    partition_of,
+    quarantine_item,
+    token_key,
+)
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 
@@ -35,15 +45,19 @@ class Quarantine:
         self._retention_seconds = retention_seconds
         self._quarantined: dict[str, frozenset[str]] = {}
 
-    def entry_ids(self, shard: str) -> frozenset[str]:
-        """Ids of all entries of a shard, redriven ones too; takes the shard over when first called."""
+    def entry_ids(self, shard: str, *, old_format: bool) -> frozenset[str]:
+        """Ids of all entries of a shard, redriven ones too; takes the shard over when first called.
+
+        The fencing token tells the format of the shard's watermarks.
+        """
         if shard not in self._quarantined:
             self._table.client.put_item(
                 TableName=self._table.name,
                 Item={
-                    **_token_key(shard),
+                    **token_key(shard),
                     TYPE: {"S": QUARANTINE},
                     _DEPLOYMENT: {"S": self._deployment},
+                    WATERMARKS: {"S": OLD_FORMAT if old_format else COMPACT_FORMAT},
                     TTL: {"N": str(self._expires_at())},
                 },
             )
@@ -61,7 +75,7 @@ class Quarantine:
     def _put(self, shard: str, items: list[dict[str, Any]]) -> int:
         holds_token = {
             "TableName": self._table.name,
-            "Key": _token_key(shard),
+            "Key": token_key(shard),
             "ConditionExpression": f"{_DEPLOYMENT} = :deployment",
             "ExpressionAttributeValues": {":deployment": {"S": self._deployment}},
         }
@@ -103,10 +117,6 @@ class Quarantine:
 
     def _expires_at(self) -> int:
         return int(self._table.clock() + self._retention_seconds)
-
-
-def _token_key(shard: str) -> dict[str, dict[str, str]]:
-    return {PK: {"S": partition_of(shard)}, SK: {"S": f"FENCE#{shard}"}}
 
 
 def _chunks(items: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -23,6 +23,12 @@ DELTA: Final = "sum"
 PARTITIONS: Final = 8
 """Partition keys of the quarantine; one shard's entries share one."""
 
+WATERMARKS: Final = "watermarks"
+"""Of a fencing token: the format of the shard's watermarks; missing from those of versions without checkpoints."""
+
+COMPACT_FORMAT: Final = "compact"
+OLD_FORMAT: Final = "old"
+
 MAX_REASON: Final = 1000
 
 # An item is 400 KB at most; keys, reason and bookkeeping take the rest.
@@ -70,6 +76,11 @@ def partition(number: int) -> str:
 
 def partition_of(shard: str) -> str:
     return partition(zlib.crc32(shard.encode()) % PARTITIONS)
+
+
+def token_key(shard: str) -> dict[str, dict[str, str]]:
+    """Key of the shard's fencing token."""
+    return {PK: {"S": partition_of(shard)}, SK: {"S": f"FENCE#{shard}"}}
 
 
 def quarantine_item(

@@ -1,66 +1,76 @@
-"""Watermarks: the last record of each stream shard that an item has applied. Per item and shard; not event time."""
+"""Watermarks: the last record of each stream shard that an item has applied. Per item and shard; not event time.
+
+An item pays for its watermarks in every write, so they are compact: ``_w`` and 72 bits of the shard id's digest, and
+the sequence number as binary, which DynamoDB orders like the number. Shards that a version without checkpoints served
+keep its format, ``_w:<shard> = <sequence number>@<hour>``, so that an invocation of it that is still running meets the
+same attribute.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
-from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS, STREAM_RETENTION_HOURS, WATERMARK_PREFIX
-from dynamodb_counters._table import Table
+from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS, WATERMARK_PREFIX
 from dynamodb_counters._timeline.times import HOUR
 
-KEPT_HOURS: Final = STREAM_RETENTION_HOURS + 6
-"""A record leaves the stream after 24 hours and cannot come again; the rest is for clock skew and late retries."""
+OLD_FORMAT_PREFIX: Final = f"{WATERMARK_PREFIX}:"
 
-PRUNED_AT: Final = 4
-"""Prune once this many are stale: about one write per day and stream partition."""
-
-_MAX_PRUNED: Final = 50  # an expression is 4 KB at most
+_DIGEST_BYTES: Final = 9
 _SHARD_PREFIX: Final = "shardId-"
 
 
-def watermark_name(shard: str) -> str:
-    """Attribute name of a shard's watermark; without the constant prefix, as every item pays for the name.
+def shard_digest(shard: str) -> str:
+    """What watermarks and checkpoints name a shard by.
 
-    >>> watermark_name("shardId-00000001414576573621-f55eea83")
-    '_w:1414576573621-f55eea83'
+    >>> shard_digest("shardId-00000001414576573621-f55eea83")
+    'NhAlXDHhhIqt'
     """
-    return WATERMARK_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
+    return base64.urlsafe_b64encode(hashlib.sha256(shard.encode()).digest()[:_DIGEST_BYTES]).decode()
 
 
-def watermark(sequence: str, hour: int) -> str:
-    """Padded sequence number, then the hour (since 1970) that tells when to prune; sorts by the number."""
-    return f"{sequence}@{hour}"
+class Watermark:
+    """How the items of one shard hold its watermark."""
+
+    __slots__ = ("_hour", "name", "shard")
+
+    def __init__(self, shard: str, *, old_format: bool, now: float) -> None:
+        self.shard = shard
+        self._hour: int | None = None
+        if old_format:
+            self.name = OLD_FORMAT_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
+            self._hour = int(now) // HOUR
+        else:
+            self.name = WATERMARK_PREFIX + shard_digest(shard)
+
+    def value(self, sequence: str) -> dict[str, Any]:
+        """Says that a padded sequence number is the last applied."""
+        return {"B": packed(sequence)} if self._hour is None else {"S": f"{sequence}@{self._hour}"}
+
+    def bound(self, sequence: str) -> dict[str, Any]:
+        """A watermark is less than this if it lies before the sequence number."""
+        return {"B": packed(sequence)} if self._hour is None else {"S": sequence}
+
+    def of(self, item: Mapping[str, Any]) -> str:
+        """The padded sequence number in an item that has the watermark."""
+        return sequence_of(item[self.name])
 
 
-def prune(table: Table, key: Mapping[str, Any], item: Mapping[str, Any], current: str) -> float:
-    """Remove stale watermarks from the item just written, except the `current` one; return the write units."""
-    if len(item) < PRUNED_AT:
-        return 0.0  # By far the usual case: the write asked for no attributes.
-    oldest = int(table.clock()) // HOUR - KEPT_HOURS
-    stale = {
-        name: value
-        for name, value in item.items()
-        if name.startswith(WATERMARK_PREFIX) and name != current and int(value["S"][SEQUENCE_DIGITS + 1 :]) < oldest
-    }
-    if len(stale) < PRUNED_AT:
-        return 0.0
-    stale = dict(list(stale.items())[:_MAX_PRUNED])
-    names = {f"#w{index}": name for index, name in enumerate(stale)}
-    try:
-        answer = table.client.update_item(
-            TableName=table.name,
-            Key=dict(key),
-            UpdateExpression="REMOVE " + ", ".join(names),
-            # Only what was seen is removed: a shard that came alive in between keeps its watermark.
-            ConditionExpression=" AND ".join(f"#w{index} = :w{index}" for index in range(len(stale))),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={f":w{index}": value for index, value in enumerate(stale.values())},
-            ReturnConsumedCapacity="TOTAL",
-        )
-    except ClientError:
-        # Housekeeping: the item's next update tries again.
-        return 1.0
-    return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+def packed(sequence: str) -> bytes:
+    """A length byte and the number's bytes, so that the order of bytes is that of numbers.
+
+    >>> packed("0000000000000000000000000000000000000258").hex()
+    '020102'
+    """
+    number = int(sequence)
+    content = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return bytes([len(content)]) + content
+
+
+def sequence_of(value: Mapping[str, Any]) -> str:
+    """The padded sequence number of a watermark of either format."""
+    if "S" in value:
+        return str(value["S"][:SEQUENCE_DIGITS])
+    return str(int.from_bytes(value["B"][1:], "big")).zfill(SEQUENCE_DIGITS)

@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
 from dynamodb_counters._table import Table
 
 logger = Logger()
@@ -34,7 +34,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Count a batch of stream records; tumbling windows require the state in the response."""
     report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
-    return {"state": event.get("state") or {}}
+    state = dict(event.get("state") or {})
+    if report.applied_through is not None:
+        state[APPLIED_THROUGH] = report.applied_through
+    return {"state": state}
 
 
 def _meter(report: Report) -> None:
@@ -43,11 +46,15 @@ def _meter(report: Report) -> None:
         ("ItemsUpdated", report.updated),
         ("AlreadyCounted", report.skipped),
         ("Quarantined", report.quarantined),
+        ("Redelivered", report.redelivered),
         ("LateEvents", report.late),
         ("WriteUnits", report.write_units),
     ):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     if report.records:
         metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / report.records)
+    if report.checkpoint_lost:
+        metrics.add_metric(name="CheckpointsLost", unit=MetricUnit.Count, value=1)
+        logger.error("the shard's checkpoint item is gone; records that may have been counted go to quarantine")
     if report.quarantined:
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})

@@ -13,8 +13,11 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.commit import Committer
+from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import event_item, typed_item
 from dynamodb_counters.errors import CommitError
@@ -129,7 +132,9 @@ class World:
     def _count(self, shard: str, records: list[Any]) -> None:
         folded = fold(self.plan, changes_of(records))
         assert not folded.unfoldable
-        committer = Committer(self.table, shard, Quarantine(self.table, "test", 1e6), lambda: 1e6)
+        watermark = Watermark(shard, old_format=False, now=self.table.clock())
+        pruner = Pruner(self.table, Checkpoints(self.table))
+        committer = Committer(self.table, watermark, Quarantine(self.table, "test", 1e6), pruner, lambda: 1e6)
         committer.commit(
             folded.deltas, lambda applied_through: fold(self.plan, changes_of(records), applied_through).deltas
         )
