@@ -14,7 +14,7 @@ from benchmarks.metering import Meter, Units, bytes_without_watermarks, watermar
 from benchmarks.shards import WINDOW_SECONDS, Partitions
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 from simulation.clock import VirtualClock
@@ -104,8 +104,8 @@ class World:
         if self.keeps_events and event["Records"]:
             self.delivered.append((partition, event))
         report = self._processes[partition].handle(event, lambda: TIMEOUT)
-        state: Mapping[str, Any] = getattr(report, "state", {})
-        return state
+        state = dict(event["state"])
+        return state | ({APPLIED_THROUGH: report.applied_through} if report.applied_through else {})
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}
@@ -143,9 +143,11 @@ class Cadence:
 
 def cadence(partitions: int) -> Cadence:
     """Thinner than life, and thinner the more shards there are: what a shard costs is shared by fewer updates."""
-    if partitions <= 16:
+    if partitions <= 1:
         return Cadence(1, 2)
-    return Cadence(5, 5) if partitions <= 100 else Cadence(15, 20)
+    if partitions <= 16:
+        return Cadence(5, 5)
+    return Cadence(15, 15 if partitions <= 100 else 5)
 
 
 _WATCHED: Final = {
