@@ -51,7 +51,7 @@ def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) ->
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
-    grant(table, role, "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
+    grant(table, role, "BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
@@ -89,8 +89,8 @@ def build_mapping(
         starting_position=lambda_.StartingPosition.TRIM_HORIZON,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
-        # Lambda names a batch's shard only with a tumbling window, whose state is unused. The longest window cuts the
-        # fewest batches short. Filters and a parallelization factor are then not possible.
+        # Lambda names a batch's shard only with a tumbling window, whose end moves the shard's checkpoint. The longest
+        # window cuts the fewest batches short. Filters and a parallelization factor are then not possible.
         tumbling_window=Duration.minutes(15),
         bisect_batch_on_error=True,
         metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),

@@ -119,6 +119,14 @@ class AggregatorMetrics(FunctionMetrics):
         """Count updates skipped because a redelivered batch was already counted."""
         return self._of_runtime("AlreadyCounted", period, statistic)
 
+    def metric_redelivered(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count records that were dropped unread because their shard's checkpoint covers them."""
+        return self._of_runtime("Redelivered", period, statistic)
+
+    def metric_checkpoints_lost(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count checkpoint items that somebody deleted; records that may have been counted were quarantined."""
+        return self._of_runtime("CheckpointsLost", period, statistic)
+
     def metric_quarantined(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count records that could not be counted and were quarantined."""
         return self._of_runtime("Quarantined", period, statistic)

@@ -44,7 +44,10 @@ class Store:
         """All items but fencing tokens and checkpoints."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
         return [
-            item for page in pages for item in page["Items"] if not item["sk"]["S"].startswith(("FENCE#", "CHECKPOINT"))
+            item
+            for page in pages
+            for item in page["Items"]
+            if not (item["sk"]["S"].startswith("FENCE#") or item["pk"]["S"].startswith("CHECKPOINT#"))
         ]
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:

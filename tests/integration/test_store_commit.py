@@ -109,7 +109,7 @@ def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> No
 
 def test_an_update_whose_answer_is_lost_is_not_repeated(store: Store) -> None:
     records = _records("abab")
-    store.client.after = fault("update_item", "InternalServerError")
+    store.client.after = fault("update_item", "InternalServerError", "URL#")
     with pytest.raises(CommitError, match="2 item"):
         _deliver(store, records)
 
@@ -155,7 +155,7 @@ def test_a_record_of_quarantine_is_kept_once_and_the_rest_is_counted(store: Stor
 
 def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_counted(store: Store) -> None:
     records = [*_records("a"), record(_FIRST + 10, image("view", url="a")), *_records("b", _FIRST + 20)]
-    store.client.before = fault("transact_write_items", "ThrottlingException")
+    store.client.before = fault("transact_write_items", "ThrottlingException", "QUARANTINE#")
     with pytest.raises(CommitError, match="ThrottlingException"):
         _deliver(store, records)
     assert _sums(store) == {"a": 0, "b": 0}

@@ -11,7 +11,8 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Record, padded
-from dynamodb_counters._stream.checkpoints import LONGEST_INVOCATION, Checkpoint, Checkpoints
+from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, Checkpoint
+from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.commit import RESERVE_SECONDS, Committer
 from dynamodb_counters._stream.deployment import deployment_id
 from dynamodb_counters._stream.doubtful import set_aside
@@ -92,7 +93,7 @@ class Aggregator:
     def _count(
         self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, time_left: Callable[[], float]
     ) -> Report:
-        quarantined = self._quarantine.entry_ids(shard, old_format=checkpoint.old_format)
+        quarantined = self._quarantine.entry_ids(shard)
         batch = unwrap(records, quarantined)
         created_before = max(self._table.clock() - GUARANTEE_HOURS * HOUR, checkpoint.lost_before)
         changes, doubtful = set_aside(self._plan, batch.changes, created_before, quarantined)

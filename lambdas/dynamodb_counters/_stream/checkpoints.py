@@ -10,31 +10,28 @@ it. On a busy shard the checkpoint moves before it settles; its *mark* is an ear
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
-from dynamodb_counters._stream.quarantine_items import OLD_FORMAT, WATERMARKS, token_key
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK
+from dynamodb_counters._stream.checkpoint_items import (
+    FRESH,
+    LONGEST_INVOCATION,
+    WITNESS,
+    Checkpoint,
+    checkpoint_item,
+    checkpoint_key,
+    typed,
+)
+from dynamodb_counters._stream.upgrade import needs_old_format
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, MINUTE
-from dynamodb_counters.errors import CheckpointError
-
-LONGEST_INVOCATION: Final = 15 * MINUTE
-"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
-
-FRESH: Final = MINUTE
-"""A process may rely so long on what it has read."""
-
-SKEW: Final = 5 * MINUTE
-"""Clocks differ, and requests land after they were sent, by less than this together."""
-
-SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
+from dynamodb_counters.errors import CheckpointError, CommitError
 
 ALIVE: Final = DAY
 """A shard that wakes up after longer says so before it commits anything."""
@@ -45,55 +42,9 @@ OUTLIVED: Final = 7 * DAY
 WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
 
-_KEPT: Final = 30 * DAY
 _READ_AGAIN: Final = 10 * MINUTE
 _KEYS_PER_CALL: Final = 100
-_EVERYTHING: Final = "9" * SEQUENCE_DIGITS
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The checkpoint of a shard: padded sequence numbers ("" for none) and stamps in seconds since 1970."""
-
-    seen: float = 0.0
-    applied_through: str = ""
-    at: float = 0.0
-    mark: str = ""
-    mark_at: float = 0.0
-    settled: str = ""
-    lost_before: float = 0.0
-    """The checkpoint was lost: records created earlier may have been counted."""
-    old_format: bool = False
-    """Whether items hold this shard's watermark in the format of versions without checkpoints."""
-    just_lost: bool = False
-    """Whether this process has just found out."""
-
-    @classmethod
-    def of(cls, item: Mapping[str, Any]) -> Checkpoint:
-        def number(name: str) -> float:
-            return float(item.get(name, {}).get("N", 0))
-
-        def text(name: str) -> str:
-            return str(item.get(name, {}).get("S", ""))
-
-        return cls(
-            number("seen"),
-            text("applied_through"),
-            number("at"),
-            text("mark"),
-            number("mark_at"),
-            text("settled"),
-            number("lost_before"),
-            bool(item.get("old_format", {}).get("BOOL")),
-        )
-
-    def settled_through(self, now: float) -> str:
-        """Every invocation that may still run has read a checkpoint at or beyond this."""
-        if self.applied_through and self.at + SETTLED_AFTER < now:
-            return self.applied_through
-        if self.mark and self.mark_at + SETTLED_AFTER < now:
-            return self.mark
-        return self.settled
+_FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
 
 
 class Checkpoints:
@@ -112,7 +63,7 @@ class Checkpoints:
         if found is None or (found.applied_through < last and read_at + FRESH <= now):
             found = self._get(shard) or self._create(shard, deadline)
             if found.seen + ALIVE < now:
-                self._write(shard, {"seen": deadline})
+                self._write(shard, {"seen": deadline}, f"attribute_exists({PK})")
             self._read[shard] = replace(found, just_lost=False), now
         return found
 
@@ -123,11 +74,8 @@ class Checkpoints:
 
     def advance(self, shard: str, last: str, deadline: float) -> float:
         """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious."""
-        if shard in self._read:
-            found, read_at = self._read[shard]
-        else:
-            found, read_at = self._get(shard) or Checkpoint(), self._table.clock()
-        if last <= found.applied_through:
+        found, read_at = self._read.get(shard) or (self._get(shard), self._table.clock())
+        if found is None or last <= found.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
         settled = found.settled_through(self._table.clock())
@@ -135,7 +83,7 @@ class Checkpoints:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
-            self._write(shard, moved, "attribute_not_exists(applied_through) OR applied_through < :applied_through")
+            self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
             return 1.0
@@ -152,18 +100,28 @@ class Checkpoints:
             for settled, read_at in [self._settled.get(digest, ("", 0.0))]
             if settled < sequence and read_at + _READ_AGAIN <= now
         ]
+        outlived: set[str] = set()
         for start in range(0, len(unknown), _KEYS_PER_CALL):
             # An old answer is only cautious, so the read need not be consistent, nor complete.
-            keys = [_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
+            keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
             answer = self._table.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
-                found = Checkpoint.of(item)
-                settled = _EVERYTHING if found.seen + OUTLIVED < now else found.settled_through(now)
-                self._settled[item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)] = settled, now
-        return {digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("",))[0]}
+                digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), Checkpoint.of(item)
+                # What has settled by now, has settled for good. A silent shard may come alive.
+                self._settled[digest] = found.settled_through(now), now
+                if found.seen + OUTLIVED < now and self._is_silent(digest, now):
+                    outlived.add(digest)
+        settled = {
+            digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
+        }
+        return settled | outlived
+
+    def _is_silent(self, digest: str, now: float) -> bool:
+        item = self._consistent(checkpoint_key(digest))
+        return item is not None and Checkpoint.of(item).seen + OUTLIVED < now
 
     def _get(self, shard: str) -> Checkpoint | None:
-        item = self._consistent(_key(shard_digest(shard)))
+        item = self._consistent(checkpoint_key(shard_digest(shard)))
         if item is None:
             return None
         if item["shard"]["S"] != shard:
@@ -171,45 +129,45 @@ class Checkpoints:
         return Checkpoint.of(item)
 
     def _create(self, shard: str, deadline: float) -> Checkpoint:
-        # The fencing token is written after the checkpoint: what it tells of the format, a checkpoint told before.
-        token = self._consistent(token_key(shard))
-        created: dict[str, Any] = {"seen": deadline}
-        lost = token is not None and WATERMARKS in token
-        if lost:
+        """Put the checkpoint, and beside it a witness that tells when it is lost."""
+        witness_key = checkpoint_key(shard_digest(shard), WITNESS)
+        witness = self._consistent(witness_key)
+        created: dict[str, Any]
+        if witness is None:
+            created = {"seen": deadline, "old_format": needs_old_format(self._table, shard)}
+        else:
             # What was created later had not settled: its watermarks are in place.
-            created["lost_before"] = self._table.clock() - LONGEST_INVOCATION
-        if token is not None:
-            created["old_format"] = token.get(WATERMARKS, {"S": OLD_FORMAT})["S"] == OLD_FORMAT
+            lost_before = self._table.clock() - LONGEST_INVOCATION
+            created = {"seen": deadline, "old_format": witness["old_format"]["BOOL"], "lost_before": lost_before}
+        now = self._table.clock()
+        items = [checkpoint_item(shard, created, now)]
+        if witness is None:
+            items.append({**checkpoint_item(shard, {"old_format": created["old_format"]}, now), **witness_key})
+        puts: Any = [
+            {"Put": {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}}
+            for item in items
+        ]
         try:
-            self._write(shard, {"shard": shard, **created}, f"attribute_not_exists({PK})")
-        except self._table.client.exceptions.ConditionalCheckFailedException:
-            return self._get(shard) or Checkpoint()
-        return Checkpoint(**created, just_lost=lost)
+            self._table.client.transact_write_items(TransactItems=puts)
+        except self._table.client.exceptions.TransactionCanceledException as error:
+            found = self._get(shard)
+            if found is None:
+                raise CommitError([error]) from error
+            return found
+        return Checkpoint(**created, just_lost=witness is not None)
 
     def _consistent(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
         return answer.get("Item")
 
-    def _write(self, shard: str, values: Mapping[str, Any], condition: str | None = None) -> None:
-        values = {TYPE: CHECKPOINT, TTL: self._table.clock() + _KEPT, **values}
-        request: dict[str, Any] = {
-            "TableName": self._table.name,
-            "Key": _key(shard_digest(shard)),
-            "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in values),
-            "ExpressionAttributeNames": {f"#{name}": name for name in values},
-            "ExpressionAttributeValues": {f":{name}": _typed(value) for name, value in values.items()},
-        }
-        if condition is not None:
-            request["ConditionExpression"] = condition
-        self._table.client.update_item(**request)
-
-
-def _key(digest: str) -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX + digest}, SK: {"S": "CHECKPOINT"}}
-
-
-def _typed(value: str | float | bool) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    # Stamps are rounded up: a later one is only cautious.
-    return {"S": value} if isinstance(value, str) else {"N": str(math.ceil(value))}
+    def _write(self, shard: str, values: Mapping[str, Any], condition: str) -> None:
+        attributes = typed(values, self._table.clock())
+        self._table.client.update_item(
+            TableName=self._table.name,
+            Key=checkpoint_key(shard_digest(shard)),
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
+            # A checkpoint that is lost is created anew, never by chance.
+            ConditionExpression=condition,
+            ExpressionAttributeNames={f"#{name}": name for name in attributes},
+            ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
+        )

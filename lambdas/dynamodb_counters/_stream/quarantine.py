@@ -15,11 +15,8 @@ from botocore.exceptions import ClientError
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._items.table_schema import PK, QUARANTINE, SK, TTL, TYPE
 from dynamodb_counters._stream.quarantine_items import (
-    COMPACT_FORMAT,
     MAX_REASON,
-    OLD_FORMAT,
     RECORD,
-    WATERMARKS,
     pack,
     partition_of,
     quarantine_item,
@@ -45,11 +42,8 @@ class Quarantine:
         self._retention_seconds = retention_seconds
         self._quarantined: dict[str, frozenset[str]] = {}
 
-    def entry_ids(self, shard: str, *, old_format: bool) -> frozenset[str]:
-        """Ids of all entries of a shard, redriven ones too; takes the shard over when first called.
-
-        The fencing token tells the format of the shard's watermarks.
-        """
+    def entry_ids(self, shard: str) -> frozenset[str]:
+        """Ids of all entries of a shard, redriven ones too; takes the shard over when first called."""
         if shard not in self._quarantined:
             self._table.client.put_item(
                 TableName=self._table.name,
@@ -57,7 +51,6 @@ class Quarantine:
                     **token_key(shard),
                     TYPE: {"S": QUARANTINE},
                     _DEPLOYMENT: {"S": self._deployment},
-                    WATERMARKS: {"S": OLD_FORMAT if old_format else COMPACT_FORMAT},
                     TTL: {"N": str(self._expires_at())},
                 },
             )

@@ -23,11 +23,7 @@ DELTA: Final = "sum"
 PARTITIONS: Final = 8
 """Partition keys of the quarantine; one shard's entries share one."""
 
-WATERMARKS: Final = "watermarks"
-"""Of a fencing token: the format of the shard's watermarks; missing from those of versions without checkpoints."""
-
-COMPACT_FORMAT: Final = "compact"
-OLD_FORMAT: Final = "old"
+FENCE_PREFIX: Final = "FENCE#"
 
 MAX_REASON: Final = 1000
 
@@ -80,7 +76,7 @@ def partition_of(shard: str) -> str:
 
 def token_key(shard: str) -> dict[str, dict[str, str]]:
     """Key of the shard's fencing token."""
-    return {PK: {"S": partition_of(shard)}, SK: {"S": f"FENCE#{shard}"}}
+    return {PK: {"S": partition_of(shard)}, SK: {"S": f"{FENCE_PREFIX}{shard}"}}
 
 
 def quarantine_item(

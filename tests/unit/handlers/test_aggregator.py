@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,11 @@ def module(monkeypatch: pytest.MonkeyPatch, moto_engine: Engine) -> Iterator[Mod
     loaded.aggregator.cache_clear()
 
 
+def _record(sequence: int, name: str, **values: Any) -> dict[str, Any]:
+    # The handler's clock is the machine's: records of long ago are quarantined.
+    return record(sequence, image(name, **values), created=time.time())
+
+
 def _event(*records: Any, **envelope: Any) -> dict[str, Any]:
     return {"Records": list(records), "shardId": "shardId-00000000001", "isFinalInvokeForWindow": False, **envelope}
 
@@ -63,16 +69,32 @@ def views(moto_engine: Engine) -> Read:
 
 
 def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, views: Read) -> None:
-    event = _event(record(1, image("view", url="/")), record(2, image("view", url="/")), state={"kept": 1})
+    event = _event(_record(1, "view", url="/"), _record(2, "view", url="/"), state={"kept": 1})
 
-    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"kept": 1}}
-    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"kept": 1}}
+    for _ in range(2):
+        state = {"kept": 1, "applied_through": f"{2:040}"}
+        assert module.handler(event, LAMBDA_CONTEXT) == {"state": state}
 
     assert views("/") == 2
 
 
+def test_the_end_of_a_window_moves_the_checkpoint_so_that_a_redelivery_writes_nothing(
+    module: ModuleType, views: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = _event(_record(1, "view", url="/"), _record(2, "view", url="/"))
+    state = module.handler(event, LAMBDA_CONTEXT)["state"]
+    module.handler(_event(isFinalInvokeForWindow=True, state=state), LAMBDA_CONTEXT)
+    capsys.readouterr()
+
+    module.handler(event, LAMBDA_CONTEXT)
+
+    metrics = _metrics(capsys.readouterr().out)
+    assert (metrics["Redelivered"], metrics["AlreadyCounted"], metrics["WriteUnits"]) == (2, 0, 0)
+    assert views("/") == 2
+
+
 def test_an_event_without_shard_is_refused(module: ModuleType, views: Read) -> None:
-    event = {"Records": [record(1, image("view", url="/"))]}
+    event = {"Records": [_record(1, "view", url="/")]}
 
     with pytest.raises(ShardUnknownError, match="tumbling window"), pytest.warns(UserWarning, match="No application"):
         module.handler(event, LAMBDA_CONTEXT)
@@ -84,10 +106,10 @@ def test_a_stream_of_one_shard_need_not_name_it(
     module: ModuleType, views: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SINGLE_SHARD", "true")
-    event = {"Records": [record(1, image("view", url="/"))]}
+    event = {"Records": [_record(1, "view", url="/")]}
 
-    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
-    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
+    for _ in range(2):
+        assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"applied_through": f"{1:040}"}}
 
     assert views("/") == 1
 
@@ -100,14 +122,15 @@ def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: Modu
 
 
 def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    event = _event(record(1, image("view", url="/a")), record(2, image("view", url="/b")), record(3, image("view")))
+    event = _event(_record(1, "view", url="/a"), _record(2, "view", url="/b"), _record(3, "view"))
     module.handler(event, LAMBDA_CONTEXT)
     first = _metrics(capsys.readouterr().out)
     module.handler(event, LAMBDA_CONTEXT)
     again = _metrics(capsys.readouterr().out)
 
     assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {
-        "UpdatesPerRecord"
+        "Redelivered",
+        "UpdatesPerRecord",
     }
     assert (first["UpdatesPerRecord"], again["UpdatesPerRecord"]) == (2 / 3, 0)
     assert (first["Records"], first["ItemsUpdated"], first["AlreadyCounted"], first["Quarantined"]) == (3, 2, 0, 1)

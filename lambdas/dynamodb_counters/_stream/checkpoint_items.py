@@ -1,0 +1,93 @@
+"""Checkpoint items: what the table holds of a shard, and what has settled of it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._timeline.times import DAY, MINUTE
+
+LONGEST_INVOCATION: Final = 15 * MINUTE
+"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+FRESH: Final = MINUTE
+"""A process may rely so long on what it has read."""
+
+SKEW: Final = 10 * MINUTE
+"""More than twice the time a request takes to land, and the difference of two clocks, together."""
+
+SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
+
+WITNESS: Final = "WITNESS"
+"""Sort key of the item that tells that there was a checkpoint."""
+
+_KEPT: Final = 400 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint of a shard: padded sequence numbers ("" for none) and stamps in seconds since 1970."""
+
+    seen: float = 0.0
+    applied_through: str = ""
+    at: float = 0.0
+    mark: str = ""
+    mark_at: float = 0.0
+    settled: str = ""
+    lost_before: float = 0.0
+    """The checkpoint was lost: records created earlier may have been counted."""
+    old_format: bool = False
+    """Whether items hold this shard's watermark in the format of versions without checkpoints."""
+    just_lost: bool = False
+    """Whether this process has just found out."""
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any]) -> Checkpoint:
+        def number(name: str) -> float:
+            return float(item.get(name, {}).get("N", 0))
+
+        def text(name: str) -> str:
+            return str(item.get(name, {}).get("S", ""))
+
+        return cls(
+            number("seen"),
+            text("applied_through"),
+            number("at"),
+            text("mark"),
+            number("mark_at"),
+            text("settled"),
+            number("lost_before"),
+            bool(item.get("old_format", {}).get("BOOL")),
+        )
+
+    def settled_through(self, now: float) -> str:
+        """Every invocation that may still run has read a checkpoint at or beyond this."""
+        if self.applied_through and self.at + SETTLED_AFTER < now:
+            return self.applied_through
+        if self.mark and self.mark_at + SETTLED_AFTER < now:
+            return self.mark
+        return self.settled
+
+
+def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:
+    return {**checkpoint_key(shard_digest(shard)), **typed({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
+
+
+def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
+    return {PK: {"S": CHECKPOINT_PREFIX + digest}, SK: {"S": sk}}
+
+
+def typed(values: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Attributes with the item's TTL."""
+    return {name: _typed(value) for name, value in {TTL: now + _KEPT, **values}.items()}
+
+
+def _typed(value: str | float | bool) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    # Stamps are rounded up: a later one is only cautious.
+    return {"S": value} if isinstance(value, str) else {"N": str(math.ceil(value))}

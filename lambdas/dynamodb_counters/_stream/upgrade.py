@@ -1,0 +1,53 @@
+"""The switch from versions without checkpoints, whose invocations may still run when this version takes over.
+
+They know only their own format of watermarks. So shards that they have met keep that format for as long as they live,
+and so do shards that come up while one of them may still run. They are known by what they wrote: fencing tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._stream.quarantine_items import FENCE_PREFIX, PARTITIONS, partition, token_key
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import MINUTE
+
+STILL_RUNNING: Final = 25 * MINUTE
+"""The longest invocation, skew of clocks and requests that land late."""
+
+_SINCE: Final = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "SINCE"}}
+
+
+def needs_old_format(table: Table, shard: str) -> bool:
+    """Whether a shard without checkpoint may be served by a version without checkpoints, too."""
+    may_run_until = _first_met(table) + STILL_RUNNING
+    answer = table.client.get_item(TableName=table.name, Key=token_key(shard), ConsistentRead=True)
+    return "Item" in answer or table.clock() < may_run_until
+
+
+def _first_met(table: Table) -> float:
+    """When checkpoints came to a table that others had served; 0 if none had."""
+    answer = table.client.get_item(TableName=table.name, Key=_SINCE, ConsistentRead=True)
+    if "Item" not in answer:
+        since = str(int(table.clock())) if _was_served(table) else "0"
+        item: Any = {**_SINCE, TYPE: {"S": CHECKPOINT}, "since": {"N": since}}
+        try:
+            table.client.put_item(TableName=table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})")
+        except table.client.exceptions.ConditionalCheckFailedException:
+            return _first_met(table)
+        return float(since)
+    return float(answer["Item"]["since"]["N"])
+
+
+def _was_served(table: Table) -> bool:
+    return any(
+        table.client.query(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
+            ExpressionAttributeValues={":pk": {"S": partition(number)}, ":prefix": {"S": FENCE_PREFIX}},
+            ConsistentRead=True,
+            Limit=1,
+        )["Items"]
+        for number in range(PARTITIONS)
+    )
