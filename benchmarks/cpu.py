@@ -35,6 +35,7 @@ def stub_client() -> Any:
         exceptions=EXCEPTIONS,
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
         put_item=lambda **_: {},
+        transact_write_items=lambda **_: {},
         get_item=lambda **_: {},
         get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([{"Items": []}])),
     )

@@ -62,7 +62,7 @@ class Meter:
         self.touched, self.refused = 0, 0.0
 
     def get_item(self, **request: Any) -> Any:
-        return self._read(_kind(request["Key"]["pk"]["S"]), self.table.get_item, request)
+        return self._read(_kind(request["Key"]), self.table.get_item, request)
 
     def batch_get_item(self, **request: Any) -> Any:
         return self._read("pruning", self.table.batch_get_item, request)
@@ -71,17 +71,17 @@ class Meter:
         return self._read("quarantine", self.table.query, request)
 
     def put_item(self, **request: Any) -> Any:
-        return self._written(_kind(request["Item"]["pk"]["S"]), self.table.put_item, request)
+        return self._written(_kind(request["Item"]), self.table.put_item, request)
 
     def transact_write_items(self, **request: Any) -> Any:
-        return self._written("transactions", self.table.transact_write_items, request)
+        [first] = request["TransactItems"][0].values()
+        return self._written(_kind({**first.get("Item", {}), **first.get("Key", {})}), self.table.transact_write_items, request)
 
     def update_item(self, **request: Any) -> Any:
-        pk, sk = (request["Key"][name]["S"] for name in ("pk", "sk"))
-        kind = _kind(pk)
+        kind = _kind(request["Key"])
         if kind != "items":
             return self._written(kind, self.table.update_item, request)
-        label = self.label(pk, sk)
+        label = self.label(*(request["Key"][name]["S"] for name in ("pk", "sk")))
         old = self._find(request) if label else None
         before = self.table.usage.writes
         pruning = request["UpdateExpression"].startswith("REMOVE")
@@ -137,8 +137,9 @@ def watermark_bytes(item: Item) -> list[int]:
     return [item_bytes({name: value}) for name, value in item.items() if name.startswith(_WATERMARK)]
 
 
-def _kind(pk: str) -> str:
+def _kind(key: Item) -> str:
     """What an item is for: control items are told apart by their partition."""
+    pk = key["pk"]["S"]
     if pk.startswith("CHECKPOINT#"):
         return "checkpoints"
     return "quarantine" if pk.startswith("QUARANTINE#") else "items"
