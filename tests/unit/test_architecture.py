@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -112,6 +113,9 @@ EXAMPLES = {
     "Quarantined image": f"QUARANTINE#? {SHARD}#*Image",
     "Quarantined delta": f"QUARANTINE#? {SHARD}#*#shops",
     "Fencing token": "QUARANTINE#? FENCE#*",
+    "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
+    "Witness": "CHECKPOINT#?* WITNESS",
+    "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
 
@@ -183,7 +187,7 @@ def test_the_update_of_a_batch_is_the_one_that_is_sent(moto_engine: Engine) -> N
     assert (again.updated, again.skipped) == (0, 1)
     assert world.items() == items
     sent, repeated = [arguments for name, arguments in world.client.calls if name == "update_item"]
-    assert sent == repeated
+    assert sent == {**repeated, "ReturnValues": "ALL_NEW"}
     _hold("### The update", _shown_request(sent))
 
 
@@ -276,6 +280,8 @@ class World:
         self.client.put_item(TableName="counters", Item={name: {"S": value} for name, value in path.items()})
         while records := self.changes():
             self.deliver(records)
+        state = {"applied_through": f"{self._sequence - 1:040}"}
+        self._aggregator.handle({"Records": [], "shardId": SHARD, "isFinalInvokeForWindow": True, "state": state})
 
 
 @pytest.fixture(scope="module")
@@ -300,15 +306,21 @@ def _shown(item: Item) -> str:
     """Show an item as the console's JSON view does, one attribute per line, with long texts cut."""
     order = {"pk": 0, "sk": 1, "_type": 2, "ttl": 9}
     names = sorted(item, key=lambda name: (order.get(name, 8 if name.startswith("_") else 5), name))
-    lines = [f'  "{name}": {json.dumps(_cut(name, item[name]), ensure_ascii=False)}' for name in names]
+    lines = [f'  "{name}": {_json(_cut(name, item[name]))}' for name in names]
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _shown_request(request: dict[str, Any]) -> str:
     """Show a request with what matters first, and typed values on one line."""
     order = ["TableName", "Key", "UpdateExpression", "ConditionExpression", *sorted(request)]
-    text = json.dumps({name: request[name] for name in dict.fromkeys(order) if name in request}, indent=2)
+    text = _json({name: request[name] for name in dict.fromkeys(order) if name in request}, indent=2)
     return re.sub(r'\{\s+("[A-Z]+": "[^"]*")\s+\}', r"{\1}", text)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(
+        value, indent=indent, ensure_ascii=False, default=lambda binary: base64.b64encode(binary).decode()
+    )
 
 
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -77,6 +77,11 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[s
     return {**checkpoint_key(shard_digest(shard)), **typed({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
 
 
+def witness_item(shard: str, old_format: bool, *, moved: bool, now: float) -> dict[str, Any]:
+    key = checkpoint_key(shard_digest(shard), WITNESS)
+    return {**checkpoint_item(shard, {"old_format": old_format, "moved": moved}, now), **key}
+
+
 def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
     return {PK: {"S": CHECKPOINT_PREFIX + digest}, SK: {"S": sk}}
 

@@ -26,12 +26,13 @@ from dynamodb_counters._stream.checkpoint_items import (
     checkpoint_item,
     checkpoint_key,
     typed,
+    witness_item,
 )
 from dynamodb_counters._stream.upgrade import needs_old_format
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, MINUTE
-from dynamodb_counters.errors import CheckpointError, CommitError
+from dynamodb_counters.errors import CheckpointError
 
 ALIVE: Final = DAY
 """A shard that wakes up after longer says so before it commits anything."""
@@ -83,6 +84,10 @@ class Checkpoints:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
         try:
+            if not found.applied_through:
+                # Nothing has been pruned so far. From now on, a checkpoint that is missing was lost.
+                item = witness_item(shard, found.old_format, moved=True, now=self._table.clock())
+                self._table.client.put_item(TableName=self._table.name, Item=item)
             self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
@@ -129,32 +134,34 @@ class Checkpoints:
         return Checkpoint.of(item)
 
     def _create(self, shard: str, deadline: float) -> Checkpoint:
-        """Put the checkpoint, and beside it a witness that tells when it is lost."""
-        witness_key = checkpoint_key(shard_digest(shard), WITNESS)
-        witness = self._consistent(witness_key)
-        created: dict[str, Any]
-        if witness is None:
-            created = {"seen": deadline, "old_format": needs_old_format(self._table, shard)}
-        else:
+        witness = self._witness(shard)
+        created: dict[str, Any] = {"seen": deadline, "old_format": witness["old_format"]["BOOL"]}
+        lost = witness["moved"]["BOOL"]
+        if lost:
             # What was created later had not settled: its watermarks are in place.
-            lost_before = self._table.clock() - LONGEST_INVOCATION
-            created = {"seen": deadline, "old_format": witness["old_format"]["BOOL"], "lost_before": lost_before}
-        now = self._table.clock()
-        items = [checkpoint_item(shard, created, now)]
-        if witness is None:
-            items.append({**checkpoint_item(shard, {"old_format": created["old_format"]}, now), **witness_key})
-        puts: Any = [
-            {"Put": {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}}
-            for item in items
-        ]
+            created["lost_before"] = self._table.clock() - LONGEST_INVOCATION
+        if not self._put(checkpoint_item(shard, created, self._table.clock())):
+            return self._get(shard) or Checkpoint()
+        return Checkpoint(**created, just_lost=lost)
+
+    def _witness(self, shard: str) -> Mapping[str, Any]:
+        """What outlives the checkpoint: the format of the shard's watermarks, and whether it has ever moved."""
+        item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
+        if item is None:
+            item = witness_item(shard, needs_old_format(self._table, shard), moved=False, now=self._table.clock())
+            if not self._put(item):
+                return self._witness(shard)
+        return item
+
+    def _put(self, item: dict[str, Any]) -> bool:
+        """Put an item that is not there; return whether it was not."""
         try:
-            self._table.client.transact_write_items(TransactItems=puts)
-        except self._table.client.exceptions.TransactionCanceledException as error:
-            found = self._get(shard)
-            if found is None:
-                raise CommitError([error]) from error
-            return found
-        return Checkpoint(**created, just_lost=witness is not None)
+            self._table.client.put_item(
+                TableName=self._table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})"
+            )
+        except self._table.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
 
     def _consistent(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)

@@ -156,6 +156,8 @@ def test_order_of_declaration_does_not_show() -> None:
         ("metric_records", "Records"),
         ("metric_items_updated", "ItemsUpdated"),
         ("metric_already_counted", "AlreadyCounted"),
+        ("metric_redelivered", "Redelivered"),
+        ("metric_checkpoints_lost", "CheckpointsLost"),
         ("metric_quarantined", "Quarantined"),
         ("metric_late_events", "LateEvents"),
         ("metric_write_units", "WriteUnits"),
