@@ -85,11 +85,17 @@ WAYS: Final = (
 )
 
 
-def measure(rounds: int, aggregation_units: float, units_per_update: Mapping[str, float]) -> dict[str, Any]:
-    """The bill of a million events that a table of so many partitions counts per page.
+def measure(rounds: int, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The bill of a million views of few pages, counted per page, by the report's figures of the hot workload.
 
-    `aggregation_units` are those per event if an update takes one unit.
+    Updates of a page take as many units as those of a hot total in a table of 4, and of 64 partitions.
     """
+    aggregation_units = report["cost"]["hot"]["accept_and_watermark"]["aggregation_write_units"]
+    units_per_update = {
+        partitions: each["groups"]["hot total"]["updating"] + each["groups"]["hot total"]["pruning"]
+        for partitions, each in report["partitions"].items()
+        if partitions in ("4", "64")
+    }
     cpu = _cpu(rounds)
     writes = {name: _write_units(name) for name in ("increment", "record_once", "accept", "accept_many")}
     return {

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmarks.best_times import Seconds, best, run_python
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
 from examples.blog.declarations import VIEW
 
@@ -85,7 +85,7 @@ def asset_bytes() -> dict[str, Any]:
     return {"total_bytes": sum(sizes.values()), "parts": sizes}
 
 
-def lambda_environment(declared: tuple[Declaration, ...]) -> dict[str, str]:
+def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, str]:
     """What a function's environment has."""
     return {
         "AWS_ACCESS_KEY_ID": "testing",
@@ -103,7 +103,7 @@ def lambda_environment(declared: tuple[Declaration, ...]) -> dict[str, str]:
 
 
 def _run(name: str, program: str, *event: str) -> Seconds:
-    declared: tuple[Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
+    declared: tuple[Event | Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
     environment = {"PATH": os.environ["PATH"], **lambda_environment(declared)}
     wall, cpu = run_python(["-c", _TIMED.format(program), *event], environment).split()[-2:]
     return {"wall_seconds": float(wall), "cpu_seconds": float(cpu)}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
@@ -23,10 +23,17 @@ from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._table import Table, make_client
 from simulation.dynamodb.client_errors import EXCEPTIONS
+
+_CHECKPOINT: Final = {
+    "shard": {"S": SHARD},
+    "seen": {"N": str(CREATED)},
+    "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},
+}
+"""Of a shard that has been served before."""
 
 
 def stub_client() -> Any:
@@ -35,8 +42,7 @@ def stub_client() -> Any:
         exceptions=EXCEPTIONS,
         update_item=lambda **_: {"ConsumedCapacity": {"CapacityUnits": 1.0}},
         put_item=lambda **_: {},
-        transact_write_items=lambda **_: {},
-        get_item=lambda **_: {},
+        get_item=lambda **_: {"Item": _CHECKPOINT},
         get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: iter([{"Items": []}])),
     )
 
@@ -44,8 +50,9 @@ def stub_client() -> Any:
 @contextmanager
 def botocore_without_network() -> Iterator[Any]:
     """A client that does all its work but sends nothing."""
-    # Serves every request: a write's units, a query's items.
-    body = b'{"ConsumedCapacity":{"TableName":"counters","CapacityUnits":1.0},"Items":[]}'
+    # Serves every request: a write's units, a query's items, a shard's checkpoint.
+    found = {"ConsumedCapacity": {"TableName": "counters", "CapacityUnits": 1.0}, "Items": [], "Item": _CHECKPOINT}
+    body = json.dumps(found).encode()
     headers = {"content-type": "application/x-amz-json-1.0"}
     answer = SimpleNamespace(status_code=200, headers=headers, content=body, raw=None, text="{}")
     keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -104,7 +111,7 @@ def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], ob
     aggregator = Aggregator(Table("counters", client, clock=lambda: CREATED), declared, quarantine_retention_seconds=1)
 
     def handle(event: Any) -> object:
-        aggregator._checkpoints = Checkpoints(aggregator._table)
+        aggregator._checkpoints._read.clear()
         return aggregator.handle(event)
 
     return handle

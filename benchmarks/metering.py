@@ -75,7 +75,9 @@ class Meter:
 
     def transact_write_items(self, **request: Any) -> Any:
         [first] = request["TransactItems"][0].values()
-        return self._written(_kind({**first.get("Item", {}), **first.get("Key", {})}), self.table.transact_write_items, request)
+        return self._written(
+            _kind({**first.get("Item", {}), **first.get("Key", {})}), self.table.transact_write_items, request
+        )
 
     def update_item(self, **request: Any) -> Any:
         kind = _kind(request["Key"])
@@ -128,11 +130,11 @@ class Meter:
             self.housekeeping[kind] += self.table.usage.writes - before  # type: ignore[assignment]
 
 
-def bytes_without_watermarks(item: Item) -> int:
+def bytes_without_watermarks(item: Mapping[str, Any]) -> int:
     return item_bytes({name: value for name, value in item.items() if not name.startswith(_WATERMARK)})
 
 
-def watermark_bytes(item: Item) -> list[int]:
+def watermark_bytes(item: Mapping[str, Any]) -> list[int]:
     """The size of each watermark of an item."""
     return [item_bytes({name: value}) for name, value in item.items() if name.startswith(_WATERMARK)]
 

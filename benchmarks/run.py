@@ -11,7 +11,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import bill, cold_start, cost, cpu, leaderboard, partitions, redelivered, scale, synth, windows, workloads
+from benchmarks import (
+    bill,
+    cold_start,
+    cost,
+    cpu,
+    leaderboard,
+    partitions,
+    redelivered,
+    scale,
+    synth,
+    windows,
+    workloads,
+)
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree
@@ -29,8 +41,8 @@ class Sizes:
 
     `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local; `batches`,
     `aggregates` and `rounds` for CPU time, `big_batch` for memory; `rates`, `groups` and `seconds` for the model.
-    Without `synth_rounds` nothing is synthesized. `partitions` of a table, and days that each is simulated: with batches
-    on every shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
+    Without `synth_rounds` nothing is synthesized. The `partitions` of tables, and simulated days: with batches on every
+    shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
     """
 
     events: int = 100_000
@@ -67,9 +79,7 @@ SMALL: Final = Sizes(
 )
 """For a busy machine: a fifth of the events, fewer rounds."""
 
-TINY: Final = Sizes(
-    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1
-)
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1)
 """Just enough to show that everything runs."""
 
 
@@ -94,7 +104,10 @@ def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
         say(f"{number} partitions")
         report["partitions"][str(number)] = partitions.measure(number, sizes.days, sizes.tail_days)
     say("corrections and redelivery")
-    report["corrected"] = partitions.corrected(100, sizes.corrected_days)
+    if 16 in sizes.partitions:
+        report["partitions"]["16, replaced at once"] = partitions.measure(16, sizes.days, 0, staggered=False)
+    of_shards = report["partitions"]["100" if 100 in sizes.partitions else str(sizes.partitions[-1])]["shards"]
+    report["corrected"] = partitions.corrected(sum(of_shards.values()), sizes.corrected_days)
     report["redelivered"] = redelivered.measure(sizes.replayed_hours)
     say("bill")
     report["bill"] = bill.measure(sizes.rounds, report)

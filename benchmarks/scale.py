@@ -225,7 +225,7 @@ class _Steady:
 
 
 def _steady(traits: Traits, rate: int, groups: int, batch: int, *, scattered: bool) -> _Steady:
-    """How many shards there are follows from what a counter costs, and the other way round; `scattered` if all feed it."""
+    """Shards follow from what a counter costs, and the other way round; `scattered`: all shards feed each group."""
     shards = 1
     while True:
         records = min(batch, rate / shards * BATCHING_WINDOW)

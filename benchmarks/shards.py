@@ -85,13 +85,15 @@ class Partitions(MemoryStream):
     def deliver(self, invoke: Invoke) -> None:
         """Deliver one batch of each shard that has records, and the last invocation of each window that is over."""
         now = self._now()
-        for partition, shard in enumerate(self._lives):
-            if now >= self._replaced[partition]:
+        for partition, replaced_at in enumerate(self._replaced):
+            if now >= replaced_at:
                 # A shard is read to its end before the one that replaces it.
-                shard.closed = True
-                self._deliver(shard, partition, invoke)
-                self._replaced[partition] += LIFETIME * ((now - self._replaced[partition]) // LIFETIME + 1)
-                self._lives[partition] = shard = self._new_shard()
+                closing = self._lives[partition]
+                closing.closed = True
+                self._deliver(closing, partition, invoke)
+                self._replaced[partition] += LIFETIME * ((now - replaced_at) // LIFETIME + 1)
+                self._lives[partition] = self._new_shard()
+            shard = self._lives[partition]
             if shard.unread or 0 < shard.window_ends <= now:
                 self._deliver(shard, partition, invoke)
 
