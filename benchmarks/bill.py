@@ -97,14 +97,16 @@ def measure(rounds: int, report: Mapping[str, Any]) -> dict[str, Any]:
         if partitions in ("4", "64")
     }
     cpu = _cpu(rounds)
-    writes = {name: _write_units(name) for name in ("increment", "record_once", "accept", "accept_many")}
+    writes = {name: write_units(name) for name in ("increment", "record_once", "accept", "accept_many")}
     return {
         "cpu_microseconds": cpu,
-        "ways": {way.title: _bill(way, writes[way.accepts], cpu, aggregation_units, units_per_update) for way in WAYS},
+        "ways": {
+            way.title: bill_of(way, writes[way.accepts], cpu, aggregation_units, units_per_update) for way in WAYS
+        },
     }
 
 
-def _bill(
+def bill_of(
     way: Way, events: float, cpu: Mapping[str, float], aggregation: float, units_per_update: Mapping[str, float]
 ) -> dict[str, Any]:
     functions = [cpu[name] for name in (way.receiver, way.consumer) if name]
@@ -129,7 +131,7 @@ def _parts(found: Mapping[str, float]) -> list[float]:
     return [found[name] for name in ("events", "lambda", "queue", "http")]
 
 
-def _write_units(way: str) -> float:
+def write_units(way: str) -> float:
     """Write units per event of the SDK's calls."""
     memory = MemoryTable(VirtualClock())
     counters = Counters("counters", client=memory)  # type: ignore[arg-type]

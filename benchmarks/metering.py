@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
 from simulation.dynamodb.capacity import index_write_units, item_bytes, write_units
-from simulation.dynamodb.client import MemoryTable
+from simulation.dynamodb.client import MemoryTable, Paginator
 from simulation.dynamodb.typed_values import Item
 
 Label: TypeAlias = Callable[[str, str], str | None]
@@ -69,6 +69,10 @@ class Meter:
 
     def query(self, **request: Any) -> Any:
         return self._read("quarantine", self.table.query, request)
+
+    def get_paginator(self, operation: str) -> Paginator:
+        assert operation == "query"
+        return Paginator(self.query)
 
     def put_item(self, **request: Any) -> Any:
         return self._written(_kind(request["Item"]), self.table.put_item, request)

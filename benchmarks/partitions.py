@@ -67,7 +67,9 @@ def busy(partitions: int, days: float, *, staggered: bool) -> dict[str, Any]:
         table.clock.advance(60 * pace.minutes)
         for partition in range(partitions):
             for _ in range(pace.views):
-                table.view(partition, f"{partition}-{dice.randrange(_PAGES_PER_SHARD)}")
+                # All minutes since the last batch, so that a bucket's slots fill as in life.
+                at = table.clock() - dice.randrange(60 * pace.minutes)
+                table.view(partition, f"{partition}-{dice.randrange(_PAGES_PER_SHARD)}", at)
             table.score(partition, "best", dice.randrange(1, 100))
         table.deliver()
         if tick == ticks // 2:

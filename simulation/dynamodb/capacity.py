@@ -63,7 +63,9 @@ def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
             text = value["S"]
             size += len(text) if text.isascii() else len(text.encode())
         else:
-            size += _number_bytes(value["N"]) if "N" in value else _value_bytes(value)
+            size += (
+                _number_bytes(value["N"]) if "N" in value else len(value["B"]) if "B" in value else _value_bytes(value)
+            )
     return size
 
 
