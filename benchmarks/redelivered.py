@@ -22,7 +22,7 @@ def measure(hours: int = 24) -> dict[str, Any]:
         "200_items": _batch(200, new_process=True),
         "20_items": _batch(20, new_process=False),
         "20_items_new_process": _batch(20, new_process=True),
-        f"{hours}_hours": _replay(hours),
+        f"{hours}_hours_of_{REPLAYED_SHARDS}_partitions": _replay(hours),
     }
 
 
