@@ -7,6 +7,8 @@ from typing import Final
 
 _SCHEDULES: Final = "test_schedules.py::test_every_count_is_exact_whatever_goes_wrong"
 _MECHANISMS: Final = "test_mechanisms.py::"
+_LIMITS: Final = "test_limits.py"
+_LOST_ANSWERS: Final = "test_lost_answers.py"
 
 _KEEP: Final = """\
         kept = self._quarantine.keep(shard, [*batch.unreadable, *folded.unfoldable])
@@ -100,9 +102,50 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a deletion by TTL counts as one by a user",
+        "_fold/fold.py",
+        "expired = image_name == OLD and is_expiry(change.record)",
+        "expired = False",
+    ),
+    Mutation(
+        "a deletion by the TTL of another Region counts as one by a user",
         "_fold/records.py",
-        'return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL',
-        "return bool(identity) and False",
+        "and 0 <= created - float(expires_at) < MAX_TTL_AGE",
+        "and False",
+    ),
+    Mutation(
+        "a group's text has no limit",
+        "_fold/contributions.py",
+        "MAX_GROUP_BYTES: Final = 8192",
+        "MAX_GROUP_BYTES: Final = 1_000_000",
+        _LIMITS,
+    ),
+    Mutation(
+        "the groups of an item have no limit",
+        "_fold/contributions.py",
+        "(found := prod(map(len, choices))) > most",
+        "(found := prod(map(len, choices))) < 0",
+        _LIMITS,
+    ),
+    Mutation(
+        "a request that is sent again is taken for a new one",
+        "_writes/nonces.py",
+        """{' OR '.join(_KNOWN)}""",
+        "#c0 = :none",
+        _LOST_ANSWERS,
+    ),
+    Mutation(
+        "a request that is sent again is not looked for beyond the nonces kept",
+        "_writes/nonces.py",
+        "'=' if place < _LATER else '>='",
+        "'='",
+        _LOST_ANSWERS,
+    ),
+    Mutation(
+        "two resets subtract the same",
+        "_writes/increments.py",
+        '"attribute_not_exists(#r)",',
+        '"attribute_exists(#r) OR attribute_not_exists(#r)",',
+        _LOST_ANSWERS,
     ),
     Mutation(
         "a deletion by TTL is never subtracted",
@@ -161,8 +204,9 @@ MUTATIONS: Final = (
     Mutation(
         "a reset deletes the group's item",
         "_writes/increments.py",
-        'before.append(answer["Attributes"])',
-        'before.append(answer["Attributes"]) or table.client.delete_item(TableName=table.name, Key=key)',
+        "taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]",
+        "taken = [table.client.delete_item(TableName=table.name, Key=key, ReturnValues='ALL_OLD')['Attributes']"
+        " for key in group_keys(aggregate, values)]",
         _MECHANISMS + "test_a_reset_does_not_forget_what_was_counted",
     ),
     Mutation(

@@ -31,6 +31,9 @@ class Backend(Protocol):
 
     def items(self) -> Iterable[Mapping[str, Any]]: ...
 
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Delete an item as a user does; return it."""
+
     def expire(self, limit: int) -> list[dict[str, Any]]:
         """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
 
@@ -49,6 +52,10 @@ class MemoryBackend(MemoryTable):
         shards = rng.choice((1, 2, 3))
         super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3)
         self.client: Any = self
+
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        old: Mapping[str, Any] = self.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
+        return old
 
     def split(self, rng: random.Random) -> None:
         self.stream.split(rng.choice(self.stream.open_shards()), rng.choice((1, 2)))
@@ -76,6 +83,14 @@ class LocalBackend:
     def items(self) -> Iterable[Mapping[str, Any]]:
         for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
             yield from page["Items"]
+
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        old = self.client.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")
+        # Read now, so that it is dated before more time passes: its date says whether it was an expiry.
+        for shard in self.stream.shards():
+            self.stream.read(shard.id, None, 100_000)
+        deleted: Mapping[str, Any] = old["Attributes"]
+        return deleted
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]

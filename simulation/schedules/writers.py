@@ -107,11 +107,18 @@ class Writers:
 
     def _delete(self) -> None:
         key = self._random.choice(list(self.live))
-        self._backend.client.delete_item(TableName=self._backend.name, Key=_typed_key(key))
-        self._changed(self.live[key], None)
+        deleted = self._backend.delete(_typed_key(key))
+        # A deletion after the TTL is an expiry, whoever makes it: so look those of another Region's TTL process.
+        expired = float(deleted["ttl"]["N"]) <= int(self._backend.clock())
+        if expired:
+            self.expired.append(self.live[key])
+        self._changed(self.live[key], None, by_ttl=expired)
 
     def _expire(self) -> None:
         self._backend.clock.advance(self._random.choice((60, 900, 1800)))
+        if self._random.random() < 0.25:
+            self._delete()
+            return
         for item in self._backend.expire(self._random.randint(1, 3)):
             if item["_type"]["S"] == TRADE.name:
                 old = self.live[item["pk"]["S"], item["sk"]["S"]]

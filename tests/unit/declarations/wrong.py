@@ -101,6 +101,7 @@ WRONG = [
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
     Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),
+    Wrong("more groups of one item than an invocation can write", _a(max_groups=100_000), "max_groups", "100000", "an int from 1 to 10000"),
     Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are not fields of the key"),
 ]  # fmt: skip
 """At least twenty."""
