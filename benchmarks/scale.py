@@ -40,9 +40,9 @@ CPU_PER_RECORD: Final = 20e-6
 TRANSACTION_TIME: Final = 0.004
 COUNTER_BYTES: Final = 90
 WATERMARK_BYTES: Final = 25
-GUARD_SECONDS: Final = 46 * 60.0
-"""After its shard has written it last a watermark is needed until the shard's checkpoint has moved (with the end of the
-tumbling window at the latest) and settled, and a process has looked."""
+GUARD_SECONDS: Final = 38 * 60.0
+"""How long an item keeps a watermark that its shard does not move again: until the shard's checkpoint has moved and
+settled, and a process has looked. As measured at 64 and 256 partitions (`benchmarks/partitions.py`)."""
 
 SHARD_LIFETIME: Final = 4 * 3600.0
 CHECKPOINTS: Final = 0.01
