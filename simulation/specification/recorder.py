@@ -17,6 +17,7 @@ from dynamodb_counters._fold.records import padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, WATERMARK_PREFIX
 from dynamodb_counters._stream import batch
+from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
 from simulation.clock import EPOCH
@@ -162,7 +163,7 @@ class _Calling:
 def recorded() -> Iterator[Recording]:
     """Record every sandbox made in this block."""
     recording = Recording()
-    make, handle, set_aside = Sandbox.__init__, Sandbox.handle, batch.set_aside
+    make, handle = Sandbox.__init__, Sandbox.handle
     known: dict[Sandbox, _Recorded] = {}
 
     def made(self: Sandbox, backend: Any, *arguments: Any, **options: Any) -> None:
@@ -316,7 +317,7 @@ def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_past(request: _Request) -> bool:
-    return request.sandbox.clock() - EPOCH > request.deadline + LANDING_SECONDS
+    return bool(request.sandbox.clock() - EPOCH > request.deadline + LANDING_SECONDS)
 
 
 def _seconds(value: Mapping[str, Any] | None) -> int:

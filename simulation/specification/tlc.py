@@ -38,12 +38,17 @@ class Verdict:
         return len(self.trace) - 1
 
 
+def installed() -> Path:
+    """Return the folder with TLC's jar, downloaded if missing."""
+    return maven.installed_jars(PROGRAM, _POM)
+
+
 def check(module: str, configuration: str, files: Mapping[str, str] | None = None, seconds: float = 600) -> Verdict:
     """Explore every state of a module, breadth first; `files` are modules that are not in docs/spec.
 
     Raises `RuntimeError` if TLC cannot: an error in a module, or no end in time.
     """
-    java, jars = maven.find_java(PROGRAM), maven.installed_jars(PROGRAM, _POM)
+    java, jars = maven.find_java(PROGRAM), installed()
     with tempfile.TemporaryDirectory() as folder:
         for path in MODULES.glob("*.tla"):
             shutil.copy(path, folder)
@@ -54,9 +59,7 @@ def check(module: str, configuration: str, files: Mapping[str, str] | None = Non
         command += ["-workers", "1", "-metadir", f"{folder}/states", module]
         begun = time.monotonic()
         try:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False
-            )
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as expired:
             raise RuntimeError(f"TLC did not end within {seconds:.0f} s: {module}") from expired
         took = time.monotonic() - begun
@@ -65,4 +68,6 @@ def check(module: str, configuration: str, files: Mapping[str, str] | None = Non
         raise RuntimeError(f"TLC could not check {module}:\n{done.stdout}{done.stderr[-1000:]}")
     trace = _STEP.split(done.stdout)[2::2] if violated else []
     states = int(found[-1][1].replace(",", ""))
-    return Verdict(states, took, (violated[1] or DEADLOCK) if violated else None, [step.strip() for step in trace], done.stdout)
+    return Verdict(
+        states, took, (violated[1] or DEADLOCK) if violated else None, [step.strip() for step in trace], done.stdout
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -156,30 +156,23 @@ class _Conversion:
     def _step(self, event: Event, op: str, process: str) -> str:
         shard: str = event["shard"]
         fields = {"op": f'"{op}"', "process": process, "shard": str(self._shards[shard])}
-        for name in ("deadline", "at", "clock"):
-            if name in event:
-                fields[name] = str(math.floor(event[name]))
-        for name in ("accepted", "marks"):
-            if name in event:
-                fields[name] = str(event[name]).upper()
-        for name in ("found", "created"):
-            if name in event:
-                fields[name] = self._checkpoint(shard, event[name])
-        for name in ("first", "last", "through", "settled", "mark"):
-            if name in event:
-                fields[name] = str(self._number(shard, event[name]))
-        if "before" in event:
-            fields["before"] = str(_ceil(event["before"]))
-        if "item" in event:
-            fields["item"] = str(self._item(event["item"]))
+        convert: dict[str, Callable[[Any], str]] = {
+            **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
+            **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
+            **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
+            **dict.fromkeys(
+                ("first", "last", "through", "settled", "mark"), lambda number: str(self._number(shard, number))
+            ),
+            "before": lambda seconds: str(_ceil(seconds)),
+            "item": lambda key: str(self._item(key)),
+            "kept": lambda sequences: _set(sorted({self._number(shard, sequence) for sequence in sequences})),
+            "removed": lambda watermarks: self._removed(watermarks, event["now"]),
+        }
+        fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
         if "watermark" in event:
             old = event["watermark"].startswith(OLD_FORMAT_PREFIX)
             fields["format"] = '"old"' if old else '"compact"'
             fields["skipped"] = self._created_before(shard, event["created_before"])
-        if "kept" in event:
-            fields["kept"] = _set(sorted({self._number(shard, sequence) for sequence in event["kept"]}))
-        if "removed" in event:
-            fields["removed"] = self._removed(event["removed"], event["now"])
         return _record(**fields)
 
     def _begin(self, index: int, event: Event, process: str) -> Iterator[str]:
@@ -206,7 +199,7 @@ class _Conversion:
     def _is_old(self, event: Event) -> bool:
         """Whether some records of the shard may be too old to be folded."""
         oldest = min((seen.created for seen in self._recording.records[event["shard"]].values()), default=math.inf)
-        return oldest < max(event["before"], event["now"] - _NEARLY_OLD)
+        return bool(oldest < max(event["before"], event["now"] - _NEARLY_OLD))
 
     def _invocation(self, index: int) -> list[Event]:
         """What the invocation that begins there logged next, until its end."""
@@ -261,9 +254,7 @@ class _Conversion:
             old = form == "old" and (EPOCH + now) // HOUR - int(value["S"].partition("@")[2]) >= _OLD_FORMAT_HOURS
             number = self._number(shard, sequence_of(value))
             rows.append(
-                _record(
-                    shard=str(self._shards[shard]), format=f'"{form}"', value=str(number), old=str(old).upper()
-                )
+                _record(shard=str(self._shards[shard]), format=f'"{form}"', value=str(number), old=str(old).upper())
             )
         return "{" + ", ".join(rows) + "}"
 
