@@ -72,12 +72,12 @@ _LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}'
 _TWO_DEPLOYMENTS: Final = {"Deployments": "= {1, 2}"}
 
 CONFIGURATIONS: Final = (
-    Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=0),
+    Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=9_831),
     Configuration(
         "checkpoints",
         "a checkpoint and pruning; one shard, one item, two records",
         {"Features": '= {"checkpoints", "pruning"}', **_SETTLING},
-        states=0,
+        states=8_819,
     ),
     Configuration(
         "wider",
@@ -86,7 +86,7 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "split",
-        "a shard that splits in two, with checkpoints and pruning",
+        "a shard that splits in two, with checkpoints",
         {
             "Items": "= {1, 2}",
             "Shards": "= {1, 2, 3}",
