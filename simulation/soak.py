@@ -20,7 +20,8 @@ from typing import Final
 
 from simulation.engines import dynamodb_local
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
-from simulation.schedules.schedule import Outcome, Schedule, WrongCountError
+from simulation.schedules.outcome import Outcome, WrongCountError
+from simulation.schedules.schedule import Schedule
 
 ENGINES: Final = ("memory", "dynamodb-local")
 _CHUNK: Final = {"memory": 50, "dynamodb-local": 2}

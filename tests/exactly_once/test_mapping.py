@@ -139,3 +139,14 @@ def test_a_timed_out_invocation_that_answers_later_changes_nothing() -> None:
     stage.mapping.fail(zombie)
     assert not stage.mapping.settle(zombie, _answer(zombie))
     assert _names(stage.poll()) == "a"
+
+
+def test_what_the_stream_has_forgotten_is_not_delivered() -> None:
+    stage = _Stage("a", window_seconds=900)
+    parent = stage.table.stream.shards()[0].id
+    stage.table.stream.split(parent)
+    stage.clock.advance(100)
+    stage.put("b")
+    stage.table.stream.trim(stage.clock.now)
+    assert parent not in stage.mapping.shards()
+    assert _names(stage.poll()) == "b"
