@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from benchmarks.best_times import Seconds, best, run_python
 from benchmarks.designs.ours import SITE, VIEWS, VISITORS
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import encode
 from examples.blog.declarations import VIEW
 
@@ -39,7 +40,7 @@ _VIEW: Final = {"url": "/", "time": "2026-11-20T10:00:00Z", "clientId": "c1"}
 _CHANGE: Final = {"SequenceNumber": "1" * 21, "NewImage": {"pk": {"S": "a"}, "sk": {"S": "b"}}}
 
 
-def _request(method: str, path: str, body: str = "") -> dict[str, Any]:
+def http_request(method: str, path: str, body: str = "") -> dict[str, Any]:
     return {
         "version": "2.0",
         "rawPath": path,
@@ -55,8 +56,8 @@ _INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
     # A batch with nothing to count: only the look into quarantine needs the network.
     "aggregator": {"shardId": "shardId-1", "Records": [{"eventName": "INSERT", "dynamodb": _CHANGE}]},
     "ingest_queue": {"Records": [{"messageId": "1", "eventSource": "aws:sqs", "body": json.dumps(_VIEW)}]},
-    "ingest_http": _request("POST", "/events", json.dumps(_VIEW)),
-    "api": _request("GET", "/v1/aggregates/site"),
+    "ingest_http": http_request("POST", "/events", json.dumps(_VIEW)),
+    "api": http_request("GET", "/v1/aggregates/site"),
 }
 _PROGRAMS: Final = {
     "bare_client": ["import boto3\nboto3.client('dynamodb')"],
@@ -84,20 +85,25 @@ def asset_bytes() -> dict[str, Any]:
     return {"total_bytes": sum(sizes.values()), "parts": sizes}
 
 
-def _run(name: str, program: str, *event: str) -> Seconds:
-    environment = {
-        "PATH": os.environ["PATH"],
+def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, str]:
+    """What a function's environment has."""
+    return {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_LAMBDA_FUNCTION_NAME": "f",
         "TABLE_NAME": "counters",
         "QUARANTINE_RETENTION_DAYS": "30",
-        "DECLARATIONS": encode((VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)),
+        "DECLARATIONS": encode(declared),
         "QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/events",
         "MAX_BODY_BYTES": "1000000",
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_SERVICE_NAME": "counters",
     }
+
+
+def _run(name: str, program: str, *event: str) -> Seconds:
+    declared: tuple[Event | Declaration, ...] = (VIEW,) if name.startswith("ingest") else (VIEWS, VISITORS, SITE)
+    environment = {"PATH": os.environ["PATH"], **lambda_environment(declared)}
     wall, cpu = run_python(["-c", _TIMED.format(program), *event], environment).split()[-2:]
     return {"wall_seconds": float(wall), "cpu_seconds": float(cpu)}

@@ -20,7 +20,8 @@ _ENVELOPE: Final = {
     "awsRegion": "us-east-1",
     "eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000",
 }
-_CHANGE: Final = {"ApproximateCreationDateTime": 1795168800.0, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+CREATED: Final = 1795168800.0
+_CHANGE: Final = {"ApproximateCreationDateTime": CREATED, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
 def declarations(number: int) -> tuple[Aggregate, ...]:

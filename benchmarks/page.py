@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
 from benchmarks.goals import NOT_MET
+from benchmarks.partition_tables import partition_tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
 _TITLES: Final = {design.name: design.title for design in DESIGNS}
@@ -38,6 +39,7 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
         ]
         modelled = [tuple(row.values()) for row in report["engine"]["model"]]
         found["The model beside DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
+    found |= partition_tables(report)
     batches = report["cpu"]
     steps = dict.fromkeys(step for each in batches.values() for step in each)
     found["CPU, microseconds per record"] = [
@@ -57,6 +59,11 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
         groups = int(name.removeprefix("groups_"))
         rates = {int(rate.removeprefix("rate_")): designs for rate, designs in each.items()}
         found[f"Simulation, {groups:,} group{'s' if groups > 1 else ''}"] = list(_nested("events/s", rates, scale))
+    counters = [tuple(row.values()) for row in report["scaled_counter"]]
+    found["Simulation: units of a counter's update"] = [
+        ("groups", "events/s", "fed by", "shards", "units of an update", "write units per event"),
+        *counters,
+    ]
     return found
 
 

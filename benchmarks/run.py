@@ -11,7 +11,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import cold_start, cost, cpu, leaderboard, scale, synth, windows, workloads
+from benchmarks import (
+    bill,
+    cold_start,
+    cost,
+    cpu,
+    leaderboard,
+    partitions,
+    redelivered,
+    scale,
+    synth,
+    windows,
+    workloads,
+)
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree
@@ -29,7 +41,8 @@ class Sizes:
 
     `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local; `batches`,
     `aggregates` and `rounds` for CPU time, `big_batch` for memory; `rates`, `groups` and `seconds` for the model.
-    Without `synth_rounds` nothing is synthesized.
+    Without `synth_rounds` nothing is synthesized. The `partitions` of tables, and simulated days: with batches on every
+    shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
     """
 
     events: int = 100_000
@@ -45,18 +58,34 @@ class Sizes:
     seconds: float = 30.0
     synth_rounds: int = 2
     cold_rounds: int = 7
+    partitions: tuple[int, ...] = (1, 4, 16, 64, 100, 256)
+    days: float = 2.0
+    tail_days: int = 20
+    corrected_days: int = 90
+    replayed_hours: int = 24
 
 
-SMALL: Final = Sizes(events=20_000, disturbed=10_000, engine=200, rounds=2, synth_rounds=1, cold_rounds=3)
+SMALL: Final = Sizes(
+    events=20_000,
+    disturbed=10_000,
+    engine=200,
+    rounds=2,
+    synth_rounds=1,
+    cold_rounds=3,
+    partitions=(4, 16, 64, 100),
+    days=0.5,
+    tail_days=8,
+    corrected_days=20,
+)
 """For a busy machine: a fifth of the events, fewer rounds."""
 
-TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1)
+TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1)
 """Just enough to show that everything runs."""
 
 
 def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
     start = time.perf_counter()
-    report: dict[str, Any] = {"machine": _machine(), "sizes": asdict(sizes)}
+    report: dict[str, Any] = {"machine": _machine(), "sizes": asdict(sizes), "partitions": {}}
     # Timings first, while this process is as small as a function's: CDK makes garbage collection slow.
     say("CPU time")
     report["cpu"] = cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds)
@@ -71,8 +100,22 @@ def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
     say("leaderboard and windows")
     report["leaderboard"] = leaderboard.measure(sizes.players, _BATCH)
     report["windows"] = {"memory": windows.measure(MemoryDatabase(), 10)}
+    for number in sizes.partitions:
+        say(f"{number} partitions")
+        # Items with hundreds of watermarks take long to simulate.
+        days = sizes.days if number <= 100 else sizes.days / 2
+        report["partitions"][str(number)] = partitions.measure(number, days, sizes.tail_days)
+    say("corrections and redelivery")
+    if 16 in sizes.partitions:
+        report["partitions"]["16, replaced at once"] = partitions.measure(16, sizes.days, 0, staggered=False)
+    of_shards = report["partitions"]["100" if 100 in sizes.partitions else str(sizes.partitions[-1])]["shards"]
+    report["corrected"] = partitions.corrected(sum(of_shards.values()), sizes.corrected_days)
+    report["redelivered"] = redelivered.measure(sizes.replayed_hours)
+    say("bill")
+    report["bill"] = bill.measure(sizes.rounds, report)
     say("simulation")
     report["scale"] = scale.measure(sizes.rates, sizes.groups, sizes.seconds)
+    report["scaled_counter"] = scale.prices(sizes.rates, sizes.groups)
     report["engine"] = _on_engine(sizes, say, report) if with_engine else {"skipped": "not asked for"}
     report["goals"] = goals(report)
     report["seconds"] = time.perf_counter() - start

@@ -11,6 +11,9 @@ Arrivals and capacities come in ticks; every batch of every shard is an event of
 - Changes of aggregates are records of the stream too, spread over its shards.
 - A transaction meets a conflict if another one on the same item begins within `TRANSACTION_TIME` of it.
 - Groups are equally likely; delivery happens once.
+- A counter written under watermarks keeps one of each shard that has fed it lately, and costs by its size
+  (`counter_units`). All shards feed one counter; a million are the partition keys of their events, so one shard at a
+  time feeds each. `prices` has what it costs if all feed each.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million
+from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million, write_units
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7
@@ -35,6 +38,16 @@ GRACE: Final = 10.0
 
 CPU_PER_RECORD: Final = 20e-6
 TRANSACTION_TIME: Final = 0.004
+COUNTER_BYTES: Final = 90
+WATERMARK_BYTES: Final = 25
+GUARD_SECONDS: Final = 38 * 60.0
+"""How long an item keeps a watermark that its shard does not move again: until the shard's checkpoint has moved and
+settled, and a process has looked. As measured at 64 and 256 partitions (`benchmarks/partitions.py`)."""
+
+SHARD_LIFETIME: Final = 4 * 3600.0
+CHECKPOINTS: Final = 0.01
+"""Units per update of a counter for moving the shards' checkpoints."""
+
 OFFERED: Final = 2.0
 """Requests that clients and queues make at most, per arriving event."""
 
@@ -44,8 +57,8 @@ class Traits:
     """What the model knows of a design.
 
     It counts directly (when the event is written) or from the stream. `event_units` are what an event takes apart from
-    its `counters`, `counter_units` those of one write of a counter; one that coalesces writes each counter once per
-    batch.
+    its `counters`, `counter_units` those of one write of a counter without watermarks; one that coalesces writes each
+    counter once per batch. `write_shards` items share the shards that feed a counter.
     """
 
     kind: Literal["direct", "stream"]
@@ -54,6 +67,8 @@ class Traits:
     counters: int = 1
     coalesces: bool = False
     transaction: bool = False
+    watermarks: bool = False
+    write_shards: int = 1
 
 
 TRAITS: Final = {
@@ -64,7 +79,8 @@ TRAITS: Final = {
     "hour_minute_keys": Traits("stream", 1, counters=2),
     "coalescing": Traits("stream", 1, coalesces=True),
     "checkpoint_transaction": Traits("stream", 1, counter_units=2, coalesces=True, transaction=True),
-    "accept_and_watermark": Traits("stream", 1, coalesces=True),
+    "accept_and_watermark": Traits("stream", 1, coalesces=True, watermarks=True),
+    "accept_and_watermark_16_write_shards": Traits("stream", 1, coalesces=True, watermarks=True, write_shards=16),
 }
 
 
@@ -77,6 +93,20 @@ def touched(groups: int, records: float) -> float:
     if groups == 1:
         return min(1.0, records)
     return groups * -math.expm1(records * math.log1p(-1 / groups))
+
+
+def counter_units(traits: Traits, feeding: float, touches: float) -> float:
+    """Units of one write of a counter that so many shards feed, together `touches` times per second, by its size.
+
+    >>> ours = TRAITS["accept_and_watermark"]
+    >>> counter_units(ours, 4, 4), counter_units(ours, 64, 64), counter_units(ours, 256, 256)
+    (1.0, 2.0, 8.0)
+    """
+    if not traits.watermarks:
+        return traits.counter_units
+    alive = feeding * (1 + GUARD_SECONDS / SHARD_LIFETIME)
+    kept = alive * -math.expm1(-touches * GUARD_SECONDS / alive)
+    return write_units(math.ceil(COUNTER_BYTES + WATERMARK_BYTES * kept))
 
 
 def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:
@@ -130,10 +160,8 @@ def _direct(traits: Traits, rate: int, groups: int, _: int, seconds: float) -> d
 
 
 def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) -> dict[str, Any]:
-    per_event = traits.event_units + traits.counter_units * (
-        touched(groups, batch) / batch if traits.coalesces else traits.counters
-    )
-    shards = max(1, math.ceil(rate * per_event / (UNITS_PER_SECOND * HEADROOM)))
+    steady = _steady(traits, rate, groups, batch, scattered=groups == 1)
+    shards, each = steady.shards, steady.counter_units
     dice = random.Random(rate + groups)
     queues: list[deque[tuple[float, float]]] = [deque() for _ in range(shards)]  # when, how many events
     changes = [0.0] * shards
@@ -148,13 +176,13 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
         if tick < ticks:
             for queue in queues:
                 queue.append((now, rate * TICK / shards))
-        room = UNITS_PER_SECOND * TICK * groups / traits.counter_units
+        room = UNITS_PER_SECOND * TICK * groups * traits.write_shards / each
         # Batches that were throttled go on first.
         for _ in range(len(open_batches)):
             arrived, shard, events, left = open_batches.popleft()
             written = min(left, room)
             room -= written
-            units += written * traits.counter_units
+            units += written * (each + CHECKPOINTS * traits.watermarks)
             if left > written:
                 run.throttles += left - written
                 open_batches.append((arrived, shard, events, left - written))
@@ -171,7 +199,7 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
                 others = (len(starters) - 1) * TRANSACTION_TIME / TICK
                 lost = writes * math.expm1(min(others, 20.0))  # tries again until it gets through
                 run.conflicts += lost
-                units += lost * traits.counter_units
+                units += lost * each
                 free[shard] = now + lost * ROUND_TRIP
             concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
             requests = math.ceil(writes / 99) if traits.transaction else writes
@@ -187,6 +215,30 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
     return run.figures(rate, in_time / seconds, traits.event_units + units / max(run.counted, 1.0))
 
 
+@dataclass(frozen=True)
+class _Steady:
+    """What steady traffic needs: shards, units of a counter's write, write units per event."""
+
+    shards: int
+    counter_units: float
+    write_units: float
+
+
+def _steady(traits: Traits, rate: int, groups: int, batch: int, *, scattered: bool) -> _Steady:
+    """Shards follow from what a counter costs, and the other way round; `scattered`: all shards feed each group."""
+    shards = 1
+    while True:
+        records = min(batch, rate / shards * BATCHING_WINDOW)
+        share = touched(groups, records) / records if traits.coalesces else traits.counters
+        feeding = shards / traits.write_shards if scattered else 1
+        units = counter_units(traits, feeding, rate * share / groups / traits.write_shards)
+        per_event = traits.event_units + (units + CHECKPOINTS * traits.watermarks) * share
+        needed = math.ceil(rate * per_event / (UNITS_PER_SECOND * HEADROOM))
+        if needed <= shards:
+            return _Steady(shards, units, per_event)
+        shards = needed
+
+
 def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, batch: int) -> tuple[float, ...]:
     """Take up to a batch of records off a shard, with a proportional share of the table's own changes."""
     waiting = sum(events for _, events in queue)
@@ -200,6 +252,25 @@ def _take(queue: deque[tuple[float, float]], changes: list[float], shard: int, b
         if number > taken:
             queue.appendleft((when, number - taken))
     return arrived, events, own
+
+
+def prices(rates: tuple[int, ...], groups: tuple[int, ...]) -> list[dict[str, Any]]:
+    """What a counter's write costs ours at each rate: groups that are the events' partition key, and others."""
+    ours = TRAITS["accept_and_watermark"]
+    rows = []
+    for number in groups:
+        for rate in rates:
+            for scattered in (False, True) if number > 1 else (True,):
+                found = _steady(ours, rate, number, 1000, scattered=scattered)
+                rows.append(
+                    {
+                        "groups": number,
+                        "rate": rate,
+                        "fed_by": "all shards" if scattered else "one shard",
+                        **asdict(found),
+                    }
+                )
+    return rows
 
 
 def measure(rates: tuple[int, ...], groups: tuple[int, ...], seconds: float) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulation.dynamodb.capacity import item_bytes, query_units, write_units
+from dynamodb_counters._items.table_schema import LEADERBOARD
+from simulation.dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
@@ -17,7 +18,7 @@ class Meter:
     """Adds up the units of one DynamoDB client's inserts and queries, by the sizes of the items.
 
     An insert whose condition fails costs as much as a successful one. `item_units` is what writing each of the `items`
-    read once would cost. Use a client of its own for each thing to be measured.
+    read once would cost, its move in the ranking index included. Use a client of its own for each thing to be measured.
     """
 
     def __init__(self, client: Any) -> None:
@@ -55,7 +56,8 @@ class Meter:
             elif model.name == "Query":
                 self.queries += 1
                 self.read_units += query_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
-                self._weigh(parsed["Items"])
+                if "IndexName" not in params:
+                    self._weigh(parsed["Items"])
             elif model.name == "BatchGetItem":
                 for found in parsed["Responses"].values():
                     self._weigh(found)
@@ -63,6 +65,8 @@ class Meter:
     def _weigh(self, items: Sequence[Mapping[str, Any]]) -> None:
         self.items += len(items)
         self.item_units += sum(write_units(item_bytes(item)) for item in items)
+        # An update of a ranked item changes its score.
+        self.item_units += sum(INDEX_UNITS_PER_MOVE for item in items if LEADERBOARD in item)
 
 
 @dataclass(frozen=True)

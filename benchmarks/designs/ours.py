@@ -29,7 +29,7 @@ class Ours(Design):
 
     def create(self) -> None:
         super().create()
-        self.table = Table(TABLE, self.client)
+        self.table = Table(TABLE, self.client, clock=self.database.clock)
         self.aggregator = Aggregator(self.table, self.declarations, quarantine_retention_seconds=86_400)
 
     def accept(self, views: Sequence[View]) -> None:

@@ -39,7 +39,7 @@ class TableGrants:
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow resetting aggregates to zero."""
-        return grant(self._table, grantee, "UpdateItem")
+        return grant(self._table, grantee, "GetItem", "UpdateItem")
 
     def grant_read_counts(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow reading counts, windows, leaderboards and events, but no scans.

@@ -99,7 +99,10 @@ class Counters(AggregateReads, RankingReads, WindowReads):
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
     ) -> dict[str, Any]:
-        """Add to a group at once. 1 write unit. Not idempotent: a retried call counts twice.
+        """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
+
+        What the client itself sends again, because an answer was lost, counts once; `CountersError` if so many other
+        increments followed that nobody can tell.
 
         Parameters
         ----------
@@ -112,12 +115,15 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         Returns
         -------
         dict
-            All measures afterward; of a write-sharded group, those of the one item that was written.
+            All measures afterward; of a write-sharded group, those of the one item that was written. If the answer was
+            lost, what others added meanwhile is in them.
         """
         return increments.increment(self._table, aggregate, values, by)
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         """Delete an event and return whether it existed; the stream takes back what it counted.
+
+        An event whose `retention` is over has expired, and stays counted where expired events do.
 
         Parameters
         ----------
@@ -129,6 +135,8 @@ class Counters(AggregateReads, RankingReads, WindowReads):
 
     def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.
+
+        1 write unit and a strongly consistent read per item; what it returns is not lost with an answer.
 
         Parameters
         ----------

@@ -16,6 +16,9 @@ DOLLARS_PER_MILLION_READS: Final = 0.125
 UNITS_PER_SECOND: Final = 1000.0
 """Write units per second that a partition, and so an item, can take."""
 
+INDEX_UNITS_PER_MOVE: Final = 2.0
+"""What an update adds that changes an item's key in an index: the index deletes one entry and puts another."""
+
 Key = tuple[str, ...]
 """Table name and the values of the key."""
 
@@ -60,7 +63,9 @@ def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
             text = value["S"]
             size += len(text) if text.isascii() else len(text.encode())
         else:
-            size += _number_bytes(value["N"]) if "N" in value else _value_bytes(value)
+            size += (
+                _number_bytes(value["N"]) if "N" in value else len(value["B"]) if "B" in value else _value_bytes(value)
+            )
     return size
 
 
@@ -71,6 +76,20 @@ def write_units(size: int) -> float:
     (1.0, 1.0, 2.0)
     """
     return float(max(1, math.ceil(size / 1024)))
+
+
+def index_write_units(
+    old: Mapping[str, Mapping[str, Any]] | None, new: Mapping[str, Mapping[str, Any]] | None, keys: tuple[str, str]
+) -> float:
+    """Units a write adds on an index of keys only: an entry is put, deleted, or (its key changed) both.
+
+    >>> index_write_units(None, {"b": {"S": "all"}, "s": {"N": "1"}}, ("b", "s"))
+    1.0
+    >>> index_write_units({"b": {"S": "all"}, "s": {"N": "1"}}, {"b": {"S": "all"}, "s": {"N": "2"}}, ("b", "s"))
+    2.0
+    """
+    before, after = (tuple(item[key] for key in keys if key in item) if item else () for item in (old, new))
+    return 0.0 if before == after else float((len(before) == len(keys)) + (len(after) == len(keys)))
 
 
 def query_units(items: Iterable[Mapping[str, Mapping[str, Any]]], *, consistent: bool = False) -> float:

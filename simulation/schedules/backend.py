@@ -31,11 +31,23 @@ class Backend(Protocol):
 
     def items(self) -> Iterable[Mapping[str, Any]]: ...
 
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Delete an item as a user does; return it."""
+
     def expire(self, limit: int) -> list[dict[str, Any]]:
         """Delete up to `limit` items whose TTL is over, as DynamoDB does; return them."""
 
     def split(self, rng: random.Random) -> None:
         """Close a shard and open its children."""
+
+    def roll_over(self) -> None:
+        """Replace every open shard by a child."""
+
+    def trim(self, created_before: float) -> None:
+        """Forget old records, if the engine can be told to."""
+
+    def history(self) -> Iterable[Record]:
+        """Every record that can still be known."""
 
     def drop(self) -> None: ...
 
@@ -46,12 +58,26 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 class MemoryBackend(MemoryTable):
     def __init__(self, rng: random.Random) -> None:
         self.clock = VirtualClock()
-        shards = rng.choice((1, 2, 3))
+        shards = rng.choice((1, 2, 3, 12))
         super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3)
         self.client: Any = self
 
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        old: Mapping[str, Any] = self.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
+        return old
+
     def split(self, rng: random.Random) -> None:
         self.stream.split(rng.choice(self.stream.open_shards()), rng.choice((1, 2)))
+
+    def roll_over(self) -> None:
+        for shard in self.stream.open_shards():
+            self.stream.split(shard, 1)
+
+    def trim(self, created_before: float) -> None:
+        self.stream.trim(created_before)
+
+    def history(self) -> Iterable[Record]:
+        return self.stream.history()
 
     def drop(self) -> None:
         """Nothing outlives it."""
@@ -77,6 +103,14 @@ class LocalBackend:
         for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
             yield from page["Items"]
 
+    def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
+        old = self.client.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")
+        # Read now, so that it is dated before more time passes: its date says whether it was an expiry.
+        for shard in self.stream.shards():
+            self.stream.read(shard.id, None, 100_000)
+        deleted: Mapping[str, Any] = old["Attributes"]
+        return deleted
+
     def expire(self, limit: int) -> list[dict[str, Any]]:
         due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]
         for item in due:
@@ -87,6 +121,16 @@ class LocalBackend:
     def split(self, rng: random.Random) -> None:  # noqa: ARG002
         """Close all open shards, each with a child: the engine can do no less."""
         self._engine.rollover()
+
+    def roll_over(self) -> None:
+        self._engine.rollover()
+
+    def trim(self, created_before: float) -> None:
+        """The engine forgets nothing while a schedule runs."""
+
+    def history(self) -> Iterable[Record]:
+        for shard in self.stream.shards():
+            yield from self.stream.read(shard.id, None, 100_000).records
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 from decimal import Decimal
 from typing import Any
 
@@ -57,6 +58,9 @@ POISON: dict[str, Record] = {
     "no image": record(13),
     "a huge item": _with(14, "amount", {"S": "x" * 390_000}),
     "bytes": _with(15, "shop", {"B": base64.b64encode(b"\xff").decode()}),
+    "a group too long for an item": _sale(16, shop="x" * 390_000),
+    "a group too long for an item with watermarks": _sale(17, shop="".join(map(chr, range(33, 126))) * 4_380),
+    "a huge item that cannot be compressed": _with(18, "amount", {"S": random.Random(1).randbytes(190_000).hex()}),
 }
 
 
@@ -168,6 +172,17 @@ def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: S
     for _ in range(2):
         store.deliver([change], _SALES, shard=OTHER_SHARD)
     assert (_count(store), _count(store, "sum")) == (1, Decimal("0.5"))
+
+
+def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_beside_each_other(store: Store) -> None:
+    # Their keys have the same CRC-32.
+    tags = ("29685295", "32060020")
+    tagged = Aggregate("tagged", _EVENT, pk="TAG#{tags[]}", sk="SALES", measures={"n": Count()})
+    sale = _with(1, "tags", {"L": [{"S": tag} for tag in tags]})
+    store.client.before = fault("update_item", "ValidationException", "TAG#")
+
+    assert store.deliver([sale], tagged).quarantined == 2
+    assert len(list(store.counters.quarantined())) == 2
 
 
 def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(store: Store) -> None:

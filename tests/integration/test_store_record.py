@@ -6,7 +6,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
 
@@ -110,3 +113,13 @@ def test_very_long_groups_are_counted_apart(store: Store) -> None:
 
     assert [group.measures["n"] for group in groups] == [1, 2, 3]
     assert [group.values["url"] for group in groups] == urls
+
+
+def test_a_group_too_long_for_its_item_is_refused(store: Store) -> None:
+    longest = "x" * MAX_GROUP_BYTES
+    assert store.counters.increment(_VIEWS, {"url": longest}, {"n": 1}) == {"n": 1, "bytes": 0}
+
+    with pytest.raises(InvalidArgumentError, match=f"expected at most {MAX_GROUP_BYTES} bytes"):
+        store.counters.increment(_VIEWS, {"url": longest + "x"}, {"n": 1})
+    outcome = store.counters.record_once(_VIEW, _view(url=longest + "x"), [_VIEWS])
+    assert (outcome.status, len(store.items())) == ("rejected", 1)

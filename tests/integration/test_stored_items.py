@@ -102,6 +102,9 @@ def test_every_kind_of_item_is_stored_as_it_always_was(moto_engine: Engine, reco
     for item in items:
         # The reason is for people; its wording is no contract.
         item.pop("reason", None)
+        # Nonces are random.
+        for name in [name for name in item if name.startswith("_n") or name == "_reset"]:
+            del item[name]
         for value in item.values():
             if "SS" in value:
                 value["SS"].sort()

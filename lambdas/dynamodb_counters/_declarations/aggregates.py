@@ -32,6 +32,12 @@ MAX_ATTRIBUTES: Final = 120
 """Most attributes of an aggregate: all may change in one update, whose expression has at most 4 KB.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
+MAX_GROUPS: Final = 1000
+"""Groups that one item may touch unless its aggregate says otherwise: each is a write for every event."""
+
+MOST_GROUPS: Final = 10_000
+"""Most groups that an aggregate may let one item touch: what an invocation can write, and write again, in time."""
+
 WRITE_SHARD_FIELD: Final = "_shard"
 """The partition key field that the runtime fills in with the number of a write shard."""
 
@@ -94,12 +100,15 @@ class Aggregate:
     where : Condition, optional
         Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
-        Whether an item deleted by TTL stays counted. Default ``"keep"``.
+        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
     write_shards : int, optional
         Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
         every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
     ranking : Ranking, optional
         Ranks the groups by a measure. Default: not ranked.
+    max_groups : int, optional
+        Most groups that one item may count in, 1 to 10,000, if its lists make several; an item with more goes to
+        quarantine. Default 1,000.
 
     Examples
     --------
@@ -117,6 +126,7 @@ class Aggregate:
     on_expiry: OnExpiry = "keep"
     write_shards: int = 1
     ranking: Ranking | None = None
+    max_groups: int = MAX_GROUPS
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -127,6 +137,7 @@ class Aggregate:
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
+        require_count("max_groups", self.max_groups, MOST_GROUPS)
         require_measures(self.measures, MEASURES)
         for attribute in self.attributes:
             if attribute in self.fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynamodb_counters._declarations.aggregates import Aggregate, OnExpiry
+from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnExpiry
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
@@ -27,7 +27,7 @@ class Distinct:
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     member : str
         Attribute that identifies a member.
-    source, pk, sk, where, on_expiry
+    source, pk, sk, where, on_expiry, max_groups
         As in `Aggregate`.
 
     Examples
@@ -45,6 +45,7 @@ class Distinct:
     member: str
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
+    max_groups: int = MAX_GROUPS
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -62,6 +63,7 @@ class Distinct:
             measures={"items": Count()},
             where=self.where,
             on_expiry=self.on_expiry,
+            max_groups=self.max_groups,
         )
 
     @property
@@ -91,7 +93,7 @@ class Hierarchy:
         Key template of the top group.
     levels : tuple of str
         Sort key templates from the top level down.
-    source, measures, where, on_expiry
+    source, measures, where, on_expiry, max_groups
         As in `Aggregate`.
 
     Examples
@@ -110,6 +112,7 @@ class Hierarchy:
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
+    max_groups: int = MAX_GROUPS
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -129,6 +132,7 @@ class Hierarchy:
                 measures=self.measures,
                 where=self.where,
                 on_expiry=self.on_expiry,
+                max_groups=self.max_groups,
             )
             for level, sk in enumerate(self.levels)
         )

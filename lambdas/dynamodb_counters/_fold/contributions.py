@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from math import prod
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations import Aggregate, Average, Count, Histogram, Measure, Window
@@ -11,6 +12,14 @@ from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
 from dynamodb_counters._items.attributes import LIST_MARK, Image, number_reader, text_reader, texts_reader
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.decimals import Number
+from dynamodb_counters.errors import MalformedImageError
+
+MAX_GROUP_BYTES: Final = 8192
+"""Longest texts of a group together, in UTF-8 bytes. The item of a hashed key stores them, so that every update pays
+for them, and 400 KB must hold them beside any number of watermarks."""
+
+_SHORT: Final = MAX_GROUP_BYTES // 4
+"""Characters that fit whatever they are: none takes more than four bytes."""
 
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What to add: attribute name and number."""
@@ -39,7 +48,7 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     fields = declaration.fields
 
     if not literal and any(field.endswith(LIST_MARK) for field in fields):
-        groups_of = _compile_groups(fields)
+        groups_of = _compile_groups(declaration)
 
         def contribute_each(image: Image, _: float | None) -> tuple[Contribution, ...]:
             if holds is not None and not holds(image):
@@ -76,17 +85,55 @@ def compile_group(fields: tuple[str, ...], *, literal: bool = False) -> Callable
     if not readers:
         return lambda _: ()
     if len(readers) == 1:
-        [read] = readers
-        return lambda image: (read(image),)
-    return lambda image: tuple([read(image) for read in readers])
+        [read_only] = readers
+
+        def group_of_one(image: Image) -> GroupKey:
+            text = read_only(image)
+            return (text,) if len(text) <= _SHORT else require_storable_group((text,))
+
+        return group_of_one
+
+    def group_of(image: Image) -> GroupKey:
+        group = tuple([read(image) for read in readers])
+        return group if sum(map(len, group)) <= _SHORT else require_storable_group(group)
+
+    return group_of
 
 
-def _compile_groups(fields: tuple[str, ...]) -> Callable[[Image], list[GroupKey]]:
+def require_storable_group(group: GroupKey) -> GroupKey:
+    """Return a group, unless its texts are too long for its item."""
+    texts = [text for text in group if isinstance(text, str)]
+    if (size := sum(map(_bytes, texts))) > MAX_GROUP_BYTES:
+        found = ", ".join(f"{text:.20}…" for text in texts)
+        raise MalformedImageError(
+            f"invalid group {found!r:.200}: expected at most {MAX_GROUP_BYTES} bytes, found {size}"
+        )
+    return group
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def _compile_groups(declaration: Aggregate) -> Callable[[Image], list[GroupKey]]:
     """One group per member of a list; several lists multiply."""
+    fields, most = declaration.fields, declaration.max_groups
     readers: list[Callable[[Image], list[str]]] = [
         texts_reader(field) if field.endswith(LIST_MARK) else _one_text(text_reader(field)) for field in fields
     ]
-    return lambda image: list(product(*[read(image) for read in readers]))
+
+    def groups_of(image: Image) -> list[GroupKey]:
+        choices = [read(image) for read in readers]
+        # Counted before they are made: two lists of one item can make millions.
+        if (found := prod(map(len, choices))) > most:
+            raise MalformedImageError(
+                f"invalid group {', '.join(map(repr, fields))}: "
+                f"expected at most {most} groups of {declaration.name!r} per item, found {found}"
+            )
+        require_storable_group(tuple([max(texts, key=_bytes, default="") for texts in choices]))
+        return list(product(*choices))
+
+    return groups_of
 
 
 def _one_text(read: Callable[[Image], str]) -> Callable[[Image], list[str]]:

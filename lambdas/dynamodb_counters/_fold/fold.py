@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._fold.contributions import LATE, Contribution
+from dynamodb_counters._fold.contributions import LATE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan, Source
@@ -24,6 +24,8 @@ AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 
 # Whatever the compiled functions may raise on an image of any shape.
 UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+_MANY: Final = 20
 
 
 def fold(
@@ -71,7 +73,7 @@ class _Folding:
                 minus = () if old is None else self._contributions(change, OLD)
                 if plus and minus:
                     # What both images contribute has not changed and must cause no write.
-                    plus, minus = [c for c in plus if c not in minus], [c for c in minus if c not in plus]
+                    plus, minus = _without(plus, minus), _without(minus, plus)
             elif old is not None:
                 plus, minus = (), self._contributions(change, OLD)
             else:
@@ -121,11 +123,14 @@ class _Folding:
 
     def _quarantined_delta(self, change: Change, delta: QuarantinedDelta) -> list[Contribution]:
         program = self._plan.programs.get(delta.name)
-        if program is not None:
-            return [(program.layout, delta.group, delta.numbers)]
-        # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
-        self._unfoldable(change, NEW, LookupError(f"{delta.name!r} is no longer declared"))
-        return []
+        try:
+            if program is None:
+                raise LookupError(f"{delta.name!r} is no longer declared")
+            return [(program.layout, require_storable_group(delta.group), delta.numbers)]
+        except UNFOLDABLE as error:
+            # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
+            self._unfoldable(change, NEW, error)
+            return []
 
     def _unfoldable(self, change: Change, image_name: str, error: Exception) -> None:
         record = change.record if change.delta is not None else single_image(change.record, image_name)
@@ -144,6 +149,12 @@ class _Folding:
             measures = delta.measures
             for name, number in numbers:
                 measures[name] = measures.get(name, 0) + sign * number
+
+
+def _without(some: Sequence[Contribution], others: Sequence[Contribution]) -> list[Contribution]:
+    # A few are found faster than hashed; an item under many tags has thousands.
+    known = others if len(others) < _MANY else frozenset(others)
+    return [contribution for contribution in some if contribution not in known]
 
 
 def reason_of(error: Exception) -> str:

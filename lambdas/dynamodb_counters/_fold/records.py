@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import COUNTED_IN, SEQUENCE_DIGITS
+from dynamodb_counters._items.table_schema import COUNTED_IN, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -19,6 +19,11 @@ OLD: Final = "OldImage"
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-streams.html
 _TTL_PRINCIPAL: Final = "dynamodb.amazonaws.com"
+
+
+MAX_TTL_AGE: Final = 5 * 365 * 86_400
+"""Seconds after which the TTL process leaves an expired item alone, so that a ``ttl`` of other meaning is none.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,15 @@ def padded(sequence: str) -> str:
 
 
 def is_expiry(record: Record) -> bool:
-    """Whether the TTL process deleted the item."""
+    """Whether the TTL process deleted the item; or anyone, once its TTL had passed.
+
+    A replica in another Region passes on the deletions of its TTL process as if a user had made them.
+    """
     identity = record.get("userIdentity") or {}
-    return identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL
+    if identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL:
+        return True
+    if record.get("eventName") != "REMOVE":
+        return False
+    change = record["dynamodb"]
+    expires_at, created = change[OLD].get(TTL, {}).get("N"), change.get("ApproximateCreationDateTime")
+    return None not in (expires_at, created) and 0 <= created - float(expires_at) < MAX_TTL_AGE

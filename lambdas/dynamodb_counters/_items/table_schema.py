@@ -43,6 +43,12 @@ CHECKPOINT: Final = "_checkpoint"
 CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
 """Starts the partition keys of checkpoint items."""
 
+NONCE_PREFIX: Final = "_n"
+"""Starts the attributes that hold the nonces of a group's latest increments and resets."""
+
+LAST_RESET: Final = "_reset"
+"""The nonce of a group's latest reset."""
+
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
 

@@ -31,7 +31,7 @@ from dynamodb_counters._stream.checkpoint_items import (
 from dynamodb_counters._stream.upgrade import needs_old_format
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, MINUTE
+from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import CheckpointError
 
 ALIVE: Final = DAY
@@ -43,7 +43,7 @@ OUTLIVED: Final = 7 * DAY
 WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
 
-_READ_AGAIN: Final = 10 * MINUTE
+_READ_AGAIN: Final = HOUR
 _KEYS_PER_CALL: Final = 100
 _FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
 

@@ -24,7 +24,6 @@ PRUNED_AT: Final = 8
 
 _MOST_PRUNED: Final = 100  # An expression is 4 KB at most.
 _SPARE_BYTES: Final = 64
-_ENOUGH_LOOKS: Final = 32
 _LOOK_EVERY: Final = 10 * MINUTE
 _MOST_REMEMBERED: Final = 20_000
 
@@ -53,8 +52,7 @@ class Pruner:
         Housekeeping: whatever fails, a later update tries again.
         """
         watermarks = {name: value for name, value in item.items() if name.startswith(WATERMARK_PREFIX) and name != own}
-        # An item that hundreds of shards feed is looked at by some of their processes, not by each.
-        if not _saves_a_unit(item, watermarks) or self._table.jitter() * len(watermarks) > _ENOUGH_LOOKS:
+        if not _saves_a_unit(item, watermarks):
             return 0.0
         try:
             settled = self._settled(watermarks)

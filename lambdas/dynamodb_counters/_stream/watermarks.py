@@ -26,7 +26,7 @@ def shard_digest(shard: str) -> str:
     """What watermarks and checkpoints name a shard by.
 
     >>> shard_digest("shardId-00000001414576573621-f55eea83")
-    'NhAlXDHhhIqt'
+    'ly2uFlpcxkp3'
     """
     return base64.urlsafe_b64encode(hashlib.sha256(shard.encode()).digest()[:_DIGEST_BYTES]).decode()
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._declarations.groups import group_keys, group_of
+from dynamodb_counters._declarations.groups import Key, group_keys, group_of
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import PK, SCORE
+from dynamodb_counters._items.table_schema import LAST_RESET, SCORE
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_lost_answers
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
+
+_TRIES: Final = 10
+_BUSY: Final = f"nothing was written: {_TRIES} times, other updates of the group came first"
+_ZERO: Final = {"N": "0"}
 
 
 def increment(
@@ -25,32 +32,66 @@ def increment(
     if missing:
         raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
     group = tuple(key_text(name, values[name]) for name in aggregate.fields)
-    answer = table.client.update_item(
-        **Update(ItemLayout(aggregate), group, added, str(table.jitter())).request(table.name), ReturnValues="ALL_NEW"
-    )
-    return dict(group_of(aggregate, values, [answer["Attributes"]]).measures)
+    try:
+        require_storable_group(group)
+    except MalformedImageError as error:
+        raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
+    update = Update(ItemLayout(aggregate), group, added, str(table.jitter())).request(table.name)
+    watch_for_lost_answers(table)
+    nonce = new_nonce(table)
+    for _ in table.tries(_TRIES):
+        try:
+            answer = table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")
+        except table.client.exceptions.ConditionalCheckFailedException as refusal:
+            item, done = met(refusal, nonce)
+            if not done:
+                nonce = new_nonce(table, item)
+                continue
+        else:
+            item = answer["Attributes"]
+        return dict(group_of(aggregate, values, [item]).measures)
+    raise CountersError(_BUSY)
 
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
-    zeroed = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
-    names = {f"#m{index}": name for index, name in enumerate(zeroed)}
-    before: list[Mapping[str, Any]] = []
-    for key in group_keys(aggregate, values):
+    watch_for_lost_answers(table)
+    measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
+    taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]
+    return dict(group_of(aggregate, values, taken).measures)
+
+
+def _take(table: Table, key: Key, measures: list[str]) -> Mapping[str, Any]:
+    """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
+    item: Mapping[str, Any] = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {})
+    for _ in table.tries(_TRIES):
+        counted = [name for name in measures if item.get(name, _ZERO) != _ZERO]
+        if not counted:
+            return item
+        nonce = new_nonce(table, item)
+        places = range(len(counted))
+        update: dict[str, Any] = {
+            "TableName": table.name,
+            "Key": key,
+            "UpdateExpression": "SET #r = :nonce ADD " + ", ".join(f"#m{place} :m{place}" for place in places),
+            # Or two resets would subtract the same.
+            "ConditionExpression": "#r = :last" if LAST_RESET in item else "attribute_not_exists(#r)",
+            "ExpressionAttributeNames": {"#r": LAST_RESET, **{f"#m{place}": counted[place] for place in places}},
+            "ExpressionAttributeValues": {
+                **({":last": item[LAST_RESET]} if LAST_RESET in item else {}),
+                **{f":m{place}": typed_number(Decimal(item[counted[place]]["N"]).copy_negate()) for place in places},
+            },
+        }
         try:
-            answer = table.client.update_item(
-                TableName=table.name,
-                Key=key,
-                UpdateExpression="SET " + ", ".join(f"{name} = :zero" for name in names),
-                ConditionExpression=f"attribute_exists({PK})",
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues={":zero": {"N": "0"}},
-                ReturnValues="ALL_OLD",
-            )
-        except table.client.exceptions.ConditionalCheckFailedException:
-            continue  # Never counted.
-        before.append(answer["Attributes"])
-    return dict(group_of(aggregate, values, before).measures)
+            table.client.update_item(**once(update, nonce))
+        except table.client.exceptions.ConditionalCheckFailedException as refusal:
+            now, done = met(refusal, nonce, item)
+            if done:
+                return item
+            item = now
+        else:
+            return item
+    raise CountersError(_BUSY)
 
 
 def _by_measure(aggregate: Aggregate, by: Mapping[str, Number] | Number) -> dict[str, Number]:

@@ -47,6 +47,7 @@ def _meter(report: Report) -> None:
         ("AlreadyCounted", report.skipped),
         ("Quarantined", report.quarantined),
         ("Redelivered", report.redelivered),
+        ("CheckpointsLost", int(report.checkpoint_lost)),
         ("LateEvents", report.late),
         ("WriteUnits", report.write_units),
     ):
@@ -54,7 +55,6 @@ def _meter(report: Report) -> None:
     if report.records:
         metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / report.records)
     if report.checkpoint_lost:
-        metrics.add_metric(name="CheckpointsLost", unit=MetricUnit.Count, value=1)
         logger.error("the shard's checkpoint item is gone; records that may have been counted go to quarantine")
     if report.quarantined:
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})

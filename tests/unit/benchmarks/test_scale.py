@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.figures import bars, lines
-from benchmarks.scale import TRAITS, simulate, touched
+from benchmarks.scale import TRAITS, counter_units, simulate, touched
 
 _OURS = TRAITS["accept_and_watermark"]
 
@@ -37,6 +37,24 @@ def test_a_hot_counter_costs_ours_little_more_than_the_events() -> None:
     assert found["keeps_up"]
     assert found["throttles"] == 0
     assert 1.0 < found["write_units"] < 1.1
+
+
+def test_the_shards_that_feed_a_counter_are_paid_for() -> None:
+    at = {shards: counter_units(_OURS, shards, shards) for shards in (1, 16, 64, 256, 1000)}
+    assert at == {1: 1, 16: 1, 64: 2, 256: 8, 1000: 29}
+    assert counter_units(TRAITS["coalescing"], 1000, 1000) == 1
+    # Rare touches from anywhere leave few watermarks behind before they settle.
+    assert counter_units(_OURS, 1000, 300 / 86_400) == 1
+    assert counter_units(_OURS, 1000, 1.0) > 20
+
+
+def test_write_shards_keep_a_hot_counter_small() -> None:
+    plain = simulate(_OURS, 1_000_000, 1, seconds=5)
+    sharded = simulate(TRAITS["accept_and_watermark_16_write_shards"], 1_000_000, 1, seconds=5)
+    assert not plain["keeps_up"]
+    assert sharded["keeps_up"]
+    assert sharded["throttles"] == 0
+    assert sharded["write_units"] < plain["write_units"]
 
 
 def test_plots_are_xml() -> None:

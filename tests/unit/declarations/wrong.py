@@ -69,7 +69,7 @@ WRONG = [
     Wrong("two of one name", _together(_aggregate(), _aggregate(pk="B")), "name", "'a'", "one declaration per name; rename one of the two"),
     Wrong("two that write one item", _together(_aggregate("a", pk="A#{player}"), _aggregate("b", pk="A#TOTAL")), "sk", "'ALL'", "a key that cannot match items of 'a'; change pk or sk of 'b'"),
     Wrong("one that could write an event", _together(_aggregate(pk="PLAYER#{player}", sk="PATH#{x}")), "sk", "'PATH#{x}'", "a key that cannot match items of 'path'; change pk or sk of 'a'"),
-    Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key that cannot match the quarantine's 'QUARANTINE#{partition}'"),
+    Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key that cannot match the reserved 'QUARANTINE#{number}'"),
     Wrong("a name of the runtime", _a(name="quarantine"), "name", "'quarantine'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
     Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved ('ttl' is)"),
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
@@ -101,6 +101,7 @@ WRONG = [
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
     Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),
+    Wrong("more groups of one item than an invocation can write", _a(max_groups=100_000), "max_groups", "100000", "an int from 1 to 10000"),
     Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are not fields of the key"),
 ]  # fmt: skip
 """At least twenty."""

@@ -58,6 +58,18 @@ def test_items_read_tell_what_writing_them_takes() -> None:
     assert (meter.items, meter.item_units, meter.read_units) == (2, 3, 0)
 
 
+def test_writing_a_ranked_item_moves_its_entry_in_the_index() -> None:
+    ranked = {"pk": {"S": "x"}, "_board": {"S": "URLS"}, "_score": {"N": "7"}}
+    dynamodb = client("dynamodb", "query", {"Items": [ranked, {"pk": {"S": "x"}}]}, {"Items": [ranked]})
+    meter = Meter(dynamodb)
+    asked = {"TableName": "t", "KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "p"}}}
+
+    dynamodb.query(**asked)
+    dynamodb.query(**asked, IndexName="ranking")
+
+    assert (meter.items, meter.item_units) == (2, 4)
+
+
 @pytest.mark.parametrize(
     ("metrics", "sent", "costs"),
     [

@@ -9,7 +9,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._fold.records import MAX_TTL_AGE, Change, changes_of, single_image
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -66,6 +66,49 @@ def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
 
 def test_expiry_is_no_deletion_unless_the_aggregate_says_so() -> None:
     assert _measures([record(1, None, _view(), expired=True)]) == {("live", ()): {"n": -1}}
+
+
+@pytest.mark.parametrize(
+    ("ttl", "created", "counts"),
+    [
+        ({"N": str(NOW)}, NOW, True),
+        ({"N": f"{NOW}.0"}, NOW + 47 * 3600, True),
+        ({"N": str(NOW + 1)}, NOW, False),
+        ({"N": str(NOW - MAX_TTL_AGE)}, NOW, False),
+        ({"N": str(NOW - MAX_TTL_AGE + 1)}, NOW, True),
+        ({"N": "60"}, NOW, False),
+        ({"S": str(NOW)}, NOW, False),
+        ({"N": str(NOW)}, None, False),
+        (None, NOW, False),
+    ],
+)
+def test_another_regions_ttl_names_no_service_so_the_ttl_decides(ttl: Any, created: Any, counts: bool) -> None:
+    old = _view() if ttl is None else {**_view(), "ttl": ttl}
+    left = {} if counts else {("views", ("/",)): {"n": -1, "bytes": -1}}
+
+    assert _measures([record(1, None, old, created=created)], _VIEWS) == left
+    assert _measures([record(1, None, old, created=created)], _LIVE) == {("live", ()): {"n": -1}}
+
+
+def test_a_correction_after_the_ttl_is_no_expiry() -> None:
+    old, new = {**_view(size=1), "ttl": {"N": str(NOW)}}, _view(size=3)
+
+    correction = record(1, new, old)
+
+    assert _measures([correction], _VIEWS) == {("views", ("/",)): {"n": 0, "bytes": 2}}
+    # As quarantine keeps it.
+    assert _measures([dict(single_image(correction, "OldImage"))], _VIEWS) == {
+        ("views", ("/",)): {"n": -1, "bytes": -1}
+    }
+
+
+def test_a_redriven_deletion_is_judged_by_when_it_was_made() -> None:
+    deletion = record(1, None, {**_view(), "ttl": {"N": str(NOW + 60)}})
+    redriven = record(9, _view(), created=NOW + 86_400)
+
+    [delta] = fold(Plan((_VIEWS,)), [Change(redriven, deletion)]).deltas
+
+    assert delta.measures == {"n": -1, "bytes": -1}
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFix
 
     assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {
         "Redelivered",
+        "CheckpointsLost",
         "UpdatesPerRecord",
     }
     assert (first["UpdatesPerRecord"], again["UpdatesPerRecord"]) == (2 / 3, 0)

@@ -32,19 +32,23 @@ class Function:
             self._module = reload(import_module(name))
 
     def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
-        with self._running():
+        with self._running() as patch:
+            if hasattr(self._module, "Table") and isinstance(self._client, MemoryTable):
+                # The aggregator quarantines records of long ago: it shares the table's clock.
+                clock = self._client._clock
+                patch.setattr(self._module, "Table", lambda name: table.Table(name, clock=clock))
             answer: dict[str, Any] = getattr(self._module, self._handler)(event, LAMBDA_CONTEXT)
             return answer
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
+    def _running(self) -> Iterator[pytest.MonkeyPatch]:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in self._environment.items():
                 patch.setenv(name, value)
             for module in (counters, table):
                 patch.setattr(module, "make_client", lambda: self._client)
             patch.setattr(boto3, "client", lambda _: self._client)
-            yield
+            yield patch
 
 
 class Pipeline:
@@ -71,7 +75,7 @@ class Pipeline:
     def count(self, records: Iterable[Record]) -> None:
         """Hand records to the aggregator."""
         batch = {"Records": list(records), "shardId": self._shard, "isFinalInvokeForWindow": False, "state": {}}
-        assert self._aggregator(batch) == {"state": {}}
+        assert "state" in self._aggregator(batch)
 
     def settle(self) -> None:
         """Count until the stream is empty: aggregates feed aggregates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -51,10 +52,10 @@ def client(moto_engine: Engine) -> Any:
     return moto_engine.client
 
 
-def batch(first: int, *sizes: int | str) -> dict[str, Any]:
+def batch(first: int, *sizes: int | str, shard: str = "shardId-1") -> dict[str, Any]:
     images = [image("view", pk="URL#/", sk=f"T#{TIME}", url="/", time=TIME, bytes=size) for size in sizes]
-    records = [record(10**21 + number, new) for number, new in enumerate(images, start=first)]
-    return {"Records": records, "shardId": "shardId-1", "state": {}}
+    records = [record(10**21 + number, new, created=time.time()) for number, new in enumerate(images, start=first)]
+    return {"Records": records, "shardId": shard, "state": {}}
 
 
 def _aggregate(client: Any) -> None:
@@ -63,6 +64,10 @@ def _aggregate(client: Any) -> None:
     # One is counted, one quarantined; the second batch's sum has more digits than an item can hold.
     aggregator.handle(batch(1, 1, "x"))
     aggregator.handle(batch(3, 10**38 - 1, 10**38 - 1))
+    # So many shards feed the bucket that its watermarks are worth pruning.
+    for number in range(2, 50):
+        aggregator = Aggregator(table, (VIEWS, ROLLING), quarantine_retention_seconds=86_400.0, single_shard=False)
+        aggregator.handle(batch(5, 1, shard=f"shardId-{number}"))
 
 
 def _accept(counters: Counters) -> None:

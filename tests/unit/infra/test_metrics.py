@@ -176,6 +176,8 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "AlreadyCounted": 3,
             "Quarantined": 1,
             "LateEvents": 2,
+            "Redelivered": 0,
+            "CheckpointsLost": 0,
             "UpdatesPerRecord": 0.75,
         },
         "Test/Ingest": {

@@ -83,7 +83,10 @@ def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Templat
     [group_id] = template.find_resources("AWS::Logs::LogGroup")
     bucket_arn = {"Fn::GetAtt": [bucket_id, "Arn"]}
     expected = [
-        ("dynamodb:ConditionCheckItem PutItem Query UpdateItem", {"Fn::GetAtt": [table_id, "Arn"]}),
+        (
+            "dynamodb:BatchGetItem ConditionCheckItem GetItem PutItem Query UpdateItem",
+            {"Fn::GetAtt": [table_id, "Arn"]},
+        ),
         ("dynamodb:DescribeStream GetRecords GetShardIterator ListStreams", {"Fn::GetAtt": [table_id, "StreamArn"]}),
         ("logs:CreateLogStream PutLogEvents", {"Fn::GetAtt": [group_id, "Arn"]}),
         ("s3:ListBucket", bucket_arn),

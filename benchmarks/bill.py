@@ -1,0 +1,237 @@
+"""The whole bill of a million events for each way in: DynamoDB, Lambda at the measured CPU time, queue, HTTP API."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+from benchmarks import prices
+from benchmarks.best_times import best, cpu_seconds, run_python
+from benchmarks.cold_start import http_request, lambda_environment
+from benchmarks.designs.ours import SHARD, VIEW, VIEWS
+from benchmarks.queue_and_stream import chunks
+from benchmarks.workloads import hot
+from dynamodb_counters import Counters
+from dynamodb_counters._declarations.codec import encode
+from simulation.clock import VirtualClock
+from simulation.dynamodb.capacity import dollars_per_million
+from simulation.dynamodb.client import MemoryTable
+from simulation.handler_process import LAMBDA_CONTEXT
+
+MILLION: Final = 1e6
+STREAM_BATCH: Final = 1_000
+QUEUE_BATCH: Final = 100
+"""Messages that the queue's consumer gets at once, by default."""
+
+POSTED: Final = 100
+"""Events of a request that posts many."""
+
+_MESSAGES_PER_CALL: Final = 10
+"""That Lambda receives from a queue, or deletes, at once."""
+
+_PAGES: Final = 50
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in.
+
+    `accepts` names how events are written, `counted` says whether the stream counts them; `http` are requests and
+    `messages` are messages per event, `receiver` and `consumer` name the measured CPU time of the functions before and
+    behind the queue.
+    """
+
+    title: str
+    accepts: str
+    counted: bool = True
+    http: float = 0.0
+    messages: float = 0.0
+    receiver: str | None = None
+    consumer: str | None = None
+
+
+WAYS: Final = (
+    Way("increment", "increment", counted=False),
+    Way("record_once", "record_once", counted=False),
+    Way("accept, one by one", "accept"),
+    Way("accept_many", "accept_many"),
+    Way("EventIngest, straight to the queue", "accept_many", http=1, messages=1, consumer="consumer_single"),
+    Way(
+        "EventIngest, validated",
+        "accept_many",
+        http=1,
+        messages=1,
+        receiver="receiver_single",
+        consumer="consumer_single",
+    ),
+    Way(
+        f"EventIngest, {POSTED} events a request",
+        "accept_many",
+        http=1 / POSTED,
+        messages=1 / POSTED,
+        receiver="receiver_many",
+        consumer="consumer_many",
+    ),
+)
+
+
+def measure(rounds: int, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The bill of a million views of few pages, counted per page, by the report's figures of the hot workload.
+
+    Updates of a page take as many units as those of a hot total in a table of 4, and of 64 partitions.
+    """
+    aggregation_units = report["cost"]["hot"]["accept_and_watermark"]["aggregation_write_units"]
+    units_per_update = {
+        partitions: each["groups"]["hot total"]["updating"] + each["groups"]["hot total"]["pruning"]
+        for partitions, each in report["partitions"].items()
+        if partitions in ("4", "64")
+    }
+    cpu = _cpu(rounds)
+    writes = {name: write_units(name) for name in ("increment", "record_once", "accept", "accept_many")}
+    return {
+        "cpu_microseconds": cpu,
+        "ways": {
+            way.title: bill_of(way, writes[way.accepts], cpu, aggregation_units, units_per_update) for way in WAYS
+        },
+    }
+
+
+def bill_of(
+    way: Way, events: float, cpu: Mapping[str, float], aggregation: float, units_per_update: Mapping[str, float]
+) -> dict[str, Any]:
+    functions = [cpu[name] for name in (way.receiver, way.consumer) if name]
+    invocations = (way.http if way.receiver else 0.0) + (way.messages / QUEUE_BATCH if way.consumer else 0.0)
+    if way.counted:
+        functions.append(cpu["aggregator"])
+        invocations += 1 / STREAM_BATCH
+    found = {
+        "events": dollars_per_million(events, 0),
+        "lambda": MILLION * (prices.cpu_dollars(sum(functions) / 1e6) + invocations * prices.LAMBDA_REQUEST),
+        # Sent one by one, received and deleted in tens.
+        "queue": MILLION * way.messages * (1 + 2 / _MESSAGES_PER_CALL) * prices.SQS_REQUEST,
+        "http": MILLION * way.http * prices.HTTP_API_REQUEST,
+    }
+    for partitions, units in units_per_update.items():
+        aggregates = dollars_per_million(aggregation * units, 0) if way.counted else 0.0
+        found |= {f"aggregates_{partitions}": aggregates, f"total_{partitions}": sum(_parts(found)) + aggregates}
+    return found
+
+
+def _parts(found: Mapping[str, float]) -> list[float]:
+    return [found[name] for name in ("events", "lambda", "queue", "http")]
+
+
+def write_units(way: str) -> float:
+    """Write units per event of the SDK's calls."""
+    memory = MemoryTable(VirtualClock())
+    counters = Counters("counters", client=memory)  # type: ignore[arg-type]
+    views = [view.as_event() for view in hot(QUEUE_BATCH)]
+    if way == "accept_many":
+        counters.accept_many(VIEW, views)
+    for view in views if way != "accept_many" else ():
+        if way == "increment":
+            counters.increment(VIEWS, {"url": view["url"]})
+        elif way == "record_once":
+            counters.record_once(VIEW, view, [VIEWS])
+        else:
+            counters.accept(VIEW, view)
+    return memory.usage.writes / len(views)
+
+
+def _cpu(rounds: int) -> dict[str, float]:
+    """Microseconds of CPU per event of each function, with botocore but without network, in a process of its own."""
+    environment = lambda_environment((VIEW,)) | {"PATH": os.environ["PATH"]}
+    program = f"from benchmarks import bill; bill.print_cpu({rounds})"
+    found: dict[str, float] = json.loads(run_python(["-c", program], environment).splitlines()[-1])
+    return found
+
+
+def print_cpu(rounds: int) -> None:
+    send = patch("botocore.httpsession.URLLib3Session.send", lambda _, request: _answer(request))
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), send:  # noqa: PTH123
+        # They log to what is the standard output when they are imported.
+        from dynamodb_counters.handlers import aggregator, ingest_http, ingest_queue  # noqa: PLC0415
+
+        with patch.dict(os.environ, DECLARATIONS=encode((VIEWS,))):
+            aggregator.aggregator()
+        views = [view.as_event() for view in hot(STREAM_BATCH, _PAGES)]
+        runs: dict[str, tuple[int, Callable[[], object]]] = {
+            "receiver_single": (1, partial(ingest_http.handler, _posted(views[0]), LAMBDA_CONTEXT)),
+            "receiver_many": (POSTED, partial(ingest_http.handler, _posted(views[:POSTED]), LAMBDA_CONTEXT)),
+            "consumer_single": (
+                QUEUE_BATCH,
+                partial(ingest_queue.handler, _queued(views[:QUEUE_BATCH], 1), LAMBDA_CONTEXT),
+            ),
+            "consumer_many": (STREAM_BATCH, partial(ingest_queue.handler, _queued(views, POSTED), LAMBDA_CONTEXT)),
+            "aggregator": (
+                STREAM_BATCH,
+                partial(_next_batch, partial(aggregator.handler, context=LAMBDA_CONTEXT), _streamed(views)),
+            ),
+        }
+        for _, run in runs.values():
+            run()  # Clients and caches are those of a process, not of an invocation.
+        found = best({name: partial(cpu_seconds, run) for name, (_, run) in runs.items()}, 3 * rounds)
+    sys.stdout.write(json.dumps({name: found[name]["cpu_seconds"] / runs[name][0] * 1e6 for name in runs}))
+
+
+def _posted(body: object) -> dict[str, Any]:
+    return http_request("POST", "/events", json.dumps(body))
+
+
+def _queued(views: Sequence[Mapping[str, str]], each: int) -> dict[str, Any]:
+    """A batch of messages with so many events each."""
+    bodies = [json.dumps(part[0] if each == 1 else part) for part in chunks(views, each)]
+    return {
+        "Records": [
+            {"messageId": str(index), "eventSource": "aws:sqs", "body": body} for index, body in enumerate(bodies)
+        ]
+    }
+
+
+def _streamed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The stream records of new events."""
+    images = [
+        {
+            "pk": {"S": f"URL#{view['url']}"},
+            "sk": {"S": f"T#{view['time']}#CID#{view['clientId']}"},
+            "_type": {"S": VIEW.name},
+            **{name: {"S": value} for name, value in view.items()},
+        }
+        for view in views
+    ]
+    return [
+        {"eventName": "INSERT", "dynamodb": {"NewImage": image, "ApproximateCreationDateTime": time.time()}}
+        for image in images
+    ]
+
+
+_SEQUENCES: Final = itertools.count(10**22, 997)
+
+
+def _next_batch(handle: Callable[[dict[str, Any]], object], records: list[dict[str, Any]]) -> None:
+    """Deliver records as if they were new: what lies below the shard's checkpoint would be dropped."""
+    for record in records:
+        record["dynamodb"]["SequenceNumber"] = str(next(_SEQUENCES))
+    handle({"shardId": SHARD, "Records": records, "state": {}})
+
+
+def _answer(request: Any) -> SimpleNamespace:
+    """What the service answers when all goes well."""
+    target = request.headers["X-Amz-Target"]
+    found: dict[str, Any] = {"ConsumedCapacity": {"TableName": "counters", "CapacityUnits": 1.0}}
+    if b"BatchExecuteStatement" in target:
+        found = {"Responses": [{} for _ in json.loads(request.body)["Statements"]]}
+    elif b"Query" in target:
+        found = {"Items": []}
+    headers = {"content-type": "application/x-amz-json-1.0"}
+    return SimpleNamespace(status_code=200, headers=headers, content=json.dumps(found).encode(), raw=None, text="{}")

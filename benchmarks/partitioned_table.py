@@ -1,0 +1,113 @@
+"""A table with many partitions, what it counts, and the function's processes: the real handler on an injected clock."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any, Final
+
+from benchmarks.metering import Label, Meter
+from benchmarks.shards import Partitions
+from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+
+TIMEOUT: Final = 60.0
+"""The function's, by default."""
+
+_VIEW: Final = Event("view", pk="PAGE#{page}", sk="VIEW#{id}")
+_SCORE: Final = Event("score", pk="PLAYER#{player}", sk="SCORE#{id}")
+
+TOTAL: Final = Aggregate("total", _VIEW, pk="TOTAL", sk="STATISTICS", measures={"views": Count()})
+PAGES: Final = Aggregate("pages", _VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})
+TRAFFIC: Final = Window("traffic", _VIEW, pk="TRAFFIC", time="at", tiers=("hour", "day", "month"))
+HOURS: Final = Window("traffic", _VIEW, pk="TRAFFIC", time="at", tiers=("hour",))
+PLAYERS: Final = Aggregate(
+    "players",
+    _SCORE,
+    pk="PLAYER#{player}",
+    sk="STATISTICS",
+    measures={"points": Sum("points")},
+    ranking=Ranking(by="points", leaderboard="PLAYERS"),
+)
+EVERYTHING: Final = (TOTAL, PAGES, TRAFFIC, PLAYERS)
+
+
+class _Inline(Executor):
+    """Runs everything at once: threads would only cost time."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(function(*arguments, **named))
+        return done
+
+
+class PartitionedTable:
+    """A table whose events come on so many shards, each of which a process of its own serves.
+
+    Events are only stream records: what accepting them costs does not depend on the partitions. `delivered` has what
+    the processes were invoked with, `views` the truth about each page.
+    """
+
+    def __init__(
+        self,
+        partitions: int,
+        *,
+        label: Label = lambda _pk, _sk: None,
+        staggered: bool = True,
+        declared: tuple[Declaration, ...] = EVERYTHING,
+        keeps_events: bool = False,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.memory = MemoryTable(self.clock)
+        self.stream = Partitions(self.clock, partitions, staggered=staggered)
+        self.memory.tables[self.memory.name].stream = self.stream
+        self.meter = Meter(self.memory, label)
+        client: Any = self.meter
+        jitter = random.Random(partitions).random
+        self._table = Table("counters", client, clock=self.clock, sleep=lambda _: None, jitter=jitter)
+        self._table.__dict__["pool"] = _Inline()
+        self._partitions, self._declared, self._keeps_events = partitions, declared, keeps_events
+        self.views = Counter[str]()
+        self.delivered: list[tuple[int, Mapping[str, Any]]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Replace all processes: the new ones know nothing."""
+        self._processes = [
+            Aggregator(self._table, self._declared, quarantine_retention_seconds=86_400)
+            for _ in range(self._partitions)
+        ]
+
+    def view(self, partition: int, page: str, at: float | None = None) -> None:
+        """A view of a page, by default of now."""
+        self.views[page] += 1
+        time = {"N": str(int(self.clock() if at is None else at))}
+        self._put(partition, {"_type": {"S": "view"}, "page": {"S": page}, "at": time})
+
+    def score(self, partition: int, player: str, points: int) -> None:
+        values = {"player": {"S": player}, "points": {"N": str(points)}}
+        self._put(partition, {"_type": {"S": "score"}, **values})
+
+    def deliver(self) -> None:
+        self.stream.deliver(self.invoke)
+
+    def invoke(self, partition: int, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Run the function as its handler does, and return the state it asks Lambda to keep."""
+        if self._keeps_events and event["Records"]:
+            self.delivered.append((partition, event))
+        report = self._processes[partition].handle(event, lambda: TIMEOUT)
+        state: dict[str, Any] = dict(event["state"])
+        return state | ({APPLIED_THROUGH: report.applied_through} if report.applied_through else {})
+
+    def item(self, pk: str, sk: str = "STATISTICS") -> Mapping[str, Any]:
+        return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}
+
+    def _put(self, partition: int, image: dict[str, Any]) -> None:
+        keys = {"pk": {"S": f"EVENT#{partition}"}, "sk": {"S": "-"}}
+        self.stream.put(partition, keys, None, {**keys, **image})

@@ -1,0 +1,94 @@
+"""Nonces: an update that the client sends again, because its answer was lost, is done once.
+
+An item keeps the nonces of its latest updates, newest first; an update shifts in its own, on condition that it is not
+among them. More updates than are kept may lie between a request and its repetition. So a nonce begins with the time,
+and only the newest few kept may be later than it: a repetition that finds its nonce gone finds too many later ones.
+
+That holds as fewer than half may be. Say that all kept came after mine. An earlier one can only follow mine while mine
+is among those newest few, so of those kept only as many are earlier, and too many are later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+from dynamodb_counters._items.table_schema import LAST_RESET, NONCE_PREFIX
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CountersError
+
+KEPT: Final = 16
+_LATER: Final = 7
+"""How many may be later: at 1,000 updates per second, all that an item takes, a request may be 7 ms under way."""
+
+_NONCES: Final = [f"{NONCE_PREFIX}{place}" for place in range(KEPT)]
+_TIME_DIGITS: Final = 13
+_LOST: Final = "AnswersLost"
+
+_latest = [0]
+"""Microseconds of this process's latest nonce: they ascend even while its clock stands still."""
+
+_NONE: Final = {"S": "0"}
+_NAMES: Final = {f"#c{place}": name for place, name in enumerate(_NONCES)}
+_SHIFT: Final = ", ".join(
+    ["#c0 = :nonce", *(f"#c{place} = if_not_exists(#c{place - 1}, :none)" for place in range(1, KEPT))]
+)
+_KNOWN: Final = [f"#c{place} {'=' if place < _LATER else '>='} :nonce" for place in range(KEPT)]
+_IS_NEW: Final = f"NOT ({' OR '.join(_KNOWN)})"
+
+
+def new_nonce(table: Table, item: Mapping[str, Any] | None = None) -> str:
+    """A nonce that no other update has, later than those of the item."""
+    kept = [] if item is None else [item[name]["S"] for name in _NONCES if name in item]
+    before = max([_latest[0], *(int(nonce[:_TIME_DIGITS], 16) for nonce in kept)])
+    _latest[0] = max(int(table.clock() * 1_000_000), before + 1)
+    return f"{_latest[0]:0{_TIME_DIGITS}x}{uuid4().hex[:6]}"
+
+
+def once(request: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+    """An UpdateItem that starts with SET, made to be done once however often it is sent."""
+    conditions = [_IS_NEW, *([request["ConditionExpression"]] if "ConditionExpression" in request else [])]
+    return {
+        **request,
+        "UpdateExpression": f"SET {_SHIFT}, {request['UpdateExpression'].removeprefix('SET ')}",
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {**request["ExpressionAttributeNames"], **_NAMES},
+        "ExpressionAttributeValues": {
+            **request["ExpressionAttributeValues"],
+            ":nonce": {"S": nonce},
+            ":none": _NONE,
+        },
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None) -> tuple[Mapping[str, Any], bool]:
+    """The item that refused an update, and whether it had been done before; `CountersError` if nobody can tell.
+
+    What was done to the item `since` it looked like this is known if a nonce of then is still kept.
+    """
+    answer: dict[str, Any] = dict(refusal.response)
+    item: dict[str, Any] = answer.get("Item", {})
+    kept = [item.get(name, _NONE) for name in _NONCES]
+    done = {"S": nonce} in (*kept, item.get(LAST_RESET))
+    known = since is not None and since.get(_NONCES[0], _NONE) in kept
+    if not (done or known) and answer.get("ResponseMetadata", {}).get(_LOST, True):
+        raise CountersError(
+            "an answer was lost, and too many updates followed to tell whether it was done"
+        ) from refusal
+    return item, done
+
+
+def watch_for_lost_answers(table: Table) -> None:
+    """Have the client say, with each answer, whether one to the same request was lost before it."""
+    table.client.meta.events.register("response-received.dynamodb.UpdateItem", _note, unique_id=__name__)
+
+
+def _note(context: dict[str, Any], parsed_response: dict[str, Any] | None, **_: Any) -> None:
+    if parsed_response is None or parsed_response["ResponseMetadata"]["HTTPStatusCode"] >= 500:  # noqa: PLR2004
+        context[_LOST] = True
+    else:
+        parsed_response["ResponseMetadata"][_LOST] = context.get(_LOST, False)

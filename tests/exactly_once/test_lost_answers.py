@@ -1,0 +1,80 @@
+"""Increments and resets in memory: what they cost, and that each is done once however its requests are repeated."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, CountersError, Event
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.increments import increment, reset
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from simulation.faults.faulty_client import Fault, FaultyClient
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
+
+
+def test_an_increment_costs_one_unit() -> None:
+    table = MemoryTable(VirtualClock())
+    for number in range(1, 101):
+        assert increment(Table(table.name, table, clock=VirtualClock()), _SITE, {}, 1) == {"n": number}  # type: ignore[arg-type]
+    written = table.usage.writes
+
+    assert written == 100
+    assert reset(Table(table.name, table), _SITE, {}) == {"n": 100}  # type: ignore[arg-type]
+    assert table.usage.writes == written + 1
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_whatever_is_sent_twice_and_whenever_nothing_is_lost_or_counted_twice(first: int) -> None:
+    assert sum(_check_schedule(seed) for seed in range(first, first + 100)) > 50
+
+
+def _check_schedule(seed: int) -> bool:
+    """Calls within calls: each request may be repeated, at once or late, with others before and in between.
+
+    Returns whether every reset told what it took.
+    """
+    rng, clock, late = random.Random(seed), VirtualClock(), list[Callable[[], Any]]()
+    memory = MemoryTable(clock)
+    budget, depth = [60], [0]
+    done, taken, unknown = list[int](), list[int](), list[str]()
+
+    def decide(_: str) -> Fault:
+        clock.advance(rng.choice((0, 0.001, 2)))
+        while budget[0] and depth[0] < 6 and rng.random() < 0.3:
+            act()
+        while late and rng.random() < 0.3:
+            late.pop(rng.randrange(len(late)))()
+        return rng.choice((Fault.NONE, Fault.NONE, Fault.RETRIED, Fault.LATE_RETRIED))
+
+    def act() -> None:
+        budget[0] -= 1
+        depth[0] += 1
+        kind = rng.choice(("reset", *["increment"] * 4))
+        try:
+            if kind == "reset":
+                taken.append(reset(table, _SITE, {})["n"])
+            else:
+                increment(table, _SITE, {}, 1)
+                done.append(1)
+        except CountersError:
+            unknown.append(kind)
+        depth[0] -= 1
+
+    client: Any = FaultyClient(memory, decide, rng, late.append)
+    table = Table(memory.name, client, clock=clock, sleep=lambda _: None, jitter=rng.random)
+    while budget[0]:
+        act()
+    for apply in late:
+        apply()
+    left = increment(Table(memory.name, memory, clock=clock), _SITE, {}, 0)["n"]  # type: ignore[arg-type]
+    found, most = sum(taken) + left, len(done) + unknown.count("increment")
+    assert found <= most, f"seed {seed}: {found} of {most}"
+    assert "reset" in unknown or found >= len(done), f"seed {seed}: {found} of {len(done)}"
+    return "reset" not in unknown

@@ -1,0 +1,126 @@
+"""What one image may ask of the table is limited: the text of a group, and the groups it touches."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Distinct, Event, Hierarchy, Window
+from dynamodb_counters._declarations import flatten
+from dynamodb_counters._declarations.aggregates import MAX_GROUPS
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES
+from dynamodb_counters._fold.deltas import Folded
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Change, QuarantinedDelta, changes_of
+from tests.unit.fold.streams import NOW, Image, image, record
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_BY_URL = Aggregate("by_url", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
+_BY_TAGS = Aggregate("by_tags", _VIEW, pk="TAG#{tags[]}", sk="CAT#{cats[]}", measures={"n": Count()})
+
+
+def _view(url: str = "/", **lists: int) -> Image:
+    members = {name: {"L": [{"S": f"{name}{index}"} for index in range(size)]} for name, size in lists.items()}
+    return image("view", url=url, id="1", at=NOW) | members
+
+
+def _fold(declared: Any, *images: Image) -> Folded:
+    return fold(Plan(flatten([declared])), changes_of([record(n, new) for n, new in enumerate(images, 1)]))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        _BY_URL,
+        Aggregate("pair", _VIEW, pk="PAIR#{url}", sk="ID#{id}", measures={"n": Count()}),
+        Aggregate("each", _VIEW, pk="URL#{url}", sk="TAG#{tags[]}", measures={"n": Count()}),
+        Window("window", _VIEW, pk="URL#{url}", time="at"),
+        Distinct("distinct", _VIEW, pk="ALL", sk="ALL", member="url"),
+        Hierarchy("tree", _VIEW, pk="ALL", levels=("ALL", "URL#{url}"), measures={"n": Count()}),
+    ],
+    ids=lambda declared: declared.name,
+)
+@pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
+def test_a_group_is_as_long_as_its_item_can_afford(declared: Any, character: str) -> None:
+    rest = "1tags0" if declared.name in ("pair", "each") else ""
+    longest = character * ((MAX_GROUP_BYTES - len(rest)) // len(character.encode()))
+
+    kept = _fold(declared, _view(longest, tags=1))
+    refused = _fold(declared, _view(tags=1), _view(longest + "x" * 10, tags=1), _view(tags=1))
+
+    assert (len(kept.deltas) > 0, kept.unfoldable) == (True, [])
+    [held] = refused.unfoldable
+    assert "invalid group" in held.reason
+    assert f"expected at most {MAX_GROUP_BYTES} bytes" in held.reason
+    assert len(held.reason) < 500
+    assert all(max(map(len, map(str, delta.group)), default=0) < 50 for delta in refused.deltas)
+
+
+def test_a_delta_quarantined_before_the_limit_returns_to_quarantine() -> None:
+    delta = QuarantinedDelta("by_url", ("x" * (MAX_GROUP_BYTES + 1),), (("n", 1),))
+
+    folded = fold(Plan((_BY_URL,)), [Change(record(1, _view()), delta=delta)])
+
+    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+
+
+def test_an_image_touches_as_many_groups_as_declared() -> None:
+    declared = replace(_BY_TAGS, max_groups=12)
+
+    assert len(_fold(declared, _view(tags=3, cats=4)).deltas) == 12
+    folded = _fold(declared, _view(tags=1, cats=13), _view(tags=2, cats=2))
+
+    assert len(folded.deltas) == 4
+    [held] = folded.unfoldable
+    assert "invalid group 'tags[]', 'cats[]': expected at most 12 groups of 'by_tags' per item, found 13" in held.reason
+
+
+def test_members_are_counted_once_before_they_are_too_many() -> None:
+    repeated = _view()
+    repeated["tags"] = {"L": [{"S": "same"}] * (MAX_GROUPS + 1)}
+
+    assert len(_fold(replace(_BY_TAGS, sk="S"), repeated).deltas) == 1
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        _BY_TAGS,
+        Distinct("distinct", _VIEW, pk="TAG#{tags[]}", sk="CATS", member="cats[]"),
+        Hierarchy("tree", _VIEW, pk="TAG#{tags[]}", levels=("ALL", "CAT#{cats[]}"), measures={"n": Count()}),
+    ],
+    ids=lambda declared: declared.name,
+)
+def test_too_many_groups_are_refused_before_they_are_made(declared: Any) -> None:
+    began = time.process_time()
+
+    folded = _fold(declared, _view(tags=6_000, cats=6_000))
+
+    assert time.process_time() - began < 1
+    assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
+
+
+@pytest.mark.parametrize("parts", ["Distinct", "Hierarchy"])
+def test_what_is_made_of_aggregates_has_their_limit(parts: str) -> None:
+    declared: Any = (
+        Distinct("d", _VIEW, pk="ALL", sk="ALL", member="tags[]", max_groups=2)
+        if parts == "Distinct"
+        else Hierarchy("h", _VIEW, pk="ALL", levels=("TAG#{tags[]}",), measures={"n": Count()}, max_groups=2)
+    )
+
+    assert (len(_fold(declared, _view(tags=2)).deltas), len(_fold(declared, _view(tags=3)).deltas)) == (2, 0)
+
+
+def test_a_correction_of_many_groups_is_compared_in_no_time() -> None:
+    declared = replace(_BY_TAGS, sk="S", max_groups=10_000)
+    old, new = _view(tags=10_000), _view(tags=9_999)
+    began = time.process_time()
+
+    folded = fold(Plan((declared,)), changes_of([record(1, new, old)]))
+
+    assert time.process_time() - began < 1
+    assert [(delta.group, delta.measures) for delta in folded.deltas] == [(("tags9999",), {"n": -1})]
