@@ -15,7 +15,7 @@ Apart == [p \in Processes |-> IF p = 1 THEN 0 ELSE 1]
 One == <<<<Record("a", {1})>>>>
 Two == <<<<Record("a", {1}), Record("b", {1})>>>>
 Three == <<<<Record("a", {1}), Record("b", {1}), Record("c", {1})>>>>
-Mixed == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>>>
+Mixed == <<<<Record("a", {1, 2}), Record("b", {2})>>>>
 Crossed == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2}), Record("d", {2})>>>>
 Wider == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>, <<Record("d", {2}), Record("e", {1, 2})>>>>
 Split == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2})>>, <<Record("d", {1})>>>>

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,17 +28,17 @@ _AT_ONCE: Final = 25
 _SEEDS_OF_BROKEN: Final = range(40)
 
 
-def holds(configuration: Configuration) -> tuple[bool, str]:
+def holds(configuration: Configuration, seconds: float) -> tuple[bool, str]:
     """A row for a configuration, and whether it is as it must be."""
-    verdict = _checked(configuration.text())
+    verdict = _checked(configuration.text(), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is None
     found = "holds" if right else _problem(verdict)
     return right, f"| {configuration.name} | {configuration.about} | {found} | {_size(verdict)} |"
 
 
-def breaks(removal: Removal) -> tuple[bool, str]:
+def breaks(removal: Removal, seconds: float) -> tuple[bool, str]:
     """A row for a removed guard, and whether there is a counterexample, as there must be."""
-    verdict = _checked(removal.text())
+    verdict = _checked(removal.text(), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is not None
     steps = verdict.steps if isinstance(verdict, Verdict) and right else "none"
     found = verdict.violated if isinstance(verdict, Verdict) and right else _problem(verdict)
@@ -61,11 +62,12 @@ def parts(name: str) -> tuple[bool, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.specification", description=__doc__)
     parser.add_argument("--traces", type=int, default=1000, help="how many schedules")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     begun = time.monotonic()
     try:
-        right, text = _report(given.traces, given.processes)
+        right, text = _report(given.traces, given.processes, given.seconds)
     except EngineUnavailableError as missing:
         print(missing)
         return 1
@@ -75,11 +77,13 @@ def main() -> int:
     return 0 if right else 1
 
 
-def _report(schedules: int, processes: int) -> tuple[bool, str]:
+def _report(schedules: int, processes: int, seconds: float) -> tuple[bool, str]:
     with ThreadPoolExecutor(processes) as pool:
-        configurations = _printed(pool.map(holds, CONFIGURATIONS))
-        guards = _printed(pool.map(breaks, [removal for removal in REMOVALS if not removal.assumed]))
-        assumptions = _printed(pool.map(breaks, [removal for removal in REMOVALS if removal.assumed]))
+        removed = pool.map(partial(breaks, seconds=seconds), sorted(REMOVALS, key=lambda removal: removal.assumed))
+        held = pool.map(partial(holds, seconds=seconds), CONFIGURATIONS)
+        removals, configurations = _printed(removed), _printed(held)
+    assumed = sum(removal.assumed for removal in REMOVALS)
+    guards, assumptions = removals[:-assumed], removals[-assumed:]
     right, steps, rejected = True, 0, ""
     for first in range(0, schedules, _AT_ONCE):
         followed, states, wrong = follows([trace_of(s) for s in range(first, min(first + _AT_ONCE, schedules))])
@@ -116,9 +120,9 @@ def _printed(rows: Iterable[tuple[bool, str]]) -> list[tuple[bool, str]]:
     return done
 
 
-def _checked(configuration: str) -> Verdict | RuntimeError:
+def _checked(configuration: str, seconds: float) -> Verdict | RuntimeError:
     try:
-        return check(MODULE, configuration, seconds=_LONGEST_SECONDS)
+        return check(MODULE, configuration, seconds=seconds)
     except RuntimeError as error:
         return error
 
