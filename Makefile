@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test soak mutations snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo bench test spec soak mutations snapshot lint synth diff deploy clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -44,6 +44,9 @@ soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
 
 mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check that a test fails
 	$(PYTHON) -m simulation.mutations $(ARGS)
+
+spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writes docs/spec/README.md [ARGS='--traces 100']
+	$(PYTHON) -m simulation.specification $(ARGS)
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)

@@ -43,6 +43,7 @@ class Totals:
     wrong: int = 0
     seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
@@ -50,6 +51,7 @@ class Totals:
         self.deliveries += outcome.deliveries
         self.records += outcome.records
         self.faults += outcome.faults
+        self.reached += outcome.reached
         if outcome.wrong:
             self.wrong += 1
             self.failures.append(str(WrongCountError(outcome, self.engine)))
@@ -63,6 +65,8 @@ class Totals:
             ),
             f"{self.faults.total():,} faults injected:",
             *(f"  {number:>9,}  {name}" for name, number in self.faults.most_common()),
+            "came across:",
+            *(f"  {number:>9,}  {name}" for name, number in self.reached.most_common()),
             f"{self.wrong} schedules with wrong counts",
             *self.failures[:_MOST_SHOWN],
         ]

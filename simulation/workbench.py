@@ -7,7 +7,8 @@ from typing import Any
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._fold.records import padded
+from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.dynamodb.client import MemoryTable
@@ -26,7 +27,18 @@ class Workbench:
         self.deploy(declarations)
 
     def deploy(self, declarations: Sequence[Declaration]) -> None:
-        self.aggregator = Aggregator(self._store, tuple(declarations), quarantine_retention_seconds=QUARANTINE_SECONDS)
+        self._declarations = tuple(declarations)
+        self.aggregator = self.process()
+
+    def process(self, client: Any = None, skew: float = 0.0) -> Aggregator:
+        """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""
+        store = Table(
+            self.table.name,
+            client or self._store.client,
+            clock=lambda: self.clock.now + skew,
+            sleep=self.clock.advance,
+        )
+        return Aggregator(store, self._declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
 
     def records(self, shard: str | None = None) -> list[Record]:
         """All records of a shard, by default the first."""
@@ -35,8 +47,14 @@ class Workbench:
     def shards(self) -> list[str]:
         return [shard.id for shard in self.table.stream.shards()]
 
-    def deliver(self, records: list[Record], shard: str | None = None) -> Report:
-        return self.aggregator.handle({"shardId": shard or self.shards()[0], "Records": records})
+    def deliver(self, records: list[Record], shard: str | None = None, by: Aggregator | None = None) -> Report:
+        return (by or self.aggregator).handle({"shardId": shard or self.shards()[0], "Records": records})
+
+    def end_window(self, records: list[Record], shard: str | None = None, by: Aggregator | None = None) -> Report:
+        """The empty last invocation of a window whose batches ended with these records."""
+        state = {APPLIED_THROUGH: padded(records[-1]["dynamodb"]["SequenceNumber"])}
+        event = {"shardId": shard or self.shards()[0], "Records": [], "isFinalInvokeForWindow": True, "state": state}
+        return (by or self.aggregator).handle(event)
 
     def deliver_all(self) -> None:
         """Deliver every shard from its beginning, until that changes nothing."""

@@ -67,10 +67,10 @@ class EventSourceMapping:
     def shards(self) -> list[str]:
         """The shards that may be delivered from: those not busy whose parents are through."""
         found = self.source.shards()
+        known = {shard.id for shard in found}
         for shard in found:
             # A parent that the stream has forgotten can have nothing left.
-            known = any(other.id == shard.parent for other in found)
-            if shard.id not in self._pollers and (not known or shard.parent in self._finished):
+            if shard.id not in self._pollers and (shard.parent not in known or shard.parent in self._finished):
                 self._pollers[shard.id] = _ShardPoller(
                     shard.id, self.source, self.clock, self.settings, self.on_failure.append
                 )
@@ -257,7 +257,7 @@ class _TumblingWindow:
 
     def keep(self, state: dict[str, Any], *, final: bool) -> None:
         """Keep the state a function returned for the window's next invocation, if there is one."""
-        self._state = state
+        self._state = json.loads(json.dumps(state)) if state else {}
         if final:
             self.close()
 

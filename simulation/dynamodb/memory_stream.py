@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -30,6 +30,11 @@ class _Shard:
     closed: bool = False
     records: list[Record] = field(default_factory=list)
     indexes: dict[str, int] = field(default_factory=dict)
+    trimmed: int = 0
+
+    @property
+    def forgotten(self) -> bool:
+        return self.closed and 0 < self.trimmed == len(self.records)
 
 
 class MemoryStream:
@@ -43,13 +48,23 @@ class MemoryStream:
         self._open(None, 0, _HASHES, shards)
 
     def shards(self) -> list[ShardInfo]:
-        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values()]
+        return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values() if not shard.forgotten]
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
-        start = 0 if after is None else found.indexes[after] + 1
+        start = max(found.trimmed, 0 if after is None else found.indexes[after] + 1)
         stop = start + limit
         return Page(found.records[start:stop], ended=found.closed and stop >= len(found.records))
+
+    def trim(self, created_before: float) -> None:
+        """Forget old records, as the stream may after 24 hours, and closed shards that have no others."""
+        for shard in self._shards.values():
+            while shard.trimmed < len(shard.records) and _created(shard.records[shard.trimmed]) < created_before:
+                shard.trimmed += 1
+
+    def history(self) -> Iterator[Record]:
+        """Every record there ever was, shard by shard."""
+        return (record for shard in self._shards.values() for record in shard.records)
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Write the record of a change to the shard that owns its partition key, the first of `keys`."""
@@ -105,3 +120,7 @@ class MemoryStream:
         if self._random.random() < 0.05 and len(str(grown)) < _MOST_DIGITS - 1:
             grown *= 10
         return grown
+
+
+def _created(record: Record) -> float:
+    return float(record["dynamodb"]["ApproximateCreationDateTime"])

@@ -1,43 +1,23 @@
 """Invocations as actors: one runs at a time, and stops before each store call until it is told to go on.
 
-Threads serve because the runtime is plain synchronous code; a baton makes them deterministic.
+Greenlets serve because the runtime is plain synchronous code; they switch at `pause` and nowhere else.
 """
 
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_idle: Final[list[_Worker]] = []
-
 
 class Crashed(BaseException):
     """Ends an invocation as the death of its process would: nothing of the runtime may catch it."""
-
-
-class _Worker(threading.Thread):
-    """A thread that runs one actor after the other: starting a thread costs more than a short invocation."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.go = threading.Lock()
-        self.back = threading.Lock()
-        self.go.acquire()
-        self.back.acquire()
-        self.work: Callable[[], None] = lambda: None
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            self.go.acquire()
-            self.work()
-            self.back.release()
 
 
 class Actor:
@@ -49,7 +29,8 @@ class Actor:
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
-        self._worker: _Worker | None = None
+        self._greenlet = greenlet(self._run)
+        self._caller = getcurrent()
         self._order: Any = None
         self.waiting: str | None = None
         self.done = False
@@ -58,23 +39,13 @@ class Actor:
 
     def step(self, order: Any = None) -> None:
         """Let it go on until it pauses again or ends; its `pause` returns the order."""
-        if self._worker is None:
-            self._worker = _idle.pop() if _idle else _Worker()
-            self._worker.work = self._run
         self._order = order
-        worker = self._worker
-        worker.go.release()
-        worker.back.acquire()
-        if self.done:
-            _idle.append(worker)
+        self._greenlet.switch()
 
     def pause(self, about: str) -> Any:
-        """Hand the baton back, before doing what `about` says; called from within the function."""
-        worker = self._worker
-        assert worker is not None
+        """Hand control back, before doing what `about` says; called from within the function."""
         self.waiting = about
-        worker.back.release()
-        worker.go.acquire()
+        self._caller.switch()
         self.waiting = None
         return self._order
 
@@ -82,7 +53,7 @@ class Actor:
         try:
             self.result = self._function()
         except BaseException as error:  # noqa: BLE001
-            # Also the end of the process, which Crashed stands for, must not end the thread.
+            # Also the end of the process, which Crashed stands for, must not end the caller.
             self.error = error
         self.done = True
 

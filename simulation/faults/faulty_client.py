@@ -39,6 +39,7 @@ class Fault(Enum):
     """Applied, but much of the invocation's time is gone."""
     CRASH_BEFORE = "crash before a call"
     CRASH_AFTER = "crash after a call"
+    CRASH_DURING = "crash during a call, applied late"
 
 
 FAULTS: Final = tuple(fault for fault in Fault if fault is not Fault.NONE)
@@ -77,7 +78,7 @@ class FaultyClient:
         fault = self.decide(operation)
         if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
             _ignored(send)
-        elif fault in (Fault.LATE, Fault.LATE_RETRIED):
+        elif fault in (Fault.LATE, Fault.LATE_RETRIED, Fault.CRASH_DURING):
             self.postpone(lambda: _ignored(send))
         match fault:
             case Fault.THROTTLED:
@@ -90,7 +91,7 @@ class FaultyClient:
                 raise ReadTimeoutError(endpoint_url=_ENDPOINT)
             case Fault.RETRIED | Fault.LATE_RETRIED:
                 return self._call(operation, send)
-            case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
+            case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:
                 raise Crashed
             case Fault.SLOW:
                 self.delay(self.rng.uniform(1, 40))

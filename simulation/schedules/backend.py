@@ -40,6 +40,15 @@ class Backend(Protocol):
     def split(self, rng: random.Random) -> None:
         """Close a shard and open its children."""
 
+    def roll_over(self) -> None:
+        """Replace every open shard by a child."""
+
+    def trim(self, created_before: float) -> None:
+        """Forget old records, if the engine can be told to."""
+
+    def history(self) -> Iterable[Record]:
+        """Every record that can still be known."""
+
     def drop(self) -> None: ...
 
 
@@ -49,7 +58,7 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 class MemoryBackend(MemoryTable):
     def __init__(self, rng: random.Random) -> None:
         self.clock = VirtualClock()
-        shards = rng.choice((1, 2, 3))
+        shards = rng.choice((1, 2, 3, 12))
         super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3)
         self.client: Any = self
 
@@ -59,6 +68,16 @@ class MemoryBackend(MemoryTable):
 
     def split(self, rng: random.Random) -> None:
         self.stream.split(rng.choice(self.stream.open_shards()), rng.choice((1, 2)))
+
+    def roll_over(self) -> None:
+        for shard in self.stream.open_shards():
+            self.stream.split(shard, 1)
+
+    def trim(self, created_before: float) -> None:
+        self.stream.trim(created_before)
+
+    def history(self) -> Iterable[Record]:
+        return self.stream.history()
 
     def drop(self) -> None:
         """Nothing outlives it."""
@@ -102,6 +121,16 @@ class LocalBackend:
     def split(self, rng: random.Random) -> None:  # noqa: ARG002
         """Close all open shards, each with a child: the engine can do no less."""
         self._engine.rollover()
+
+    def roll_over(self) -> None:
+        self._engine.rollover()
+
+    def trim(self, created_before: float) -> None:
+        """The engine forgets nothing while a schedule runs."""
+
+    def history(self) -> Iterable[Record]:
+        for shard in self.stream.shards():
+            yield from self.stream.read(shard.id, None, 100_000).records
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

@@ -3,63 +3,118 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream import batch
+from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
-from simulation.faults.actors import Actor, DeferredPool
+from simulation.faults.actors import Actor, Crashed, DeferredPool
 from simulation.faults.faulty_client import Fault, FaultyClient
-from simulation.oracle.specs import Spec, declarations
 from simulation.schedules.backend import Backend
+from simulation.schedules.old_version import OldAggregator
 
-TIMEOUT_SECONDS: Final = 60.0
+LONGEST_INVOCATION: Final = 900.0
+"""Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""
+
+LANDING_SECONDS: Final = 120.0
+"""A request lands at most this long after it was sent."""
+
+SKEW_SECONDS: Final = 120.0
+"""A sandbox's clock is at most this wrong."""
+
 QUARANTINE_SECONDS: Final = 14 * 86_400.0
 
 
-class Invocation(Actor):
-    """One invocation of the function; `timed_out` once the mapping has given up on it although it runs on."""
+def _once_per_deployment(make: Callable[[tuple[Declaration, ...]], Any]) -> Callable[[tuple[Declaration, ...]], Any]:
+    made: dict[int, tuple[Any, Any]] = {}
 
-    def __init__(self, sandbox: Sandbox, delivery: Delivery) -> None:
-        super().__init__(lambda: sandbox.handle(delivery))
+    def made_before(declarations: tuple[Declaration, ...]) -> Any:
+        if id(declarations) not in made:
+            made.clear()
+            made[id(declarations)] = declarations, make(declarations)
+        return made[id(declarations)][1]
+
+    return made_before
+
+
+# What a cold start compiles follows from the declarations alone, and takes longer than a short invocation.
+for _name in ("Plan", "deployment_id"):
+    vars(batch)[_name] = _once_per_deployment(vars(batch)[_name])
+
+
+class Invocation(Actor):
+    """One invocation of the function, dead at its `deadline`.
+
+    `timed_out` once the mapping has given up on it although it runs on, `asleep` while it makes no step, `retried` once
+    its records are acknowledged to another, `outlived` once it has made a step after that.
+    """
+
+    def __init__(self, sandbox: Sandbox, delivery: Delivery, deadline: float) -> None:
+        super().__init__(lambda: sandbox.handle(delivery, deadline))
         self.sandbox = sandbox
         self.delivery = delivery
-        self.timed_out = False
+        self.deadline = deadline
+        self.timed_out = self.asleep = self.retried = self.outlived = False
+
+    def die(self) -> None:
+        """End before the first step."""
+        self.done, self.error = True, Crashed()
 
 
 class Sandbox:
-    """An execution environment: the aggregator as one cold start makes it.
+    """An execution environment of one `deployment`: the aggregator as one cold start makes it.
 
-    `postpone` takes a request to be applied later; `rng` decides jitter, order and the skew of its clock.
+    `rng` decides jitter, order, the skew of its clock, and when late requests land.
     """
 
     def __init__(
         self,
         backend: Backend,
-        specs: Sequence[Spec],
-        postpone: Callable[[Callable[[], Any]], None],
+        declarations: tuple[Declaration, ...],
+        deployment: int,
         rng: random.Random,
+        *,
+        old_version: bool = False,
     ) -> None:
-        skew = rng.choice((0.0, 0.0, rng.uniform(-7200, 7200)))
-        client: Any = FaultyClient(backend.client, self._pause, rng, postpone, self._lose_time)
-        table = Table(
-            backend.name, client, clock=lambda: backend.clock() + skew, sleep=self._lose_time, jitter=rng.random
-        )
+        self._clock = clock = backend.clock
+        self._random = rng
+        self._deadline = 0.0
+        skew = rng.choice((0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS))))
+        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
+        table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._pass_time, jitter=rng.random)
         table.__dict__["pool"] = DeferredPool(rng)
-        self._aggregator = Aggregator(table, declarations(specs), quarantine_retention_seconds=QUARANTINE_SECONDS)
-        self._time_left = TIMEOUT_SECONDS
+        self._aggregator: Aggregator | OldAggregator = (
+            OldAggregator(table, declarations, deployment)
+            if old_version
+            else Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
+        )
+        self.deployment = deployment
+        self.old_version = old_version
+        self.report = Report()
         self.invocation: Invocation | None = None
 
-    def handle(self, delivery: Delivery) -> dict[str, Any]:
-        self._time_left = TIMEOUT_SECONDS
-        self._aggregator.handle(delivery.event, lambda: self._time_left)
-        return {"state": delivery.event.get("state") or {}}
+    def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
+        """What the Lambda handler does."""
+        self._deadline = deadline
+        self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
+        state = dict(delivery.event.get("state") or {})
+        if self.report.applied_through is not None:
+            state[APPLIED_THROUGH] = self.report.applied_through
+        return {"state": state}
 
     def _pause(self, operation: str) -> Fault:
         assert self.invocation is not None
         fault: Fault = self.invocation.pause(operation)
         return fault
 
-    def _lose_time(self, seconds: float) -> None:
-        self._time_left -= seconds
+    def _postpone(self, send: Callable[[], Any]) -> None:
+        delay = self._random.choice((self._random.uniform(0, LANDING_SECONDS), LANDING_SECONDS))
+        self._clock.call_at(self._clock.now + delay, send)
+
+    def _pass_time(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+        if self._clock.now >= self._deadline:
+            raise Crashed

@@ -1,37 +1,61 @@
-"""One schedule: writers, deliveries and faults interleaved by a seed, then the counts compared with the truth."""
+"""A schedule: writes, deliveries, splits and faults interleaved by a seed, then the counts compared with the truth."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from dynamodb_counters._stream import checkpoints, pruning
+from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
-from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
-from simulation.faults.actors import Crashed
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
 from simulation.oracle.specs import SPECS, repaired
 from simulation.oracle.truth import Counts, actual, differences, expected, expected_so_far
+from simulation.schedules import coverage
 from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.sandbox import Invocation, Sandbox
+from simulation.schedules.function import Function
+from simulation.schedules.sandbox import Invocation
 from simulation.schedules.writers import Writers
 
 # A run takes some hundred; one that takes this many goes round in circles.
 _MOST_STEPS: Final = 200_000
+_HOUR: Final = 3600.0
+
+_BACKLOG_SECONDS: Final = 16 * _HOUR
+"""Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
+
+
+_HOURS_SHARE: Final = 0.1
+"""Of schedules that take hours and days; the others take minutes."""
+
+_EAGER: Final = (
+    (pruning, "PRUNED_AT", 1),
+    (pruning, "_SPARE_BYTES", 1024),
+    (pruning, "_LOOK_EVERY", 0),
+    (checkpoints, "WORTH_A_WRITE", 1),
+)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind."""
+    """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind.
+
+    `reached` counts what it came across by the names of `coverage`.
+    """
 
     seed: int
     wrong: list[str]
     deliveries: int
     records: int
     faults: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
 
 
 class WrongCountError(AssertionError):
@@ -44,7 +68,7 @@ class WrongCountError(AssertionError):
 
 
 class Schedule:
-    """A run of the whole system, step by step decided by a seed."""
+    """A run of the whole system, step by step decided by a seed: of minutes, or of hours and days."""
 
     def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         rng = random.Random(seed)
@@ -52,101 +76,165 @@ class Schedule:
         self._random = rng
         self._backend = make_backend(rng)
         self._specs = rng.sample(SPECS, rng.randint(2, 4))
-        self._writers = Writers(self._backend, rng, rng.randint(6, 30), rng.choice((0.0, 0.0, 0.0, 0.15)))
-        self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 25))
+        self._hours = rng.random() < _HOURS_SHARE
+        self._eager = rng.random() < 0.5
+        self._old_version = old_version = rng.random() < 0.15
+        poison = 0.0 if old_version else rng.choice((0.0, 0.0, 0.0, 0.15))
+        # Entries of the quarantine live for two weeks.
+        self._pauses = 0 if poison or not self._hours else 2
+        books, operations = (12, rng.randint(24, 48)) if self._hours else (4, rng.randint(5, 24))
+        self._writers = Writers(self._backend, rng, operations, poison, books)
+        self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 50 if self._hours else 25))
+        self._forgets = rng.random() < 0.5
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
             max_bytes=None,
             window_seconds=rng.choice((60, 900)),
             bisect=rng.random() < 0.5,
+            max_age_seconds=23 * _HOUR if self._forgets else math.inf,
         )
-        self._mapping = EventSourceMapping(
-            self._backend.stream, self._backend.clock, self._settings, lambda length: rng.randint(1, length)
-        )
-        self._running: list[Invocation] = []
-        self._warm: list[Sandbox] = []
-        self._late: list[Callable[[], Any]] = []
+        self._function = Function(self._backend, rng, self._faults, self._specs, old_version=old_version)
+        self._mappings = [self._mapping_anew()]
+        self._acknowledged: dict[str, str] = {}
+        self._counted: set[str] = set()
+        self._tried_since: dict[str, float] = {}
+        self._failing: dict[str, float] = {}
+        self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
+        with _housekeeping(eager=self._eager):
+            return self._run()
+
+    def _run(self) -> Outcome:
         """Run until all is delivered and nothing runs any more; then repair poisoned records and go on."""
+        for left in range(self._pauses, 0, -1):
+            self._drain(self._writers.left * left // (left + 1))
+            self._let_pass(self._random.choice((2.1, 8)) * 24 * _HOUR)
+            self._create_mapping()
         self._drain()
         want, poisoned = expected_so_far(self._specs, self._writers.history, self._backend.clock())
         wrong = self._wrong(want)
-        table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
-        waiting = list(list_quarantined(table, redriven=False))
+        waiting = self._quarantined()
         if len(waiting) != poisoned:
             wrong.append(f"quarantine: expected {poisoned} records, found {len(waiting)}")
         if poisoned:
-            # A deployment: every sandbox starts anew.
             self._specs = [repaired(spec) for spec in self._specs]
-            self._warm.clear()
+            self._function.deploy(self._specs)
+            table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
             for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
                 redrive(table, record)
             self._drain()
-            if left := len(list(list_quarantined(table, redriven=False))):
+            if left := len(self._quarantined()):
                 wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
-        writers, mapping = self._writers, self._mapping
+        writers = self._writers
         wrong += self._wrong(expected(self._specs, writers.live.values(), writers.expired, self._backend.clock()))
+        expired = (record for mapping in self._mappings for batch in mapping.on_failure for record in batch)
+        assert all(record["eventID"] in self._counted for record in expired), "a record was left to expire"
+        reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
-        return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected)
+        return Outcome(
+            self._seed,
+            wrong,
+            sum(mapping.deliveries for mapping in self._mappings),
+            sum(mapping.delivered for mapping in self._mappings),
+            self._faults.injected,
+            reached,
+        )
 
-    def _drain(self) -> None:
+    @property
+    def _mapping(self) -> EventSourceMapping:
+        return self._mappings[-1]
+
+    def _mapping_anew(self) -> EventSourceMapping:
+        return EventSourceMapping(
+            self._backend.stream,
+            self._backend.clock,
+            self._settings,
+            lambda length: self._random.randint(1, length),
+        )
+
+    def _drain(self, still_to_write: int = 0) -> None:
+        draw = self._random.random
         for _ in range(_MOST_STEPS):
-            if self._writers.left and self._random.random() < 0.2:
+            if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
-            elif self._random.random() < 0.25:
+                if self._hours and draw() < 0.3:
+                    self._let_pass(self._random.choice((0.4, 1, 4, 13)) * _HOUR)
+            elif draw() < 0.25:
                 self._start()
-            elif self._random.random() < 0.06:
+            elif draw() < 0.06:
                 self._disturb()
-            elif self._running:
-                self._step(self._random.choice(self._running))
-            elif self._late:
-                self._apply_late()
-            elif not self._writers.left and self._drained():
+            elif (ended := self._function.step()) is not None:
+                self._ended(ended)
+            elif (
+                not self._function.running
+                and not self._backend.clock.hurry(self._random)
+                and self._writers.left <= still_to_write
+                and self._drained()
+            ):
                 return
         raise AssertionError(f"seed {self._seed} does not end")
 
     def _start(self) -> None:
         shards = self._mapping.shards()
-        if not shards or len(self._running) > 5:
+        if not shards or len(self._function.running) > 5:
             return
-        size = self._random.randint(1, self._settings.batch_size)
-        delivery = self._mapping.poll(self._random.choice(shards), size)
-        if delivery is not None:
-            self._invoke(delivery)
-
-    def _invoke(self, delivery: Delivery) -> None:
-        if not self._warm or self._random.random() < 0.2:
-            self._warm.append(Sandbox(self._backend, self._specs, self._late.append, self._random))
-        sandbox = self._warm.pop(self._random.randrange(len(self._warm)))
-        sandbox.invocation = Invocation(sandbox, delivery)
-        self._running.append(sandbox.invocation)
-
-    def _step(self, invocation: Invocation) -> None:
-        invocation.step(self._faults.draw() if invocation.waiting else None)
-        if not invocation.done:
+        shard = self._random.choice(shards)
+        if self._failing and self._fails(shard) and self._random.random() < 0.9:
             return
-        self._running.remove(invocation)
-        invocation.sandbox.invocation = None
-        if not isinstance(invocation.error, Crashed):
-            self._warm.append(invocation.sandbox)
-        if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
-            raise invocation.error
+        self._deliver(shard, self._random.randint(1, self._settings.batch_size))
+
+    def _deliver(self, shard: str, size: int | None = None) -> bool:
+        delivery = self._mapping.poll(shard, size)
+        if delivery is None:
+            return False
+        self._reached[coverage.FINAL] += not delivery.records
+        self._tried_since.setdefault(shard, self._backend.clock.now)
+        self._function.invoke(delivery, doomed=self._fails(shard))
+        return True
+
+    def _fails(self, shard: str) -> bool:
+        return self._failing.get(shard, 0.0) > self._backend.clock.now
+
+    def _ended(self, invocation: Invocation) -> None:
+        delivery = invocation.delivery
         if invocation.error is not None or self._faults.strikes("response lost", 0.03):
-            self._mapping.fail(invocation.delivery)
-        else:
-            self._mapping.settle(invocation.delivery, invocation.result)
+            self._mapping.fail(delivery)
+        elif self._mapping.settle(delivery, invocation.result):
+            if self._backend.clock.now - self._tried_since.pop(delivery.shard) > _HOUR:
+                self._reached[coverage.HOURS] += 1
+            if delivery.records:
+                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
+                self._counted.update(record["eventID"] for record in delivery.records)
+                self._acknowledged[delivery.shard] = max(last, self._acknowledged.get(delivery.shard, "0"), key=int)
+                self._function.acknowledged(delivery.shard, last)
 
     def _disturb(self) -> None:
         """Do something outside of any store call."""
-        self._random.choice((self._time_out, self._rewind, self._split, self._apply_late, self._wait))()
+        choices = [
+            self._time_out,
+            self._time_out,
+            self._time_out,
+            self._rewind,
+            self._split,
+            self._land,
+            self._wait,
+            self._wait,
+        ]
+        if self._hours or self._old_version:
+            choices += [self._deploy]
+        if self._hours:
+            choices += [self._replay, self._fail_for_hours]
+        self._random.choice(choices)()
+
+    def _replay(self) -> None:
+        if self._faults.strikes("mapping re-created"):
+            self._create_mapping()
 
     def _time_out(self) -> None:
-        waited_for = [invocation for invocation in self._running if not invocation.timed_out]
+        waited_for = [invocation for invocation in self._function.running if not invocation.timed_out]
         if waited_for and self._faults.strikes("timeout, invocation runs on"):
-            invocation = self._random.choice(waited_for)
-            invocation.timed_out = True
-            self._mapping.fail(invocation.delivery)
+            self._give_up(self._random.choice(waited_for))
 
     def _rewind(self) -> None:
         shards = self._mapping.shards()
@@ -155,34 +243,116 @@ class Schedule:
             page = self._backend.stream.read(shard, None, 10_000)
             passed = [record["dynamodb"]["SequenceNumber"] for record in page.records]
             reached = self._mapping.checkpoint(shard)
-            before = passed[: passed.index(reached)] if reached else []
+            before = passed[: passed.index(reached)] if reached in passed else []
             self._mapping.rewind(shard, self._random.choice([None, *before]))
 
     def _split(self) -> None:
         if self._writers.left and self._random.random() < 0.2 and self._faults.strikes("shard split"):
             self._backend.split(self._random)
 
-    def _apply_late(self) -> None:
-        if self._late:
-            self._late.pop(self._random.randrange(len(self._late)))()
+    def _land(self) -> None:
+        self._backend.clock.hurry(self._random)
 
     def _wait(self) -> None:
-        self._backend.clock.advance(self._random.choice((1, 30, 600)))
+        running = self._function.running
+        if running and self._random.random() < 0.4:
+            # Into the last moments of an invocation.
+            left = self._random.choice(running).deadline - self._backend.clock.now
+            self._let_pass(max(0.0, left - self._random.choice((5, 14, 40))))
+        else:
+            self._let_pass(self._random.choice((1, 30, 59, 61, 600, 1300)))
+
+    def _deploy(self) -> None:
+        old_version, running = self._function.old_version, self._function.running
+        # Only what the version before has counted tells this one that it was there.
+        if (running and self._counted) if old_version else self._random.random() < 0.5:
+            self._reached[coverage.DEPLOYED] += 1
+            # In another order they make another deployment, which counts the same.
+            self._function.deploy(self._random.sample(self._specs, len(self._specs)))
+            self._abandon(1 if old_version else 0.5)
+
+    def _create_mapping(self) -> None:
+        """Delete the mapping and create it again; it begins at the start of the stream."""
+        self._reached[coverage.REPLAYED] += 1
+        self._abandon(1)
+        self._mappings.append(self._mapping_anew())
+        if self._random.random() < 0.5:
+            self._function.cool_down()
+
+    def _fail_for_hours(self) -> None:
+        shards = self._mapping.shards()
+        if shards and self._faults.strikes("a shard fails for hours"):
+            hours = self._random.choice((1, 5, 19))
+            self._failing[self._random.choice(shards)] = self._backend.clock.now + hours * _HOUR
+
+    def _abandon(self, share: float) -> None:
+        """Give up on running invocations, as if they were dead."""
+        for invocation in self._function.running:
+            if not invocation.timed_out and self._random.random() < share:
+                self._give_up(invocation)
+
+    def _give_up(self, invocation: Invocation) -> None:
+        invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
+        self._mapping.fail(invocation.delivery)
+
+    def _let_pass(self, seconds: float) -> None:
+        """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
+        clock = self._backend.clock
+        if self._hours:
+            left = self._oldest_waiting() + _BACKLOG_SECONDS - clock.now
+            if seconds > left:
+                self._failing.clear()
+                seconds = left
+        if seconds <= 0:
+            return
+        clock.advance(seconds)
+        if seconds > _HOUR and self._writers.left and self._random.random() < 0.7:
+            self._reached[coverage.ROLLED_OVER] += 1
+            self._backend.roll_over()
+        if self._forgets:
+            self._backend.trim(clock.now - 24 * _HOUR)
+
+    def _oldest_waiting(self) -> float:
+        stream = self._backend.stream
+        pages = [stream.read(shard.id, self._acknowledged.get(shard.id), 1) for shard in stream.shards()]
+        created = [page.records[0]["dynamodb"]["ApproximateCreationDateTime"] for page in pages if page.records]
+        return min(created, default=math.inf)
 
     def _drained(self) -> bool:
+        self._failing.clear()
         # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.
         polled: set[str] = set()
         while unpolled := [shard for shard in self._mapping.shards() if shard not in polled]:
             for shard in unpolled:
                 polled.add(shard)
-                delivery = self._mapping.poll(shard)
-                if delivery is not None:
-                    self._invoke(delivery)
+                if self._deliver(shard):
                     return False
-        return not self._mapping.on_failure
+        return True
+
+    def _quarantined(self) -> list[Quarantined]:
+        """What waits to be redriven, without records that had been counted before they were too old."""
+        table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+        waiting = list(list_quarantined(table, redriven=False))
+        doubtful = [entry for entry in waiting if "may have been counted" in entry.reason]
+        self._reached[coverage.DOUBTFUL] += len(doubtful)
+        return [entry for entry in waiting if entry not in doubtful]
 
     def _wrong(self, want: Counts) -> list[str]:
         return differences(want, actual(self._specs, self._backend.items(), self._backend.clock()))
+
+
+@contextmanager
+def _housekeeping(*, eager: bool) -> Iterator[None]:
+    """If eager, have checkpoints moved and watermarks pruned whenever they may be, not when it is worth a write."""
+    changed = _EAGER if eager else ()
+    usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
+    for module, name, value in changed:
+        vars(module)[name] = value
+    try:
+        yield
+    finally:
+        for module, name, value in usual:
+            vars(module)[name] = value
 
 
 def check(seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory") -> Outcome:

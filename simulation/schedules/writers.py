@@ -33,19 +33,23 @@ _HOUR: Final = 3600
 
 
 class Writers:
-    """Writes to a table, and knows what it must hold: the share `poison` of all events cannot be counted.
+    """Writes to a table, and knows what it must hold.
+
+    The share `poison` of all events cannot be counted; events are of that many `books`, each a partition key.
 
     `live` has the values of the events in the table by key, `expired` those TTL has deleted, `history` every change,
     `left` how many writes are still to come.
     """
 
-    def __init__(self, backend: Backend, rng: random.Random, operations: int, poison: float = 0.0) -> None:
+    def __init__(
+        self, backend: Backend, rng: random.Random, operations: int, poison: float = 0.0, books: int = 4
+    ) -> None:
         self._backend = backend
         self._table = Table(backend.name, backend.client, clock=backend.clock, sleep=lambda _: None, jitter=rng.random)
         self._random = rng
         self._poison = poison
         self._serializer = TypeSerializer()
-        self._keys = [(str(rng.randint(0, 3)), number) for number in range(max(3, operations // 2))]
+        self._keys = [(str(rng.randrange(books)), number) for number in range(max(3, operations // 2))]
         self.live: dict[Key, dict[str, Any]] = {}
         self.expired: list[dict[str, Any]] = []
         self.history: list[Change] = []

@@ -44,32 +44,6 @@ def _sales(bench: Workbench) -> int:
     return int(bench.counters.get(SALES, {"shop": "x"}).measures["sales"])
 
 
-def test_a_watermark_outlives_every_redelivery_there_can_be(bench: Workbench) -> None:
-    _sell(bench, 1)
-    for _ in range(6):
-        bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
-        _sell(bench, 10 + len(bench.shards()))
-    early, *others, last = bench.shards()
-    for shard in (early, *others):
-        bench.deliver(bench.records(shard), shard)
-    # The last moment a record of the first shards can come again: 24 hours on, by a clock that is 5 hours ahead.
-    bench.clock.advance((24 + 5) * HOUR)
-    bench.deliver(bench.records(last), last)
-    bench.deliver(bench.records(early), early)
-    assert _sales(bench) == 7
-
-
-def test_old_watermarks_are_forgotten(bench: Workbench) -> None:
-    for number in range(8):
-        bench.table.stream.split(bench.table.stream.open_shards()[0], children=1)
-        _sell(bench, number)
-        bench.deliver(bench.records(bench.shards()[-1]), bench.shards()[-1])
-        bench.clock.advance(12 * HOUR)
-    [item] = [item for item in bench.table.items() if item["_type"]["S"] == "sales"]
-    assert len([name for name in item if name.startswith("_w:")]) < 8
-    assert _sales(bench) == 8
-
-
 def test_a_reset_does_not_forget_what_was_counted(bench: Workbench) -> None:
     _sell(bench, 1, 2, 3)
     bench.deliver(bench.records()[:2])

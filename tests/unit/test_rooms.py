@@ -49,6 +49,7 @@ _ROOMS = {
         faults
         protocol oracle
         schedules
+        specification
         mechanisms handler_process workbench
         mutations soak
     """,

@@ -1,0 +1,580 @@
+------------------------------ MODULE Counters ------------------------------
+(***************************************************************************)
+(* Exactly-once counting from DynamoDB Streams.                            *)
+(*                                                                         *)
+(* Records of a shard are delivered in order, at least once.  Every item   *)
+(* holds a watermark per shard: the last record applied to it.  Every      *)
+(* shard has a checkpoint: all records up to it are applied everywhere.    *)
+(* A watermark at or below a settled checkpoint guards nothing and may be  *)
+(* pruned.  Records that cannot be folded go to quarantine.                *)
+(*                                                                         *)
+(* Sequence numbers count from 1 in each shard; 0 stands for none.         *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+  None,            \* Stands for what is not there.
+  Items, Shards, Processes,
+  Streams,         \* Of each shard: its records when the behavior begins.
+  Later,           \* Of each shard: records that are written at some later time.
+  Parents,         \* Of each shard: its parent, or None.
+  Deployments,     \* 1 is the first.
+  Predecessors,    \* Deployments whose code knows no checkpoints.
+  Features,        \* What takes part: a subset of AllFeatures.
+  Without,         \* Guards that are removed: a subset of AllGuards.
+  Timeout,         \* The longest that an invocation runs.
+  Landing,         \* The longest that a request is under way.
+  Fresh,           \* A process relies so long on what it has read of a checkpoint.
+  Settling,        \* A checkpoint has settled so long after its stamp.
+  Margin,          \* Of a lost checkpoint: records younger than this had not settled.
+  Alive, Outlived, \* A shard silent for so long says that it wakes up; is taken for gone.
+  Guarantee,       \* Records that are older are not folded.
+  Clock            \* Of each process: how far its clock is ahead.
+
+AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence"}
+
+AllGuards == {
+  "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
+  "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
+  "loss noticed", "moves only", "wakes", "outlived read last", "guarantee",
+  "format kept", "switch margin", "had counted", "in order", "met before",
+  "quarantined first", "token checked", "entries read", "redriven once"}
+
+ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
+
+VARIABLES
+  now,
+  deployed,     \* The deployment that new processes run.
+  stream,       \* Of each shard: its records so far.
+  acked,        \* Of each shard: where the event source mapping stands.
+  process,      \* Execution environments, each with at most one invocation.
+  watermark,    \* Of each item, shard and format.
+  touched,      \* When each watermark was written (only for the guard "standing").
+  counted,      \* <<item, event>>: applied at least once.
+  recounted,    \* <<item, event>>: applied again.
+  control,      \* Of each shard: the item with its checkpoint, or None.
+  witness,      \* Of each shard: the format of its watermarks, and whether its checkpoint has ever moved.
+  token,        \* Of each shard: the deployment that may quarantine, or None.
+  switched,     \* When a deployment with checkpoints first ran, or None.
+  quarantine,   \* Entries, each of one record.
+  pruner        \* A request to prune that is under way, and what its process remembers.
+
+vars == <<now, deployed, stream, acked, process, watermark, touched, counted, recounted,
+          control, witness, token, switched, quarantine, pruner>>
+table == <<watermark, touched, counted, recounted>>
+
+Has(guard) == guard \notin Without
+With(feature) == feature \in Features
+
+Max(S) == CHOOSE n \in S : \A m \in S : m <= n
+Min(S) == CHOOSE n \in S : \A m \in S : n <= m
+
+-----------------------------------------------------------------------------
+(* Formats of watermarks: "old" is an attribute of its own. *)
+
+Formats == {"compact", "old"}
+
+(* The attribute that holds the watermark of a shard. *)
+Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
+
+(***************************************************************************)
+(* The checkpoint of a shard.                                              *)
+(***************************************************************************)
+
+NoCheckpoint == [checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
+                 seen |-> 0, lostBefore |-> None, format |-> "compact"]
+
+Ripe(stamp, time) == time > stamp + Settling
+
+(* What has settled: the checkpoint, or the mark that stays until it has, or what had settled before. *)
+SettledThrough(c, time) ==
+  IF c.checkpoint > 0 /\ Ripe(c.at, time) THEN c.checkpoint
+  ELSE IF c.mark > 0 /\ Ripe(c.markAt, time) THEN c.mark
+  ELSE c.settled
+
+(* Whether a write that moves the checkpoint replaces the mark; `c` is what the writer has read. *)
+ReplacesMark(c, time) == With("marks") /\ (c.mark = 0 \/ SettledThrough(c, time) # c.settled)
+
+(* Checkpoint `c` after a move by a writer who had read `known`. *)
+Moved(c, known, through, stamp, time) ==
+  LET moved == [c EXCEPT !.checkpoint = through, !.at = stamp, !.seen = stamp]
+  IN IF ReplacesMark(known, time)
+     THEN [moved EXCEPT !.mark = through, !.markAt = stamp, !.settled = SettledThrough(known, time)]
+     ELSE moved
+
+MoveHolds(c, through) ==
+  /\ c = None => ~Has("moves only")
+  /\ (c # None /\ Has("forward")) => c.checkpoint < through
+
+IsSilent(c, time) == With("silence") /\ time > c.seen + Outlived
+
+(* The last record that a pruner may take for settled. *)
+Prunable(c, time) ==
+  IF c = None THEN 0
+  ELSE IF IsSilent(c, time) THEN 1000000
+  ELSE IF Has("settled") THEN SettledThrough(c, time)
+  ELSE c.checkpoint
+
+(* When checkpoints came to a table that others had served. *)
+Since == IF switched # None THEN switched
+         ELSE IF \E s \in Shards : token[s] # None THEN now ELSE -Timeout - Landing - 1
+
+(* Invocations that know no checkpoints have met the shard, or may still be running: their format is kept. *)
+NeedsOldFormat(s) ==
+  /\ Predecessors # {} /\ Has("format kept")
+  /\ token[s] # None \/ (Has("switch margin") /\ now <= Since + Timeout + Landing)
+
+(* The item of a shard that has none.  If it had moved before, it was lost. *)
+Created(s, time, stamp) ==
+  LET seen == witness[s] # None /\ Has("loss noticed") IN
+  [NoCheckpoint EXCEPT
+    !.seen = stamp,
+    !.lostBefore = IF seen /\ witness[s].moved THEN time - Margin ELSE None,
+    !.format = IF seen THEN witness[s].format ELSE IF NeedsOldFormat(s) THEN "old" ELSE "compact"]
+
+-----------------------------------------------------------------------------
+(***************************************************************************)
+(* Invocations.                                                            *)
+(***************************************************************************)
+
+Cold == [phase |-> "cold", shard |-> None, begin |-> 0, last |-> 0, deadline |-> 0,
+         after |-> [i \in Items |-> 0], skipped |-> {},
+         known |-> None, of |-> None, readAt |-> 0, deployment |-> 0, entries |-> [s \in Shards |-> None]]
+
+(* The phase of an invocation that knows its checkpoint. *)
+Prepared == IF With("quarantine") THEN "taking over" ELSE "committing"
+
+Running(p) == process[p].phase \notin {"cold", "idle"}
+
+(* What remains of a process between invocations. *)
+Rested(r) == [Cold EXCEPT
+  !.phase = "idle", !.deployment = r.deployment, !.entries = r.entries,
+  !.known = r.known, !.of = r.of, !.readAt = r.readAt]
+
+Sends(p) == Running(p) /\ now <= process[p].deadline
+Lands(p) == Running(p) /\ now <= process[p].deadline + Landing
+
+TimeAt(p) == now + Clock[p]
+(* The stamp of what an invocation writes: its deadline, by which the write has landed. *)
+Stamp(p) == (IF Has("deadline") THEN process[p].deadline ELSE process[p].deadline - Timeout) + Clock[p]
+
+UsesCheckpoints(r) == With("checkpoints") /\ r.deployment \notin Predecessors
+Format(r) == IF UsesCheckpoints(r) THEN r.known.format
+             ELSE IF Predecessors # {} THEN "old" ELSE "compact"
+
+Folds(r, n) == r.deployment \in stream[r.shard][n].folds
+
+(* Records that an item still lacks, as far as the invocation knows. *)
+Contributing(r, i, after) ==
+  {n \in (after + 1)..r.last : n \notin r.skipped /\ i \in stream[r.shard][n].items}
+Delta(r, i) == Contributing(r, i, r.after[i])
+Lacking(r) == {i \in Items : Delta(r, i) # {}}
+
+(* Records too old to be folded: what guarded them may be gone. *)
+Doubtful(r, time) ==
+  {n \in (r.begin + 1)..r.last :
+    \/ /\ With("silence") /\ Has("guarantee")
+       /\ stream[r.shard][n].born < time - Guarantee
+    \/ /\ UsesCheckpoints(r) /\ r.known # None
+       /\ r.known.lostBefore # None
+       /\ stream[r.shard][n].born < r.known.lostBefore}
+
+(* The update of an item: accepted, unless its watermark says that some of the delta is applied. *)
+Accepts(mark, delta) ==
+  \/ ~Has("condition")
+  \/ mark < (IF Has("first") THEN Min(delta) ELSE Max(delta))
+
+(* The effect of an update with the records `delta` on the table. *)
+UpdateLands(i, s, format, delta) ==
+  LET a == Attribute(s) IN
+  IF Accepts(watermark[i][a][format], delta)
+  THEN LET events == {<<i, stream[s][n].event>> : n \in delta}
+       IN /\ watermark' = [watermark EXCEPT ![i][a][format] = IF Has("last") THEN Max(delta) ELSE Min(delta)]
+          /\ touched' = IF Has("standing") THEN touched ELSE [touched EXCEPT ![i][a] = now]
+          /\ counted' = counted \cup events
+          /\ recounted' = recounted \cup (events \cap counted)
+  ELSE UNCHANGED table
+
+(* The invocation after it has heard what became of the update of item `i`, which met the watermark `mark`. *)
+Answered(r, i, delta, mark) ==
+  LET through == IF Accepts(mark, delta) \/ mark >= Max(delta) \/ ~Has("refold") THEN r.last ELSE mark
+  IN [r EXCEPT !.after[i] = IF through > @ THEN through ELSE @]
+
+(* The invocation once it knows the checkpoint `c`, read at `time`. *)
+Informed(r, c, time) ==
+  LET known == [r EXCEPT !.known = c, !.of = r.shard, !.readAt = time]
+      from == IF Has("read") /\ c.checkpoint > r.begin THEN c.checkpoint ELSE r.begin
+  IN [known EXCEPT
+       !.after = [i \in Items |-> from],
+       !.begin = from,
+       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking"
+                 ELSE Prepared]
+
+-----------------------------------------------------------------------------
+(* Nothing is counted, and nothing runs. *)
+Empty ==
+  /\ now = 0
+  /\ deployed = Min(Deployments)
+  /\ acked = [s \in Shards |-> 0]
+  /\ process = [p \in Processes |-> Cold]
+  /\ watermark = [i \in Items |-> [s \in Shards |-> [f \in Formats |-> 0]]]
+  /\ touched = [i \in Items |-> [s \in Shards |-> 0]]
+  /\ counted = {} /\ recounted = {}
+  /\ control = [s \in Shards |-> None]
+  /\ witness = [s \in Shards |-> None]
+  /\ token = [s \in Shards |-> None]
+  /\ switched = None
+  /\ quarantine = {}
+  /\ pruner = [copy |-> None, shard |-> None, target |-> None]
+
+Init == stream = Streams /\ Empty
+
+(* Time passes.  Invocations past their deadline are killed; what they sent lands a little later. *)
+Elapse(time) ==
+  /\ now' = time
+  /\ process' = [p \in Processes |->
+       IF Running(p) /\ time > process[p].deadline + Landing THEN Cold ELSE process[p]]
+  /\ UNCHANGED <<deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+
+Write(s) ==
+  LET written == Len(stream[s]) - Len(Streams[s]) IN
+  /\ written < Len(Later[s])
+  /\ stream' = [stream EXCEPT ![s] = @ \o <<[Later[s][written + 1] EXCEPT !.born = now]>>]
+  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, switched, quarantine, pruner>>
+
+Deploy ==
+  /\ deployed < Max(Deployments)
+  /\ (Predecessors # {} /\ Has("had counted")) => \E s \in Shards : acked[s] > 0
+  /\ deployed' = deployed + 1
+  /\ UNCHANGED <<now, stream, acked, process, table, control, witness, token, switched, quarantine, pruner>>
+
+(* The mapping delivers the records after `begin`, up to `last`: new ones, a retry, a part of a batch, or a replay,   *)
+(* even while another invocation runs on.  No records (begin = last) is the end of a tumbling window, which knows     *)
+(* how far the window's invocations came.  `memory` is what the process knows.                                       *)
+Deliver(p, s, begin, last, memory, deadline) ==
+  /\ ~Running(p)
+  /\ begin <= acked[s] /\ begin <= last /\ last <= Len(stream[s])
+  /\ begin = last => (With("windows") /\ begin > 0)
+  /\ Parents[s] # None => acked[Parents[s]] = Len(stream[Parents[s]])
+  /\ LET r == [memory EXCEPT !.shard = s, !.begin = begin, !.last = last,
+                             !.deadline = deadline,
+                             !.after = [i \in Items |-> begin], !.skipped = {}]
+     IN process' = [process EXCEPT ![p] =
+          [r EXCEPT !.phase = IF UsesCheckpoints(r) THEN "starting" ELSE Prepared]]
+  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+
+(* What a process remembers: nothing, if it is a new one. *)
+Memory(p, d) ==
+  IF process[p].phase = "idle" THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
+
+MayStart(p, d) ==
+  IF process[p].phase = "idle" THEN d = process[p].deployment /\ d = deployed
+  ELSE IF Has("in order") THEN d = deployed ELSE d <= deployed
+
+-----------------------------------------------------------------------------
+(* Checkpoint: read, created, announced, moved. *)
+
+(* Where nothing that is read for it can change in between, a checkpoint is created in one step. *)
+InSteps == With("quarantine")
+
+Unchanged == UNCHANGED <<now, deployed, stream, acked, pruner>>
+
+(* The process has a copy that is fresh enough, or nothing to fold. *)
+UseCopy(p) ==
+  LET r == process[p] IN
+  /\ Sends(p) /\ r.phase = "starting"
+  /\ With("copies") /\ r.known # None /\ r.of = r.shard /\ (now <= r.readAt + Fresh \/ r.known.checkpoint >= r.last \/ r.begin = r.last)
+  /\ process' = [process EXCEPT ![p] = Informed(r, r.known, r.readAt)]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+
+ReadCheckpoint(p) ==
+  LET r == process[p] IN
+  /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] # None
+  /\ process' = [process EXCEPT ![p] = Informed(r, control[r.shard], now)]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+
+(* There is none: the shard is new, or met by invocations that know none, or its checkpoint was lost. *)
+FindNoCheckpoint(p) ==
+  LET r == process[p] IN
+  /\ InSteps /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] = None
+  /\ switched' = Since
+  /\ process' = [process EXCEPT ![p] =
+       [r EXCEPT !.phase = "creating", !.of = r.shard, !.known = Created(r.shard, TimeAt(p), Stamp(p))]]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, quarantine>>
+
+(* Put if absent; otherwise what is there counts. *)
+CreateCheckpoint(p) ==
+  LET r == process[p]
+      s == r.shard
+      new == IF InSteps THEN r.known ELSE Created(s, TimeAt(p), Stamp(p))
+      format == IF witness[s] = None THEN new.format ELSE witness[s].format
+      c == IF control[s] = None THEN [new EXCEPT !.format = format] ELSE control[s] IN
+  /\ Lands(p)
+  /\ r.phase = "creating" \/ (~InSteps /\ r.phase = "starting" /\ control[s] = None)
+  /\ control' = [control EXCEPT ![s] = c]
+  /\ witness' = [witness EXCEPT ![s] = IF @ = None THEN [format |-> format, moved |-> FALSE] ELSE @]
+  /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
+  /\ Unchanged /\ UNCHANGED <<table, token, switched, quarantine>>
+
+(* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
+WakeUp(p) ==
+  LET r == process[p] IN
+  /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
+  /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
+  /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
+  /\ Unchanged /\ UNCHANGED <<table, witness, token, switched, quarantine>>
+
+(* After the last item, if ever: an old checkpoint is only cautious. *)
+MayMove(r) ==
+  /\ r.phase = "committing" /\ UsesCheckpoints(r) /\ r.of = r.shard
+  /\ Has("all committed") => Lacking(r) = {}
+  /\ r.last > r.known.checkpoint \/ (~Has("forward") /\ r.last # r.known.checkpoint)
+
+(* Before a checkpoint first moves, the witness says so: from then on, one that is missing was lost. *)
+MoveLands(s, known, through, stamp, time) ==
+  /\ control' = [control EXCEPT ![s] = Moved(IF @ = None THEN NoCheckpoint ELSE @, known, through, stamp, time)]
+  /\ witness' = [witness EXCEPT ![s].moved = TRUE]
+
+MoveCheckpoint(p) ==
+  LET r == process[p] IN
+  /\ Lands(p) /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
+  /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
+  /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
+  /\ Unchanged /\ UNCHANGED <<table, token, switched, quarantine>>
+
+Lose(s) ==
+  /\ With("loss") /\ control[s] # None
+  /\ control' = [control EXCEPT ![s] = None]
+  /\ Unchanged /\ UNCHANGED <<process, table, witness, token, switched, quarantine>>
+
+-----------------------------------------------------------------------------
+(* Quarantine, and the fencing token that guards it. *)
+
+Entry(s, n, state) == [shard |-> s, sequence |-> n, event |-> stream[s][n].event, state |-> state]
+Held(s) == {e.sequence : e \in {x \in quarantine : x.shard = s}}
+
+(* A process that first meets a shard puts its token, then reads what is quarantined. *)
+TakeOver(p) ==
+  LET r == process[p] IN
+  /\ Lands(p) /\ r.phase = "taking over"
+  /\ (Predecessors = {} /\ Has("met before") /\ token[r.shard] # None) => token[r.shard] <= r.deployment
+  /\ IF r.entries[r.shard] # None
+     THEN /\ process' = [process EXCEPT ![p].phase = "setting aside"]
+          /\ UNCHANGED token
+     ELSE /\ token' = [token EXCEPT ![r.shard] = r.deployment]
+          /\ process' = [process EXCEPT ![p].phase = "reading entries"]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, switched, quarantine>>
+
+ReadEntries(p) ==
+  LET r == process[p] IN
+  /\ Sends(p) /\ r.phase = "reading entries"
+  /\ process' = [process EXCEPT ![p].phase = "setting aside",
+       ![p].entries[r.shard] = IF Has("entries read") THEN Held(r.shard) ELSE {}]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+
+(* Records of the batch that are not folded: quarantined ones, those this deployment cannot fold, doubtful ones. *)
+Unfoldable(r) == {n \in (r.begin + 1)..r.last : ~Folds(r, n)}
+SetAside(r, time) ==
+  LET known == IF r.entries[r.shard] = None THEN {} ELSE r.entries[r.shard]
+  IN {n \in known : n > r.begin} \cup Unfoldable(r) \cup Doubtful(r, time)
+MustKeep(r, time) ==
+  LET known == IF r.entries[r.shard] = None THEN {} ELSE r.entries[r.shard]
+      poisoned == {n \in (r.begin + 1)..r.last : stream[r.shard][n].poisoned}
+      unfolded == Unfoldable(r) \cup Doubtful(r, time)
+  IN (unfolded \cup poisoned) \ known
+
+(* The phases after a process knows its shard. *)
+Keep(p) ==
+  LET r == process[p]
+      time == TimeAt(p)
+      kept == {n \in MustKeep(r, time) : n \notin Held(r.shard)}
+      doubtful == Doubtful(r, time)
+      done == Has("quarantined first") \/ Lacking([r EXCEPT !.skipped = SetAside(r, time)]) = {} IN
+  /\ Lands(p) /\ r.phase = "setting aside"
+  /\ IF MustKeep(r, time) = {} \/ ~done
+     THEN /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = SetAside(r, time)]
+          /\ UNCHANGED quarantine
+     ELSE IF Has("token checked") /\ token[r.shard] # r.deployment
+     THEN \* Another deployment has taken over: the invocation fails.
+          /\ process' = [process EXCEPT ![p] = Rested([r EXCEPT !.entries[r.shard] = None])]
+          /\ UNCHANGED quarantine
+     ELSE /\ quarantine' = quarantine \cup
+               {Entry(r.shard, n, IF n \in doubtful THEN "doubtful" ELSE "waiting") : n \in kept}
+          /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = SetAside(r, time)]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched>>
+
+(* Without the guard "quarantined first": only after the commit. *)
+KeepLast(p) ==
+  LET r == process[p] IN
+  /\ ~Has("quarantined first") /\ Lands(p) /\ r.phase = "committing" /\ Lacking(r) = {}
+  /\ MustKeep(r, TimeAt(p)) \ Held(r.shard) # {}
+  /\ quarantine' = quarantine \cup {Entry(r.shard, n, "waiting") : n \in MustKeep(r, TimeAt(p)) \ Held(r.shard)}
+  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, token, switched>>
+
+(* A redrive is a change of the entry, so that its event comes back as a new record. *)
+Redrive(e, s) ==
+  /\ e \in quarantine
+  /\ e.state = "waiting" \/ (e.state = "redriven" /\ ~Has("redriven once") /\ Len(stream[s]) < 4)
+  /\ \A d \in Shards : Parents[d] # s
+  /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
+  /\ stream' = [stream EXCEPT ![s] = @ \o
+       <<[stream[e.shard][e.sequence] EXCEPT !.born = now]>>]
+  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, switched, pruner>>
+
+-----------------------------------------------------------------------------
+(* Commit. *)
+
+(* The update of one item; its answer may be lost, and the request sent again. *)
+Commit(p, i, heard) ==
+  LET r == process[p]
+      delta == Delta(r, i)
+      format == Format(r) IN
+  /\ Lands(p) /\ r.phase = "committing" /\ delta # {}
+  /\ UpdateLands(i, r.shard, format, delta)
+  /\ process' = IF ~heard THEN process
+       ELSE IF ~Has("from watermark") /\ ~Accepts(watermark[i][Attribute(r.shard)][format], delta)
+       THEN process  \* ... which would fold all of it again: see Refold.
+       ELSE [process EXCEPT ![p] = Answered(r, i, delta, watermark[i][Attribute(r.shard)][format])]
+  /\ Unchanged /\ UNCHANGED <<control, witness, token, switched, quarantine>>
+
+(* Without the guard "from watermark": after a refusal everything is written again, without the bound. *)
+Refold(p, i) ==
+  LET r == process[p]
+      delta == Delta(r, i)
+      a == Attribute(r.shard) IN
+  /\ ~Has("from watermark") /\ Lands(p) /\ r.phase = "committing" /\ delta # {}
+  /\ ~Accepts(watermark[i][a][Format(r)], delta) /\ watermark[i][a][Format(r)] < Max(delta)
+  /\ LET events == {<<i, stream[r.shard][n].event>> : n \in delta} IN
+     /\ watermark' = [watermark EXCEPT ![i][a][Format(r)] = Max(delta)]
+     /\ counted' = counted \cup events
+     /\ recounted' = recounted \cup (events \cap counted)
+  /\ process' = [process EXCEPT ![p].after[i] = r.last]
+  /\ Unchanged /\ UNCHANGED <<touched, control, witness, token, switched, quarantine>>
+
+(* The invocation ends well, and the mapping moves on. *)
+Finish(p) ==
+  LET r == process[p] IN
+  /\ Sends(p) /\ r.phase = "committing"
+  /\ Has("all written") => Lacking(r) = {}
+  /\ ~Has("quarantined first") => MustKeep(r, TimeAt(p)) \subseteq Held(r.shard)
+  /\ acked' = IF r.last > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.last] ELSE acked
+  /\ process' = [process EXCEPT ![p] = Rested(r)]
+  /\ UNCHANGED <<now, deployed, stream, table, control, witness, token, switched, quarantine, pruner>>
+
+(* It fails, and the mapping will try again. *)
+Fail(p) ==
+  /\ Running(p)
+  /\ process' = [process EXCEPT ![p] = Rested(process[p])]
+  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+
+(* The process dies, or an idle one is retired. *)
+Crash(p) ==
+  /\ process[p].phase # "cold"
+  /\ process' = [process EXCEPT ![p] = Cold]
+  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+
+-----------------------------------------------------------------------------
+(* Pruning: any process, any time; the item first, then the checkpoint, then the removal. *)
+
+(* Some process has the fastest clock. *)
+Ahead == Max({Clock[p] : p \in Processes})
+
+(* What has settled stays settled: as long as only what was seen is removed, it does not matter when. *)
+InTwoSteps == With("silence") \/ ~Has("pruned as seen")
+
+(* A process reads the checkpoint of a shard and keeps what it says; only that of a silent shard is not kept. *)
+LookUp(s) ==
+  /\ With("silence") /\ ~Has("outlived read last") /\ control[s] # None /\ pruner.target = None
+  /\ pruner' = [pruner EXCEPT !.shard = s, !.copy = Prunable(control[s], now)]
+  /\ UNCHANGED <<now, deployed, stream, acked, process, table, control, witness, token, switched, quarantine>>
+
+MayPrune(i, s, format, value) ==
+  /\ value # 0
+  /\ \/ value <= Prunable(control[s], now + Ahead)
+     \/ ~Has("outlived read last") /\ pruner.copy # None /\ pruner.shard = s /\ value <= pruner.copy
+     \/ ~Has("standing") /\ control[s] # None /\ value <= control[s].checkpoint /\ Ripe(touched[i][s], now)
+
+SeeStale(i, s, format) ==
+  /\ With("pruning") /\ InTwoSteps /\ pruner.target = None
+  /\ MayPrune(i, s, format, watermark[i][s][format])
+  /\ pruner' = [pruner EXCEPT !.target =
+       [item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]]]
+  /\ UNCHANGED <<now, deployed, stream, acked, process, table, control, witness, token, switched, quarantine>>
+
+(* Only the watermark that was seen is removed. *)
+PruneLands(target) ==
+  watermark' =
+    IF Has("pruned as seen") => watermark[target.item][target.shard][target.format] = target.value
+    THEN [watermark EXCEPT ![target.item][target.shard][target.format] = 0]
+    ELSE watermark
+
+PruneAtOnce(i, s, format) ==
+  /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, format, watermark[i][s][format])
+  /\ PruneLands([item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]])
+  /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
+                 control, witness, token, switched, quarantine, pruner>>
+
+Prune ==
+  /\ pruner.target # None
+  /\ PruneLands(pruner.target)
+  /\ pruner' = [pruner EXCEPT !.target = None]
+  /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
+                 control, witness, token, switched, quarantine>>
+
+-----------------------------------------------------------------------------
+Next ==
+  \/ Elapse(now + 1)
+  \/ Deploy
+  \/ Prune
+  \/ \E e \in quarantine, s \in Shards : Redrive(e, s)
+  \/ \E s \in Shards : Write(s) \/ Lose(s) \/ LookUp(s)
+  \/ \E s \in Shards, i \in Items, f \in Formats : SeeStale(i, s, f) \/ PruneAtOnce(i, s, f)
+  \/ \E p \in Processes :
+       \/ \E s \in Shards, d \in Deployments :
+            \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
+              /\ MayStart(p, d)
+              /\ Deliver(p, s, begin, last, Memory(p, d), now + Timeout)
+       \/ UseCopy(p) \/ ReadCheckpoint(p) \/ FindNoCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
+       \/ TakeOver(p) \/ ReadEntries(p) \/ Keep(p) \/ KeepLast(p)
+       \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
+       \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
+
+Spec == Init /\ [][Next]_vars
+
+-----------------------------------------------------------------------------
+(***************************************************************************)
+(* What must hold.                                                         *)
+(***************************************************************************)
+
+(* Never more than once. *)
+AtMostOnce == recounted = {}
+
+Quiescent ==
+  /\ \A p \in Processes : ~Running(p)
+  /\ \A s \in Shards : acked[s] = Len(stream[s])
+
+Waiting == {e.event : e \in {x \in quarantine : x.state = "waiting"}}
+InDoubt == {e.event : e \in {x \in quarantine : x.state = "doubtful"}}
+
+(* Whenever nothing runs and everything is acknowledged, every item is the sum of what its records contribute, once. *)
+Exact ==
+  Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : \A i \in stream[s][n].items :
+    LET e == stream[s][n].event IN
+    e \notin InDoubt => (<<i, e>> \in counted <=> e \notin Waiting)
+
+(* A checkpoint tells the truth: what it covers is applied, or quarantined. *)
+Covered(s, through) ==
+  \A n \in 1..through :
+    \/ n \in Held(s)
+    \/ \A i \in stream[s][n].items : <<i, stream[s][n].event>> \in counted
+CheckpointCovers == \A s \in Shards : control[s] # None => Covered(s, control[s].checkpoint)
+
+TypeOK ==
+  /\ acked \in [Shards -> Nat]
+  /\ \A i \in Items, s \in Shards, f \in Formats : watermark[i][s][f] \in 0..Len(stream[s])
+  /\ \A s \in Shards : control[s] # None =>
+       /\ DOMAIN control[s] = DOMAIN NoCheckpoint
+       /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
+  /\ \A p \in Processes : process[p].phase \in
+       {"cold", "idle", "starting", "creating", "waking", "taking over", "reading entries", "setting aside", "committing"}
+=============================================================================

@@ -1,0 +1,69 @@
+----------------------------- MODULE CountersMC -----------------------------
+(* What TLC explores: small constants, and a view that makes the state space finite although time goes on. *)
+EXTENDS Counters
+
+(* An event contributes to some items; every deployment folds it, or only those from `first` on. *)
+Folded(event, items, first) ==
+  [event |-> event, items |-> items, folds |-> {d \in Deployments : d >= first}, poisoned |-> FALSE, born |-> 0]
+Record(event, items) == Folded(event, items, 1)
+
+NoRecords == [s \in Shards |-> <<>>]
+NoParents == [s \in Shards |-> None]
+InStep == [p \in Processes |-> 0]
+Apart == [p \in Processes |-> IF p = 1 THEN 0 ELSE 1]
+
+One == <<<<Record("a", {1})>>>>
+Two == <<<<Record("a", {1}), Record("b", {1})>>>>
+Three == <<<<Record("a", {1}), Record("b", {1}), Record("c", {1})>>>>
+Mixed == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>>>
+Crossed == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2}), Record("d", {2})>>>>
+Wider == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>, <<Record("d", {2}), Record("e", {1, 2})>>>>
+Split == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2})>>, <<Record("d", {1})>>>>
+OneParent == <<None, 1, 1>>
+Chain == <<None, 1>>
+Afterwards == <<<<Record("z", {1})>>>>
+OneEach == <<<<Record("a", {1})>>, <<Record("b", {1})>>>>
+Forgotten == <<<<[Record("a", {1, 2}) EXCEPT !.folds = {1}]>>>>
+Repairable == <<<<Folded("a", {1}, 2), Record("b", {1})>>>>
+
+-----------------------------------------------------------------------------
+(* Only how long ago something was matters, and that only so far. *)
+
+Ago(time, most) == IF time - now < -most THEN -most ELSE time - now
+
+SeenControl(s, c) ==
+  IF c = None THEN None
+  ELSE [c EXCEPT !.at = IF With("pruning") THEN Ago(@, Settling + 3) ELSE 0,
+                 !.markAt = IF With("marks") THEN Ago(@, Settling + 3) ELSE 0,
+                 !.seen = IF With("silence") THEN Ago(@, Outlived + Alive + 3) ELSE 0,
+                 !.lostBefore = IF @ = None THEN None ELSE {n \in 1..Len(stream[s]) : stream[s][n].born < @}]
+
+SeenProcess(p) ==
+  LET r == process[p]
+      stale == r.phase \in {"idle", "starting"} /\ ~With("copies")
+      known == IF r.known = None \/ stale THEN None
+               ELSE IF With("marks") THEN SeenControl(r.of, r.known)
+               ELSE SeenControl(r.of, [r.known EXCEPT !.at = now]) IN
+  IF r.phase = "idle" /\ known = None /\ Deployments = {1} /\ ~With("quarantine") THEN <<"cold">>
+  ELSE IF r.phase = "cold" THEN <<"cold">> ELSE
+  <<r.phase, r.shard, r.last, r.deployment, r.entries, r.skipped, known,
+    IF known = None \/ ~With("copies") THEN None ELSE <<r.of, Ago(r.readAt, Fresh + 1)>>,
+    IF Running(p) THEN Ago(r.deadline, Landing + 1) ELSE 0,
+    IF r.phase = "committing" THEN <<[i \in Items |-> Delta(r, i)], IF Has("quarantined first") THEN 0 ELSE r.begin>>
+    ELSE <<r.begin>>>>
+
+(* Processes whose clocks agree differ in nothing but what they do. *)
+SeenProcesses ==
+  LET seen == [p \in Processes |-> SeenProcess(p)] IN
+  IF \E p, q \in Processes : Clock[p] # Clock[q] THEN seen
+  ELSE [r \in {seen[p] : p \in Processes} |-> Cardinality({p \in Processes : seen[p] = r})]
+
+View ==
+  <<deployed, acked, SeenProcesses, watermark, counted, recounted, witness, token, quarantine,
+    [s \in Shards |-> SeenControl(s, control[s])],
+    [s \in Shards |-> [n \in 1..Len(stream[s]) |->
+       <<stream[s][n].event, IF With("silence") THEN Ago(stream[s][n].born, Guarantee + 3) ELSE 0>>]],
+    IF Has("standing") THEN 0 ELSE [i \in Items |-> [s \in Shards |-> Ago(touched[i][s], Settling + 3)]],
+    IF switched = None THEN None ELSE Ago(switched, Timeout + Landing + 1),
+    pruner>>
+=============================================================================

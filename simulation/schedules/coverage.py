@@ -1,0 +1,37 @@
+"""What a schedule came across, so that a soak can tell what it has tested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from simulation.dynamodb.stream_source import Record
+
+MOVED: Final = "checkpoint moved"
+SETTLED: Final = "checkpoint settled"
+PRUNED: Final = "watermark pruned"
+DROPPED: Final = "record dropped by checkpoint"
+FINAL: Final = "final invocation of a window"
+OUTLIVED: Final = "zombie outlived its retry"
+OLD_ZOMBIE: Final = "zombie of the old version"
+HOURS: Final = "batch acknowledged after hours of retries"
+REPLAYED: Final = "mapping re-created"
+DEPLOYED: Final = "deployment"
+ROLLED_OVER: Final = "all shards replaced"
+DOUBTFUL: Final = "record too old to be counted"
+
+
+def of_records(records: Iterable[Record]) -> Counter[str]:
+    """What the stream tells of checkpoints and watermarks."""
+    found: Counter[str] = Counter()
+    for record in records:
+        old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")
+        if new is None:
+            continue
+        if "applied_through" in new:
+            found[MOVED] += old.get("applied_through") != new["applied_through"]
+            found[SETTLED] += old.get("settled", {"S": ""}) != new.get("settled", {"S": ""})
+        else:
+            found[PRUNED] += sum(name.startswith("_w") and name not in new for name in old)
+    return +found

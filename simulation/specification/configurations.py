@@ -1,0 +1,221 @@
+"""What TLC explores: configurations of the specification, and each of its guards removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+MODULE: Final = "CountersMC"
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "None": "= None",
+    "Items": "= {1}",
+    "Shards": "= {1}",
+    "Processes": "= {1, 2}",
+    "Streams": "<- Two",
+    "Later": "<- NoRecords",
+    "Parents": "<- NoParents",
+    "Deployments": "= {1}",
+    "Predecessors": "= {}",
+    "Features": "= {}",
+    "Without": "= {}",
+    "Timeout": "= 0",
+    "Landing": "= 0",
+    "Fresh": "= 0",
+    "Settling": "= 0",
+    "Margin": "= 0",
+    "Alive": "= 0",
+    "Outlived": "= 0",
+    "Guarantee": "= 0",
+    "Clock": "<- InStep",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Constants of one exploration; those with a known number of `states` take part in every run of the tests."""
+
+    name: str
+    about: str
+    constants: Mapping[str, str] = field(default_factory=dict)
+    states: int | None = None
+
+    def text(self, **changed: str) -> str:
+        constants = {**_DEFAULTS, **self.constants, **changed}
+        lines = ["INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE"]
+        lines += ["INVARIANTS TypeOK AtMostOnce Exact CheckpointCovers", "CONSTANTS"]
+        return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A guard of the protocol, or an assumption about the world, that is removed from a configuration."""
+
+    about: str
+    configuration: str
+    guard: str | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
+    quick: bool = False
+    assumed: bool = False
+
+    def text(self) -> str:
+        changed = dict(self.constants)
+        if self.guard is not None:
+            changed["Without"] = f'= {{"{self.guard}"}}'
+        return BY_NAME[self.configuration].text(**changed)
+
+
+_CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Crossed"}
+_SETTLING: Final = {"Timeout": "= 1", "Settling": "= 1"}
+_LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}', "Margin": "= 1"}
+_TWO_DEPLOYMENTS: Final = {"Deployments": "= {1, 2}"}
+
+CONFIGURATIONS: Final = (
+    Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=9_831),
+    Configuration(
+        "checkpoints",
+        "a checkpoint and pruning; one shard, one item, two records",
+        {"Features": '= {"checkpoints", "pruning"}', **_SETTLING},
+        states=8_819,
+    ),
+    Configuration(
+        "wider",
+        "the watermark alone; three records of one shard, two of another",
+        {**_CROSSED, "Streams": "<- Wider"},
+    ),
+    Configuration(
+        "split",
+        "a shard that splits in two, with checkpoints",
+        {
+            "Items": "= {1, 2}",
+            "Shards": "= {1, 2, 3}",
+            "Streams": "<- Split",
+            "Parents": "<- OneParent",
+            "Features": '= {"checkpoints"}',
+        },
+    ),
+    Configuration(
+        "two items",
+        "checkpoints moved at the end of windows, too; two items, three records",
+        {
+            "Items": "= {1, 2}",
+            "Streams": "<- Mixed",
+            "Features": '= {"checkpoints", "windows", "pruning"}',
+            **_SETTLING,
+        },
+    ),
+    Configuration(
+        "marks",
+        "a checkpoint that moves faster than it settles, with its mark; three records",
+        {"Streams": "<- Three", "Features": '= {"checkpoints", "marks", "pruning"}', **_SETTLING},
+    ),
+    Configuration(
+        "copies",
+        "processes that use what they have read again",
+        {"Features": '= {"checkpoints", "copies", "pruning"}', "Timeout": "= 1", "Fresh": "= 1", "Settling": "= 2"},
+    ),
+    Configuration(
+        "clocks",
+        "clocks apart, requests that land after their invocation's deadline",
+        {
+            "Features": '= {"checkpoints", "pruning"}',
+            "Landing": "= 1",
+            "Clock": "<- Apart",
+            "Settling": "= 3",
+        },
+    ),
+    Configuration(
+        "loss",
+        "a checkpoint that is lost, before or after pruning",
+        {**_LOSS, **_SETTLING, "Streams": "<- One"},
+    ),
+    Configuration(
+        "silence",
+        "a shard that is taken for gone and comes alive again",
+        {
+            "Processes": "= {1}",
+            "Streams": "<- One",
+            "Later": "<- Afterwards",
+            "Features": '= {"checkpoints", "pruning", "quarantine", "silence"}',
+            "Guarantee": "= 1",
+            "Alive": "= 1",
+            "Outlived": "= 2",
+            "Settling": "= 9",
+        },
+    ),
+    Configuration(
+        "switch",
+        "invocations that know no checkpoints still run when the first that does takes over",
+        {
+            "Shards": "= {1, 2}",
+            "Streams": "<- OneEach",
+            "Features": '= {"checkpoints", "quarantine", "pruning"}',
+            **_TWO_DEPLOYMENTS,
+            **_SETTLING,
+            "Predecessors": "= {1}",
+        },
+    ),
+    Configuration(
+        "quarantine",
+        "a record that only the second deployment can fold, quarantined and redriven",
+        {"Streams": "<- Repairable", "Features": '= {"quarantine"}', **_TWO_DEPLOYMENTS},
+    ),
+    Configuration(
+        "quarantine with checkpoints",
+        "the same, with checkpoints",
+        {"Streams": "<- Repairable", "Features": '= {"checkpoints", "quarantine"}', **_TWO_DEPLOYMENTS},
+    ),
+)
+BY_NAME: Final = {configuration.name: configuration for configuration in CONFIGURATIONS}
+
+REMOVALS: Final = (
+    Removal("an update has no condition", "core", "condition", quick=True),
+    Removal("the condition looks at the last record, not the first", "core", "first"),
+    Removal("the watermark moves to the first record, not the last", "core", "last"),
+    Removal("nothing is written after a refusal", "core", "refold", quick=True),
+    Removal("after a refusal everything is written again", "core", "from watermark"),
+    Removal("a batch is acknowledged before all its items are written", "core", "all written"),
+    Removal("one watermark for all shards", "core", "per shard"),
+    Removal("the checkpoint is not read", "checkpoints", "read", quick=True),
+    Removal("the checkpoint moves before the last item is committed", "checkpoints", "all committed", quick=True),
+    Removal("the checkpoint moves back", "two items", "forward"),
+    Removal("settled after less than the longest invocation", "checkpoints", constants={"Settling": "= 0"}),
+    Removal("settled without the time that a process reuses what it read", "copies", constants={"Settling": "= 1"}),
+    Removal("settled without the time that requests take, twice", "clocks", constants={"Settling": "= 2"}),
+    Removal("stamped by the writer's clock, not its deadline", "checkpoints", "deadline"),
+    Removal("settled by when the item was touched", "checkpoints", "standing"),
+    Removal("pruned at a checkpoint that has not settled", "checkpoints", "settled", quick=True),
+    Removal("pruned without a condition", "checkpoints", "pruned as seen"),
+    Removal("a lost checkpoint is not noticed", "loss", "loss noticed"),
+    Removal("a lost checkpoint: too few records are in doubt", "loss", constants={"Margin": "= 3"}),
+    Removal(
+        "a move creates a checkpoint that was lost",
+        "switch",
+        "moves only",
+        {"Features": '= {"checkpoints", "quarantine", "loss"}', "Shards": "= {1}", "Streams": "<- One"},
+    ),
+    Removal("a shard that wakes up does not say so", "silence", "wakes"),
+    Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
+    Removal("records older than the guarantee are folded", "silence", "guarantee"),
+    Removal("the new format for shards that predecessors have met", "switch", "format kept"),
+    Removal("the new format for new shards while predecessors may run", "switch", "switch margin"),
+    Removal("quarantined after the commit", "quarantine", "quarantined first"),
+    Removal("the fencing token is not checked", "quarantine", "token checked"),
+    Removal("what is quarantined is not read", "quarantine", "entries read"),
+    Removal("a redrive can be repeated", "quarantine", "redriven once"),
+    Removal(
+        "a version without checkpoints has counted a batch before one with checkpoints runs",
+        "switch",
+        "had counted",
+        assumed=True,
+    ),
+    Removal("no version without checkpoints starts after one with checkpoints", "switch", "in order", assumed=True),
+    Removal("an invocation meets its shard before a later deployment does", "quarantine", "met before", assumed=True),
+    Removal(
+        "a deployment folds what the one before has folded",
+        "quarantine",
+        constants={"Streams": "<- Forgotten", "Items": "= {1, 2}"},
+        assumed=True,
+    ),
+)

@@ -1,0 +1,293 @@
+"""Recordings as traces that TLC can compare with the specification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._stream import checkpoint_items
+from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED
+from dynamodb_counters._stream.pruning import GUARANTEE_HOURS
+from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
+from dynamodb_counters._timeline.times import HOUR
+from simulation.clock import EPOCH
+from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
+from simulation.schedules.schedule import Schedule
+from simulation.specification.recorder import Event, Recording, recorded
+from simulation.specification.tlc import DEADLOCK, Verdict, check
+
+MODULE: Final = "CountersTrace"
+_OLD_FORMAT_HOURS: Final = 72
+_NEARLY_OLD: Final = (GUARANTEE_HOURS - 1) * HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One schedule as constants of the specification."""
+
+    seed: int
+    shards: int
+    items: int
+    processes: int
+    streams: str
+    log: list[str]
+
+
+def trace_of(seed: int) -> Trace:
+    """Run a schedule and convert what its handlers did."""
+    with recorded() as recording:
+        Schedule(seed).run()
+    return _Conversion(recording).trace(seed)
+
+
+def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str | None]:
+    """Check traces against the specification in one run; tell which step of which trace it does not allow."""
+    configuration = _configuration(traces)
+    bodies = ",\n".join(f"[streams |-> {trace.streams},\n log |-> {_sequence(trace.log)}]" for trace in traces)
+    module = f"---- MODULE CountersTraces ----\nEXTENDS Counters\nTraces == <<\n{bodies}\n>>\n====\n"
+    verdict = check(MODULE, configuration, {"CountersTraces.tla": module}, seconds)
+    if verdict.violated is None:
+        return verdict, None
+    last = dict(line[3:].split(" = ", 1) for line in verdict.trace[-1].splitlines() if line.startswith("/\\ "))
+    trace, step = traces[int(last["trace"]) - 1], int(last["step"])
+    # An invariant is violated by the step before; a deadlock means that the next one is not allowed.
+    number = step if verdict.violated == DEADLOCK else step - 1
+    what = "is not allowed" if verdict.violated == DEADLOCK else f"violates {verdict.violated}"
+    return verdict, f"seed {trace.seed}: step {number} of {len(trace.log)} {what}: {trace.log[number - 1]}"
+
+
+def _configuration(traces: Sequence[Trace]) -> str:
+    constants = {
+        "None": "= None",
+        "Items": f"= {_numbers(max(trace.items for trace in traces))}",
+        "Shards": f"= {_numbers(max(trace.shards for trace in traces))}",
+        "Processes": f"= {_numbers(max(trace.processes for trace in traces))}",
+        "Streams": "<- NoRecords",
+        "Later": "<- NoRecords",
+        "Parents": "<- NoParents",
+        "Deployments": "= {1, 2}",
+        "Predecessors": "= {1}",
+        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning"}',
+        "Without": "= {}",
+        "Timeout": f"= {LONGEST_INVOCATION:.0f}",
+        "Landing": f"= {LANDING_SECONDS + 1:.0f}",
+        "Fresh": f"= {checkpoint_items.FRESH}",
+        "Settling": f"= {checkpoint_items.SETTLED_AFTER}",
+        "Margin": f"= {checkpoint_items.LONGEST_INVOCATION}",
+        "Alive": f"= {ALIVE}",
+        "Outlived": f"= {OUTLIVED}",
+        "Guarantee": f"= {GUARANTEE_HOURS * HOUR}",
+        "Clock": "<- InStep",
+    }
+    lines = ["INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE"]
+    lines += ["INVARIANTS AtMostOnce", "CONSTANTS"]
+    return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
+
+
+class _Conversion:
+    """Numbers for the shards, records, items and processes of one recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._records = {shard: sorted(records) for shard, records in recording.records.items()}
+        self._shards = {shard: number for number, shard in enumerate(self._records, start=1)}
+        self._numbers = {
+            shard: {sequence: number for number, sequence in enumerate(sequences, start=1)}
+            for shard, sequences in self._records.items()
+        }
+        self._items: dict[tuple[str, str], int] = {}
+        self._slots = _slots(recording.events)
+        self._begun: set[int] = set()
+        self._named = {
+            Watermark(shard, old_format=old, now=0).name: (shard, "old" if old else "compact")
+            for shard in self._shards
+            for old in (True, False)
+        }
+
+    def trace(self, seed: int) -> Trace:
+        log = list(self._log())
+        streams = [self._stream(shard) for shard in self._shards]
+        return Trace(
+            seed,
+            max(len(streams), 1),
+            max(len(self._items), 1),
+            max(self._slots.values(), default=1),
+            _sequence(streams),
+            log,
+        )
+
+    def _stream(self, shard: str) -> str:
+        number, rows = self._shards[shard], []
+        for sequence in self._records[shard]:
+            seen = self._recording.records[shard][sequence]
+            rows.append(
+                _record(
+                    event=f"<<{number}, {self._numbers[shard][sequence]}>>",
+                    items=_set(sorted(self._item(key) for key in seen.items)),
+                    folds="{1, 2}",
+                    poisoned=str(seen.poisoned).upper(),
+                    born=str(seen.created),
+                )
+            )
+        return _sequence(rows)
+
+    def _log(self) -> Iterator[str]:
+        now = 0
+        for index, event in enumerate(self._recording.events):
+            if math.floor(event["now"]) > now:
+                now = math.floor(event["now"])
+                yield _record(op='"time"', now=str(now))
+            yield from self._steps(index, event)
+
+    def _steps(self, index: int, event: Event) -> Iterator[str]:
+        op, process = event["op"], str(self._slots[event["process"]])
+        if op == "begin":
+            yield from self._begin(index, event, process)
+        elif op == "end":
+            if self._began(index, event) is not None:
+                yield _record(op='"end"', process=process, how=f'"{self._how(index, event)}"')
+        elif op == "read sent" or (op == "set aside" and not self._is_old(event)):
+            return
+        else:
+            yield self._step(event, op, process)
+
+    def _step(self, event: Event, op: str, process: str) -> str:
+        shard: str = event["shard"]
+        fields = {"op": f'"{op}"', "process": process, "shard": str(self._shards[shard])}
+        convert: dict[str, Callable[[Any], str]] = {
+            **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
+            **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
+            **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
+            **dict.fromkeys(
+                ("first", "last", "through", "settled", "mark"), lambda number: str(self._number(shard, number))
+            ),
+            "before": lambda seconds: str(_ceil(seconds)),
+            "item": lambda key: str(self._item(key)),
+            "kept": lambda sequences: _set(sorted({self._number(shard, sequence) for sequence in sequences})),
+            "removed": lambda watermarks: self._removed(watermarks, event["now"]),
+        }
+        fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
+        if "watermark" in event:
+            old = event["watermark"].startswith(OLD_FORMAT_PREFIX)
+            fields["format"] = '"old"' if old else '"compact"'
+            fields["skipped"] = self._created_before(shard, event["created_before"])
+        return _record(**fields)
+
+    def _begin(self, index: int, event: Event, process: str) -> Iterator[str]:
+        shard, last = event["shard"], self._number(event["shard"], event["last"])
+        if not last:
+            return
+        begin = last if event["first"] is None else self._number(shard, event["first"]) - 1
+        yield _record(
+            op='"begin"',
+            process=process,
+            shard=str(self._shards[shard]),
+            begin=str(begin),
+            last=str(last),
+            deadline=str(math.floor(event["deadline"])),
+            deployment="1" if event["old"] else "2",
+            cold=str(event["process"] not in self._begun).upper(),
+        )
+        self._begun.add(event["process"])
+        if not event["old"]:
+            mine = [other["op"] for other in self._invocation(index)]
+            if mine and mine[0] != "read sent":
+                yield _record(op='"copy"', process=process)
+
+    def _is_old(self, event: Event) -> bool:
+        """Whether some records of the shard may be too old to be folded."""
+        oldest = min((seen.created for seen in self._recording.records[event["shard"]].values()), default=math.inf)
+        return bool(oldest < max(event["before"], event["now"] - _NEARLY_OLD))
+
+    def _invocation(self, index: int) -> list[Event]:
+        """What the invocation that begins there logged next, until its end."""
+        begun, found = self._recording.events[index], []
+        for event in self._recording.events[index + 1 :]:
+            # What lands late belongs to no invocation that runs.
+            if event["process"] == begun["process"] and not event["op"].endswith(" landed"):
+                found.append(event)
+                if event["op"] == "end":
+                    break
+        return found
+
+    def _began(self, index: int, event: Event) -> Event | None:
+        for other in reversed(self._recording.events[:index]):
+            if other["process"] == event["process"] and other["op"] == "begin":
+                return other if self._number(other["shard"], other["last"]) else None
+        return None
+
+    def _how(self, index: int, event: Event) -> str:
+        began = self._began(index, event)
+        assert began is not None
+        # The end of a window needs no acknowledgment.
+        return "failed" if event["how"] == "finished" and began["first"] is None else str(event["how"])
+
+    def _number(self, shard: str, sequence: str | None) -> int:
+        """Of a record: one that was never delivered has none."""
+        return self._numbers[shard].get(sequence, 0) if sequence else 0
+
+    def _item(self, key: tuple[str, str]) -> int:
+        return self._items.setdefault(key, len(self._items) + 1)
+
+    def _created_before(self, shard: str, created: float) -> str:
+        if created == -math.inf:
+            return "{}"
+        records = self._recording.records[shard]
+        return _set([n for n, sequence in enumerate(self._records[shard], 1) if records[sequence].created < created])
+
+    def _checkpoint(self, shard: str, fields: Mapping[str, Any] | None) -> str:
+        if fields is None:
+            return "None"
+        numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
+        times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
+        lost = "None" if fields["lostBefore"] is None else str(fields["lostBefore"])
+        return _record(**numbers, **times, lostBefore=lost, format=f'"{fields["format"]}"')
+
+    def _removed(self, removed: Mapping[str, Any], now: float) -> str:
+        rows = []
+        for name, value in removed.items():
+            if name not in self._named:
+                continue
+            shard, form = self._named[name]
+            old = form == "old" and (EPOCH + now) // HOUR - int(value["S"].partition("@")[2]) >= _OLD_FORMAT_HOURS
+            number = self._number(shard, sequence_of(value))
+            rows.append(
+                _record(shard=str(self._shards[shard]), format=f'"{form}"', value=str(number), old=str(old).upper())
+            )
+        return "{" + ", ".join(rows) + "}"
+
+
+def _slots(events: Sequence[Event]) -> dict[int, int]:
+    """A process for each sandbox: that of another one, once that has ended for good."""
+    last = {event["process"]: index for index, event in enumerate(events) if not event["op"].endswith(" landed")}
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    for index, event in enumerate(events):
+        process = event["process"]
+        if process not in slots:
+            slots[process] = free.pop() if free else max(slots.values(), default=0) + 1
+        if last[process] == index and event["op"] == "end":
+            free.append(slots[process])
+    return slots
+
+
+def _ceil(value: float) -> int:
+    return -1_000_000_000 if value == -math.inf else math.ceil(value)
+
+
+def _record(**fields: str) -> str:
+    return "[" + ", ".join(f"{name} |-> {value}" for name, value in fields.items()) + "]"
+
+
+def _sequence(rows: Sequence[str]) -> str:
+    return "<<" + ",\n  ".join(rows) + ">>"
+
+
+def _set(numbers: Sequence[int]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+def _numbers(count: int) -> str:
+    return _set(range(1, count + 1))

@@ -1,0 +1,419 @@
+"""What guards checkpoints and pruning, each in the worst case it is there for; and what a redelivery costs."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._declarations import Aggregate, Count, Event
+from dynamodb_counters._stream import pruning
+from dynamodb_counters._stream.checkpoint_items import checkpoint_key
+from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED, Checkpoints
+from dynamodb_counters._stream.pruning import GUARANTEE_HOURS
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CheckpointError
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
+from simulation.dynamodb.stream_source import Record
+from simulation.faults.actors import Crashed
+from simulation.schedules.old_version import OldAggregator
+from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
+from simulation.workbench import Workbench
+
+SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))
+SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
+EACH = Aggregate("each", SALE, pk="EACH#{id}", sk="ALL", measures={"n": Count()})
+TOTALS = Aggregate("totals", SALE, pk="TOTALS", sk="SHOP#{shop}", measures={"n": Count()})
+
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+RESERVE = 12.0
+FRESH = 59.0
+
+
+class _Client:
+    """The table, with a hook that each request goes through."""
+
+    def __init__(self, bench: Workbench, hook: Callable[[str, Callable[[], Any], dict[str, Any]], Any]) -> None:
+        self._table = bench.table
+        self._hook = hook
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._table, name)
+        if name in ("exceptions", "meta", "get_paginator"):
+            return call
+        return lambda **request: self._hook(name, lambda: call(**request), request)
+
+
+class _Held(_Client):
+    """Requests of one operation are sent, but land when told to; whoever sent them hears nothing more."""
+
+    def __init__(self, bench: Workbench, operation: str) -> None:
+        super().__init__(bench, self.hold)
+        self._operation = operation
+        self._sent: list[Callable[[], Any]] = []
+
+    def forget(self) -> None:
+        self._sent.clear()
+
+    def let_through(self) -> None:
+        self._operation = ""
+
+    def land(self) -> None:
+        [send] = self._sent
+        with contextlib.suppress(self.exceptions.ConditionalCheckFailedException):
+            send()
+
+    def hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name != self._operation:
+            return send()
+        self._sent.append(send)
+        raise Crashed
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Workbench:
+    """Three shards, and pruning of whatever may be pruned."""
+    for name, value in (("PRUNED_AT", 1), ("_SPARE_BYTES", 1024), ("_LOOK_EVERY", 0)):
+        monkeypatch.setattr(pruning, name, value)
+    return Workbench([SALES], shards=3)
+
+
+def _sell(bench: Workbench, shard: str, *, shop: str = "x") -> Record:
+    """An event whose record is in that shard."""
+    while True:
+        number = sum(1 for _ in bench.table.items())
+        bench.counters.accept(SALE, {"shop": shop, "id": number})
+        for other in bench.shards():
+            if other != shard and (found := bench.records(other)) and _id(found[-1]) == number:
+                break
+        else:
+            return bench.records(shard)[-1]
+
+
+def _id(record: Record) -> int:
+    image = record["dynamodb"]["NewImage"]
+    return int(image["id"]["N"]) if "id" in image else -1
+
+
+def _count(bench: Workbench) -> int:
+    return int(bench.counters.get(SALES, {}).measures["n"])
+
+
+def _watermarks(bench: Workbench) -> int:
+    [item] = [item for item in bench.table.items() if item["pk"] == {"S": "SALES"}]
+    return sum(name.startswith("_w") for name in item)
+
+
+def _counted_and_checkpointed(bench: Workbench, shard: str) -> list[Record]:
+    records = [_sell(bench, shard)]
+    bench.deliver(records, shard)
+    bench.end_window(records, shard)
+    return records
+
+
+def _prune(bench: Workbench, shard: str, *, skew: float = 0.0) -> None:
+    """Count something of another shard in a new process, which prunes on that occasion."""
+    bench.deliver([_sell(bench, shard)], shard, bench.process(skew=skew))
+
+
+def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> None:
+    """All at its limit: a slow and late writer of the checkpoint with a slow clock, a late zombie, a fast pruner."""
+    shard, other, _ = bench.shards()
+    start = bench.clock.now
+
+    def at(seconds: float) -> None:
+        assert bench.clock.now <= start + seconds
+        bench.clock.advance(start + seconds - bench.clock.now)
+
+    batch = [_sell(bench, shard)]
+    bench.deliver(batch, shard)
+    at(2 * HOUR)  # Since when the batch has been tried again and again, so that it was touched long ago.
+    began = 2 * HOUR
+
+    def slow(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "put_item" and request["Item"]["sk"] == {"S": "WITNESS"}:
+            at(began + LONGEST_INVOCATION - RESERVE)
+        return held.hold(name, send, request)
+
+    held = _Held(bench, "update_item")
+    writer = bench.process(_Client(bench, slow), skew=-SKEW_SECONDS)
+    with pytest.raises(Crashed):
+        bench.end_window(batch, shard, writer)
+    landed = began + LONGEST_INVOCATION - RESERVE + LANDING_SECONDS
+
+    # The zombie's process reads just before the checkpoint lands, and relies on that in its next invocation.
+    at(landed - 1)
+    late = _Held(bench, "update_item")
+    zombie = bench.process(late)
+    with pytest.raises(Crashed):
+        bench.deliver(batch, shard, zombie)
+    late.forget()
+    at(landed)
+    held.land()
+    at(landed + FRESH - 1)
+    with pytest.raises(Crashed):
+        bench.deliver(batch, shard, zombie)
+
+    # Its request is sent in its last moments, and lands late.
+    at(landed + FRESH + LONGEST_INVOCATION - RESERVE + LANDING_SECONDS)
+    _prune(bench, other, skew=SKEW_SECONDS)
+    late.land()
+    assert _count(bench) == 2
+
+    bench.clock.advance(HOUR)
+    _prune(bench, other)
+    assert _watermarks(bench) == 1
+    late.let_through()
+    for process in (zombie, bench.process()):
+        bench.deliver(batch, shard, process)
+    assert _count(bench) == 3
+
+
+def test_a_checkpoint_moves_after_the_last_item_is_committed(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamodb_counters._stream.checkpoints.WORTH_A_WRITE", 1)
+    bench.deploy([SALES, EACH])
+    shard = bench.shards()[0]
+    batch = [_sell(bench, shard), _sell(bench, shard)]
+
+    def crash(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["Key"]["pk"]["S"].startswith("EACH"):
+            raise Crashed
+        return send()
+
+    with pytest.raises(Crashed):
+        bench.deliver(batch, shard, bench.process(_Client(bench, crash)))
+    bench.deliver(batch, shard)
+    assert [int(bench.counters.get(EACH, {"id": _id(record)}).measures["n"]) for record in batch] == [1, 1]
+    assert _count(bench) == 2
+
+
+def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
+    client: Any = bench.table
+    first, second = (Checkpoints(Table(bench.table.name, client, clock=bench.clock)) for _ in range(2))
+    shard, numbers = bench.shards()[0], [f"{number:040}" for number in (2, 4)]
+    for process in (first, second):
+        process.of(shard, numbers[1], bench.clock.now)
+    first.advance(shard, numbers[1], bench.clock.now)
+    second.advance(shard, numbers[0], bench.clock.now)
+    bench.clock.advance(HOUR)
+    assert second.of(shard, "9" * 40, bench.clock.now).applied_through == numbers[1]
+
+
+def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: Workbench) -> None:
+    client: Any = bench.table
+    process = Checkpoints(Table(bench.table.name, client, clock=bench.clock))
+    shard = bench.shards()[0]
+    for number in range(1, 25):
+        process.of(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
+        process.advance(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
+        bench.clock.advance(5 * MINUTE)
+    assert process.settled({shard_digest(shard): f"{1:040}"})
+    assert not process.settled({shard_digest(shard): f"{24:040}"})
+
+
+def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    _counted_and_checkpointed(bench, shard)
+    bench.clock.advance(2 * HOUR)
+    later = [_sell(bench, shard)]
+
+    def race(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["UpdateExpression"].startswith("REMOVE"):
+            bench.deliver(later, shard, bench.process())
+        return send()
+
+    bench.deliver([_sell(bench, other)], other, bench.process(_Client(bench, race)))
+    bench.deliver(later, shard, bench.process())
+    assert _count(bench) == 3
+
+
+def test_what_may_have_been_counted_before_a_checkpoint_was_lost_is_not_counted_again(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    records = _counted_and_checkpointed(bench, shard)
+    bench.clock.advance(2 * HOUR)
+    _prune(bench, other)
+    bench.table.delete_item(TableName=bench.table.name, Key=checkpoint_key(shard_digest(shard)))
+    report = bench.deliver([*records, _sell(bench, shard)], shard, bench.process())
+    assert (report.checkpoint_lost, report.quarantined) == (True, 1)
+    assert _count(bench) == 3
+    assert len(list(bench.counters.quarantined())) == 1
+
+
+def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> None:
+    shard = bench.shards()[0]
+    _counted_and_checkpointed(bench, shard)
+    more = [_sell(bench, shard)]
+    bench.deliver(more, shard)
+    bench.table.delete_item(TableName=bench.table.name, Key=checkpoint_key(shard_digest(shard)))
+    for process in (bench.aggregator, bench.process()):
+        bench.end_window(more, shard, process)
+    assert bench.deliver([*more, _sell(bench, shard)], shard, bench.process()).checkpoint_lost
+
+
+def test_two_shards_of_one_digest_are_told(bench: Workbench) -> None:
+    one, other, _ = bench.shards()
+    bench.deliver([_sell(bench, one)], one)
+    [item] = [item for item in bench.table.items() if item["pk"]["S"].startswith("CHECKPOINT#") and "seen" in item]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, **checkpoint_key(shard_digest(other))})
+    with pytest.raises(CheckpointError):
+        bench.deliver([_sell(bench, other)], other)
+
+
+def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    records = [_sell(bench, shard)]
+    bench.deliver(records, shard)
+    bench.clock.advance(OUTLIVED + HOUR)
+    _prune(bench, other)
+    assert _watermarks(bench) == 1
+    assert bench.deliver(records, shard, bench.process()).quarantined == 1
+    assert _count(bench) == 2
+    bench.clock.now -= OUTLIVED + HOUR - GUARANTEE_HOURS * HOUR + MINUTE
+    assert bench.deliver([_sell(bench, shard)], shard, bench.process()).quarantined == 0
+
+
+def _silent_shard(bench: Workbench) -> str:
+    shard = bench.shards()[0]
+    bench.deliver([_sell(bench, shard)], shard)
+    bench.clock.advance(OUTLIVED + ALIVE)
+    return shard
+
+
+def test_a_silent_shard_says_that_it_lives_before_it_counts(bench: Workbench) -> None:
+    shard, other = _silent_shard(bench), bench.shards()[1]
+    records = [_sell(bench, shard)]
+    bench.deliver(records, shard, bench.process())
+    _prune(bench, other)
+    bench.deliver(records, shard, bench.process())
+    assert _count(bench) == 3
+
+
+def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(bench: Workbench) -> None:
+    shard, other = _silent_shard(bench), bench.shards()[1]
+    stale = dict(next(i for i in bench.table.items() if i.get("shard") == {"S": shard} and "seen" in i))
+    records = [_sell(bench, shard)]
+    bench.deliver(records, shard, bench.process())
+
+    def behind(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == "batch_get_item":
+            return {"Responses": {bench.table.name: [stale]}, "UnprocessedKeys": {}}
+        return send()
+
+    bench.deliver([_sell(bench, other)], other, bench.process(_Client(bench, behind)))
+    bench.deliver(records, shard, bench.process())
+    assert _count(bench) == 3
+
+
+@pytest.mark.parametrize("served", [True, False], ids=["the zombie's shard", "another shard"])
+def test_a_zombie_of_the_old_version_and_the_new_version_count_once(bench: Workbench, served: bool) -> None:
+    shard, other, _ = bench.shards()
+    first = shard if served else other
+    client: Any = bench.table
+    old = OldAggregator(Table(bench.table.name, client, clock=bench.clock), (SALES,), 1)
+    old.handle({"shardId": first, "Records": [_sell(bench, first)]}, lambda: LONGEST_INVOCATION)
+    batch = [_sell(bench, shard)]
+    # Its delivery was given up before its first request; the new version has had the batch, and goes on.
+    bench.deliver(batch, shard)
+    bench.end_window(batch, shard)
+    old.handle({"shardId": shard, "Records": batch}, lambda: LONGEST_INVOCATION)
+    assert _count(bench) == 2
+    bench.clock.advance(3 * HOUR)
+    bench.deliver(batch, shard, bench.process())
+    assert _count(bench) == 2
+
+
+def test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come(bench: Workbench) -> None:
+    shard, other, _ = bench.shards()
+    client: Any = bench.table
+    records = [_sell(bench, shard)]
+    old = OldAggregator(Table(bench.table.name, client, clock=bench.clock), (SALES,), 1)
+    old.handle({"shardId": shard, "Records": records}, lambda: LONGEST_INVOCATION)
+    bench.clock.advance(GUARANTEE_HOURS * HOUR - MINUTE)
+    _prune(bench, other)
+    bench.deliver(records, shard, bench.process())
+    assert _count(bench) == 2
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_batch_of_a_hundred_items_again_costs_a_read_at_most(warm: bool) -> None:
+    bench = Workbench([EACH])
+    bench.counters.accept_many(SALE, [{"shop": "x", "id": number} for number in range(100)])
+    batch = bench.records()
+    bench.deliver(batch)
+    process = bench.aggregator if warm else bench.process()
+    for _ in range(3):
+        reads, writes = bench.table.usage.reads, bench.table.usage.writes
+        report = bench.deliver(batch, by=process)
+        assert (report.updated, report.redelivered) == (0, 100)
+        assert bench.table.usage.writes == writes
+        assert bench.table.usage.reads - reads == (0 if warm else 1)
+        warm = True
+
+
+@pytest.mark.parametrize("items", [1, 7, 49])
+def test_a_smaller_batch_again_costs_a_unit_per_item_at_most(items: int) -> None:
+    bench = Workbench([EACH])
+    bench.counters.accept_many(SALE, [{"shop": "x", "id": number} for number in range(items)])
+    batch = bench.records()
+    bench.deliver(batch)
+    writes = bench.table.usage.writes
+    assert bench.deliver(batch).updated == 0
+    assert bench.table.usage.writes - writes <= items
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_replay_of_a_day_of_ten_shards_costs_some_reads_per_shard_not_per_item(
+    warm: bool, record_property: Callable[[str, object], None]
+) -> None:
+    rng = random.Random(1)
+    bench = Workbench([SALES, TOTALS], shards=10)
+    settings = Settings(batch_size=100, window_seconds=900)
+    mapping = EventSourceMapping(bench.table.stream, bench.clock, settings)
+    sold = 0
+    for _ in range(4 * 24 - 1):
+        values = [{"shop": rng.choice("abcde"), "id": sold + number} for number in range(rng.randint(1, 30))]
+        sold += len(values)
+        bench.counters.accept_many(SALE, values)
+        _deliver(bench, mapping)
+        bench.clock.advance(15 * MINUTE)
+    _deliver(bench, mapping)
+    assert sum(_counts(bench)) == 2 * sold
+    usage, process = bench.table.usage, bench.aggregator if warm else bench.process()
+    reads, writes = usage.reads, usage.writes
+    again = EventSourceMapping(bench.table.stream, bench.clock, settings)
+    redelivered = _deliver(bench, again, process)
+    reads, writes = usage.reads - reads, usage.writes - writes
+    record_property("records", redelivered)
+    record_property("read_units", reads)
+    record_property("write_units", writes)
+    print(f"{redelivered} records again: {reads} read units, {writes} write units")
+    assert redelivered > sold
+    assert sum(_counts(bench)) == 2 * sold
+    # Last in a shard are records of its checkpoint, which count for nothing; but for them a new process takes the shard
+    # over: another read and a write.
+    assert (reads <= 10, writes) == (True, 0) if warm else (reads <= 20, writes <= 10) == (True, True)
+
+
+def _counts(bench: Workbench) -> list[int]:
+    totals = [bench.counters.get(TOTALS, {"shop": shop}).measures["n"] for shop in "abcde"]
+    return [_count(bench), *map(int, totals)]
+
+
+def _deliver(bench: Workbench, mapping: EventSourceMapping, process: Any = None) -> int:
+    """Deliver until nothing is left; return how many records."""
+    before = mapping.delivered
+    while deliveries := [found for shard in mapping.shards() if (found := mapping.poll(shard))]:
+        for delivery in deliveries:
+            report = (process or bench.aggregator).handle(delivery.event)
+            state = dict(delivery.event["state"])
+            if report.applied_through is not None:
+                state["applied_through"] = report.applied_through
+            assert mapping.settle(delivery, {"state": state})
+    return mapping.delivered - before
