@@ -103,7 +103,7 @@ def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
     for number in sizes.partitions:
         say(f"{number} partitions")
         # Items with hundreds of watermarks take long to simulate.
-        days = sizes.days if number <= 100 else sizes.days / 2
+        days = sizes.days if number <= 64 else sizes.days / 2
         report["partitions"][str(number)] = partitions.measure(number, days, sizes.tail_days)
     say("corrections and redelivery")
     if 16 in sizes.partitions:
