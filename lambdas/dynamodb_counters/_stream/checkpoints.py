@@ -83,18 +83,20 @@ class Checkpoints:
         if not found.mark or settled != found.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
+        units = 1.0
         try:
             if not found.applied_through:
+                units += 1.0
                 # Nothing has been pruned so far. From now on, a checkpoint that is missing was lost.
                 item = witness_item(shard, found.old_format, moved=True, now=self._table.clock())
                 self._table.client.put_item(TableName=self._table.name, Item=item)
             self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
-            return 1.0
+            return units
         self._touched[shard] = 0
         self._read[shard] = replace(found, **moved), read_at
-        return 1.0
+        return units
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""

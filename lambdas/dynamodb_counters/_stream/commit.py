@@ -146,13 +146,16 @@ class Committer:
         item = self._quarantine.item(self._watermark.shard, entry_id, reason, {DELTA: pack(content)})
         put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
         try:
-            self._table.client.transact_write_items(TransactItems=[{"Update": move}, {"Put": put}])
+            answer = self._table.client.transact_write_items(
+                TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
+            )
         except self._table.client.exceptions.TransactionCanceledException as error:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
             if first.get("Code") != "ConditionalCheckFailed":
                 raise
             return self._refused(first)
-        return _Answer(4.0, quarantined=1)
+        units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", []))
+        return _Answer(units, quarantined=1)
 
     def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
         update.set(self._watermark.name, self._watermark.value(delta.last))
