@@ -62,10 +62,11 @@ class PartitionedTable:
         staggered: bool = True,
         declared: tuple[Declaration, ...] = EVERYTHING,
         keeps_events: bool = False,
+        only_events: bool = False,
     ) -> None:
         self.clock = VirtualClock()
         self.memory = MemoryTable(self.clock)
-        self.stream = Partitions(self.clock, partitions, staggered=staggered)
+        self.stream = Partitions(self.clock, partitions, staggered=staggered, only_events=only_events)
         self.memory.tables[self.memory.name].stream = self.stream
         self.meter = Meter(self.memory, label)
         client: Any = self.meter
@@ -73,6 +74,7 @@ class PartitionedTable:
         self._table = Table("counters", client, clock=self.clock, sleep=lambda _: None, jitter=jitter)
         self._table.__dict__["pool"] = _Inline()
         self._partitions, self._declared, self._keeps_events = partitions, declared, keeps_events
+        self._swept = self.clock()
         self.views = Counter[str]()
         self.delivered: list[tuple[int, Mapping[str, Any]]] = []
         self.restart()
@@ -95,6 +97,8 @@ class PartitionedTable:
         self._put(partition, {"_type": {"S": "score"}, **values})
 
     def deliver(self) -> None:
+        if self.clock() >= self._swept + 86_400:
+            self._sweep()
         self.stream.deliver(self.invoke)
 
     def invoke(self, partition: int, event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -107,6 +111,13 @@ class PartitionedTable:
 
     def item(self, pk: str, sk: str = "STATISTICS") -> Mapping[str, Any]:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}
+
+    def _sweep(self) -> None:
+        """Delete what has expired, which costs nothing: else old fencing tokens would slow the simulation down."""
+        now = self._swept = self.clock()
+        for items in self.memory.tables["counters"].partitions.values():
+            for sk in [sk for sk, item in items.items() if "ttl" in item and float(item["ttl"]["N"]) <= now]:
+                del items[sk]
 
     def _put(self, partition: int, image: dict[str, Any]) -> None:
         keys = {"pk": {"S": f"EVENT#{partition}"}, "sk": {"S": "-"}}

@@ -93,9 +93,12 @@ def busy(partitions: int, days: float, *, staggered: bool) -> dict[str, Any]:
 def long_tail(partitions: int, shared: float, days: int) -> dict[str, Any]:
     """Groups touched now and then, each time from any partition; the second half of so many days is measured.
 
-    Only shards that touch them are simulated: what shards cost per update (`shared`) is that of a busy table.
+    Only these touches are simulated: what shards cost per update (`shared`) is that of a busy table.
     """
-    table, dice = PartitionedTable(partitions, label=_rate, declared=(PAGES,)), random.Random(partitions)
+    table, dice = (
+        PartitionedTable(partitions, label=_rate, declared=(PAGES,), only_events=True),
+        random.Random(partitions),
+    )
     ticks = days * _DAY // _TAIL_STEP
     pages = {f"{rate}-{number}": rate for rate, groups in _TAIL.items() for number in range(groups)}
     touches: dict[int, list[tuple[int, str]]] = defaultdict(list)
@@ -127,7 +130,7 @@ def corrected(shared: float, days: int) -> dict[str, Any]:
 
 
 def _corrected(step: int, shared: float, days: int) -> dict[str, Any]:
-    table = PartitionedTable(CORRECTING, label=lambda _, sk: "bucket" if "#H#" in sk else None, declared=(HOURS,))
+    table = PartitionedTable(CORRECTING, label=_bucket, declared=(HOURS,), only_events=True)
     hour, full_on_day = table.clock(), None
     for day in range(1, days + 1):
         try:
@@ -157,6 +160,10 @@ def _hot(pk: str, sk: str) -> str | None:
 
 def _rate(pk: str, _sk: str) -> str | None:
     return pk.removeprefix("PAGE#").partition("-")[0]
+
+
+def _bucket(_pk: str, sk: str) -> str | None:
+    return "bucket" if "#H#" in sk else None
 
 
 def _weigh(table: PartitionedTable, sizes: dict[str, list[int]]) -> None:

@@ -58,12 +58,13 @@ class Partitions(MemoryStream):
     """Takes the place of a table's stream.
 
     Shards are replaced one after the other (`staggered`) or all at once. A change of an item goes to the partition its
-    key belongs to.
+    key belongs to, unless only events are in the stream.
     """
 
-    def __init__(self, clock: VirtualClock, number: int, *, staggered: bool = True) -> None:
+    def __init__(self, clock: VirtualClock, number: int, *, staggered: bool = True, only_events: bool = False) -> None:
         self.arn = _Shard.arn
         self._now = clock
+        self._only_events = only_events
         self._sequences = itertools.count(_FIRST_SEQUENCE, 1_000_003)
         self._names = itertools.count(1_795_168_063_870)
         self._lives = [self._new_shard() for _ in range(number)]
@@ -71,7 +72,8 @@ class Partitions(MemoryStream):
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         del size, by_ttl
-        self.put(zlib.crc32(keys["pk"]["S"].encode()) % len(self._lives), keys, old, new)
+        if not self._only_events:
+            self.put(zlib.crc32(keys["pk"]["S"].encode()) % len(self._lives), keys, old, new)
 
     def put(self, partition: int, keys: Item, old: Item | None, new: Item | None) -> None:
         """Write a record to the present shard of a partition."""
