@@ -205,7 +205,13 @@ REMOVALS: Final = (
         "had counted",
         assumed=True,
     ),
-    Removal("no version without checkpoints starts after one with checkpoints", "switch", "in order", assumed=True),
+    Removal(
+        "no version without checkpoints starts after one with checkpoints",
+        "switch",
+        "in order",
+        {"Shards": "= {1}", "Streams": "<- One"},
+        assumed=True,
+    ),
     Removal("an invocation meets its shard before a later deployment does", "quarantine", "met before", assumed=True),
     Removal(
         "a deployment folds what the one before has folded",
