@@ -81,7 +81,7 @@ Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 (* The checkpoint of a shard.                                              *)
 (***************************************************************************)
 
-NoCheckpoint == [checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
+NoCheckpoint == [shard |-> None, checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
                  seen |-> 0, lostBefore |-> None, format |-> "compact"]
 
 Ripe(stamp, time) == time > stamp + Settling
@@ -128,6 +128,7 @@ NeedsOldFormat(s) ==
 Created(s, time, stamp) ==
   LET seen == witness[s] # None /\ Has("loss noticed") IN
   [NoCheckpoint EXCEPT
+    !.shard = s,
     !.seen = stamp,
     !.lostBefore = IF seen /\ witness[s].moved THEN time - Margin ELSE None,
     !.format = IF seen THEN witness[s].format ELSE IF NeedsOldFormat(s) THEN "old" ELSE "compact"]
@@ -575,6 +576,7 @@ TypeOK ==
   /\ \A i \in Items, s \in Shards, f \in Formats : watermark[i][s][f] \in 0..Len(stream[s])
   /\ \A s \in Shards : control[s] # None =>
        /\ DOMAIN control[s] = DOMAIN NoCheckpoint
+       /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
        {"cold", "idle", "starting", "creating", "waking", "taking over", "reading entries", "setting aside", "committing"}

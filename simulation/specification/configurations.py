@@ -189,12 +189,7 @@ REMOVALS: Final = (
     Removal("pruned without a condition", "checkpoints", "pruned as seen"),
     Removal("a lost checkpoint is not noticed", "loss", "loss noticed"),
     Removal("a lost checkpoint: too few records are in doubt", "loss", constants={"Margin": "= 3"}),
-    Removal(
-        "a move creates a checkpoint that was lost",
-        "switch",
-        "moves only",
-        {"Features": '= {"checkpoints", "quarantine", "loss"}', "Shards": "= {1}", "Streams": "<- One"},
-    ),
+    Removal("a move creates a checkpoint that was lost", "loss", "moves only"),
     Removal("a shard that wakes up does not say so", "silence", "wakes"),
     Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
     Removal("records older than the guarantee are folded", "silence", "guarantee"),
@@ -210,7 +205,13 @@ REMOVALS: Final = (
         "had counted",
         assumed=True,
     ),
-    Removal("no version without checkpoints starts after one with checkpoints", "switch", "in order", assumed=True),
+    Removal(
+        "no version without checkpoints starts after one with checkpoints",
+        "switch",
+        "in order",
+        {"Shards": "= {1}", "Streams": "<- One"},
+        assumed=True,
+    ),
     Removal("an invocation meets its shard before a later deployment does", "quarantine", "met before", assumed=True),
     Removal(
         "a deployment folds what the one before has folded",

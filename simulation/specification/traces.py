@@ -243,6 +243,7 @@ class _Conversion:
         numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
         times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
         lost = "None" if fields["lostBefore"] is None else str(fields["lostBefore"])
+        times["shard"] = str(self._shards[shard])
         return _record(**numbers, **times, lostBefore=lost, format=f'"{fields["format"]}"')
 
     def _removed(self, removed: Mapping[str, Any], now: float) -> str:
