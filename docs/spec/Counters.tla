@@ -431,9 +431,10 @@ Commit(p, i, heard) ==
       format == Format(r) IN
   /\ Lands(p) /\ r.phase = "committing" /\ delta # {}
   /\ UpdateLands(i, r.shard, format, delta)
-  /\ process' = IF ~heard THEN process
-       ELSE IF ~Has("from watermark") /\ ~Accepts(watermark[i][Attribute(r.shard)][format], delta)
-       THEN process  \* ... which would fold all of it again: see Refold.
+  /\ process' =
+       \* Without the guard "from watermark", Refold goes on after a refusal.
+       IF ~heard \/ ~(Has("from watermark") \/ Accepts(watermark[i][Attribute(r.shard)][format], delta))
+       THEN process
        ELSE [process EXCEPT ![p] = Answered(r, i, delta, watermark[i][Attribute(r.shard)][format])]
   /\ Unchanged /\ UNCHANGED <<control, witness, token, switched, quarantine>>
 

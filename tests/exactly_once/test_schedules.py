@@ -12,17 +12,18 @@ from simulation.schedules.schedule import Schedule, check
 SCHEDULES = 2000
 CHUNK = 200
 OFTEN = {
-    coverage.MOVED: 500,
-    coverage.SETTLED: 20,
-    coverage.PRUNED: 20,
-    coverage.DROPPED: 200,
+    coverage.MOVED: 1000,
+    coverage.SETTLED: 30,
+    coverage.PRUNED: 50,
+    coverage.DROPPED: 500,
     coverage.FINAL: 1000,
     coverage.OUTLIVED: 100,
     coverage.OLD_ZOMBIE: 1,
     coverage.HOURS: 30,
-    coverage.REPLAYED: 20,
-    coverage.DEPLOYED: 20,
-    coverage.ROLLED_OVER: 20,
+    coverage.REPLAYED: 30,
+    coverage.DEPLOYED: 30,
+    coverage.ROLLED_OVER: 30,
+    coverage.DOUBTFUL: 1,
 }
 """How often some hundred schedules come across what checkpoints and pruning are about, at least."""
 
