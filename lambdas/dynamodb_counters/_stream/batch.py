@@ -108,7 +108,7 @@ class Aggregator:
         last, touched = padded(records[-1]["dynamodb"]["SequenceNumber"]), len(folded.deltas) + kept
         units = 0.0
         if time_left() >= RESERVE_SECONDS:
-            units = self._checkpoints.committed(shard, last, touched, self._deadline(time_left))
+            units = self._checkpoints.committed(shard, last, touched - done.skipped, self._deadline(time_left))
         return Report(
             updated=done.updated,
             skipped=done.skipped,
