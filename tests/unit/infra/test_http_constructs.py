@@ -109,3 +109,15 @@ def test_api_asks_the_ranking_index(stack: Stack) -> None:
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+
+
+def test_what_holds_events_outlives_its_stack(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    build(EventIngest, stack, table=counters)
+    holding = {"AWS::DynamoDB::GlobalTable": 1, "AWS::S3::Bucket": 1, "AWS::SQS::Queue": 2}
+    template = synthesized(stack)
+    for resource_type, number in holding.items():
+        resources = template.find_resources(resource_type).values()
+        assert len(resources) == number
+        for resource in resources:
+            assert (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")) == ("Retain", "Retain")
