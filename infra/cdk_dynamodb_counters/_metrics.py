@@ -90,7 +90,7 @@ class AggregatorMetrics(FunctionMetrics):
     _mapping: lambda_.EventSourceMapping
 
     def metric_iterator_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
-        """How far counting lags behind the events, in milliseconds; at 24 hours records are lost."""
+        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
 
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:

@@ -31,11 +31,11 @@ def template() -> Template:
     return synthesized(build(StreamAggregator, new_stack()))
 
 
-def test_stream_is_read_in_order_until_records_expire(template: Template) -> None:
+def test_stream_is_read_in_order_until_shortly_before_records_vanish(template: Template) -> None:
     mapping = properties(template, "AWS::Lambda::EventSourceMapping")
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
     assert mapping["TumblingWindowInSeconds"] > 0, "without it Lambda does not name the shard"
-    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, -1)
+    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, 23 * 3600)
     assert mapping["BisectBatchOnFunctionError"] is True
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
     assert mapping.keys().isdisjoint({"FilterCriteria", "ParallelizationFactor", "FunctionResponseTypes"})
