@@ -147,12 +147,18 @@ def build_route(
     warn_if_public(scope, authorizer, "anybody can post events, which are counted and cost you money.")
 
 
-def alarm_specs(metrics: IngestMetrics) -> tuple[AlarmSpec, ...]:
-    return (
+def alarm_specs(metrics: IngestMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+    """Return the alarms for events that were taken but not accepted; with ``monitoring``, also the others."""
+    always = (
         AlarmSpec(
             "DeadLettersAlarm", metrics.metric_dead_letters(), 1, "Messages could not be accepted. Inspect them."
         ),
         AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
+    )
+    if not monitoring:
+        return always
+    return (
+        *always,
         AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Events wait for Lambda concurrency.", 3),
         AlarmSpec("RejectedAlarm", metrics.metric_rejected(), 1, "Events arrived that can never be accepted."),

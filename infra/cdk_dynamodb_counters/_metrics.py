@@ -93,6 +93,10 @@ class AggregatorMetrics(FunctionMetrics):
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
 
+    def metric_polled(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count records polled: zero while the stream is idle, no data while the mapping is disabled or broken."""
+        return self._of_mapping("PolledEventCount", period, statistic)
+
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count records that Lambda sent to the on-failure bucket; counts lack them until you repair them."""
         return self._of_mapping("OnFailureDestinationDeliveredEventCount", period, statistic)

@@ -89,8 +89,11 @@ class EventIngest(Observed, IngestMetrics):
         Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
-    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+    monitoring : bool, optional
+        Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
+        accepted: dead letters, and events that wait for 15 minutes.
+    alarm_actions : sequence of IAlarmAction, optional
+        What alarms trigger. Default: nothing.
 
     Raises
     ------
@@ -167,7 +170,7 @@ class EventIngest(Observed, IngestMetrics):
         if mode == "validated":
             self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
-        self._alarms = build_alarms(self, alarm_specs(self), alarm_actions) if monitoring else ()
+        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
 
     @property

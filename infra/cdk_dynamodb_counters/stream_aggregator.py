@@ -82,7 +82,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the four alarms that say counts are wrong.
+        the five alarms that say counts are or will be wrong.
 
     Raises
     ------

@@ -22,12 +22,12 @@ from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_stack, synthesized
 
-_ON_FAILURE = {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+_MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
 _QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}
 AWS_METRICS = {
     # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     ("AWS/Lambda", "FunctionName", "AWS::Lambda::Function"): {"IteratorAge", "Errors", "Throttles"},
-    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _ON_FAILURE,
+    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _MAPPING,
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     ("AWS/SQS", "QueueName", "AWS::SQS::Queue"): _QUEUE,
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
@@ -142,14 +142,14 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
         return metric in emitted
     [(dimension, of)] = dimensions
     resource = resources[of]
-    # Lambda emits these two only if the mapping asks for them.
+    # Lambda emits these only if the mapping asks for them.
     asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
     return name in AWS_METRICS[namespace, dimension, resource["Type"]] and asked
 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 8 + 5 + 6
+    assert len(watched) == 9 + 5 + 6
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
