@@ -42,6 +42,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
 _BURST: Final = 2000
+_AT_ONCE: Final = 10
+"""Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -79,7 +81,8 @@ class EventIngest(Observed, IngestMetrics):
     batch_size : int, optional
         Maximum messages per invocation, 1 to 10,000. Default: 100.
     max_batching_window : Duration, optional
-        How long messages may wait for a fuller batch, up to 5 minutes. Default: 1 second.
+        How long messages may wait for a fuller batch, up to 5 minutes, and at least 1 second for a batch above 10.
+        Default: 1 second.
     memory_size : int, optional
         Memory of each function in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
@@ -148,6 +151,11 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("max_receives", max_receives, 1, 1000)
         require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
+        if batch_size > _AT_ONCE and not max_batching_window.is_unresolved() and not max_batching_window.to_seconds():
+            text = max_batching_window.to_human_string()
+            raise InvalidArgumentError(
+                "max_batching_window", text, f"at least 1 second for a batch_size above {_AT_ONCE}"
+            )
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
