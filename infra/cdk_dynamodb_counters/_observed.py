@@ -55,7 +55,7 @@ class Observed(Construct):
 
     @property
     def log_group(self) -> logs.LogGroup:
-        """The log group of the functions and of the HTTP API, if there is one."""
+        """The log group of the functions; an HTTP API created here has one of its own."""
         return self._log_group
 
     @property

@@ -117,7 +117,7 @@ class CounterApi(Observed, ApiMetrics):
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._http_api = build_api(
             self,
-            self._log_group,
+            log_retention,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],

@@ -167,7 +167,7 @@ class EventIngest(Observed, IngestMetrics):
         self._mapping = build_mapping(self, self._queue, batch_size, max_batching_window)
         self._http_api = http_api or build_api(
             self,
-            self._log_group,
+            log_retention,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
