@@ -64,7 +64,7 @@ class CounterApi(Observed, ApiMetrics):
     timeout : Duration, optional
         Maximum duration of an invocation, 1 to 29 seconds. Default: 10 seconds.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional

@@ -89,7 +89,7 @@ class EventIngest(Observed, IngestMetrics):
         Maximum duration of the consumer's invocations, 5 seconds to 15 minutes, no token. The queue's visibility
         timeout is six times this. Default: 1 minute.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring : bool, optional
