@@ -42,7 +42,7 @@ def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
         ],
         removal_policy=RemovalPolicy.RETAIN,
     )
-    acknowledge(bucket, "S1", "Only the Lambda service writes here, and only after counting has failed for a day.")
+    acknowledge(bucket, "S1", "Only the Lambda service writes here, and only after counting has failed for 23 hours.")
     return bucket
 
 
@@ -97,9 +97,11 @@ def build_mapping(
     )
     resource = mapping.node.default_child
     assert isinstance(resource, lambda_.CfnEventSourceMapping)
-    # Retry until the record expires: a discarded batch is a wrong count. Both are Lambda's defaults, made explicit.
+    # Retry as long as possible: a discarded batch is a wrong count. Lambda hands over only what exceeds a limit that is
+    # set; what the stream forgets after 24 hours vanishes, unmetered. So give up before the stream does.
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     resource.maximum_retry_attempts = -1
-    resource.maximum_record_age_in_seconds = -1
+    resource.maximum_record_age_in_seconds = Duration.hours(23).to_seconds()
     # CDK's S3OnFailureDestination would grant more than Lambda needs; build_role grants enough.
     resource.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
         on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=bucket.bucket_arn)
@@ -114,19 +116,29 @@ def alarm_specs(metrics: AggregatorMetrics, *, monitoring: bool) -> tuple[AlarmS
             "LagAlarm",
             metrics.metric_iterator_age(),
             Duration.hours(1).to_milliseconds(),
-            "Counting is an hour behind the events. At 24 hours, records are lost.",
+            "Counting is an hour behind the events. At 23 hours, Lambda gives up on records.",
+        ),
+        AlarmSpec(
+            "PollingAlarm",
+            metrics.metric_polled(statistic="SampleCount"),
+            1,
+            "Nobody has polled the stream for 15 minutes: the mapping is disabled, or its role or a key is broken.",
+            3,
+            silence=True,
         ),
         AlarmSpec(
             "QuarantineAlarm",
             metrics.metric_quarantined(),
             1,
-            "Records that cannot be counted were quarantined. Repair and redrive them.",
+            "Within a week, records that cannot be counted were quarantined. Repair and redrive them.",
+            lasting=True,
         ),
         AlarmSpec(
             "GivenUpAlarm",
             metrics.metric_given_up(),
             1,
-            "Lambda gave up on records and sent them to the on-failure bucket. Counts lack them until you repair them.",
+            "Within a week, Lambda gave up on records. They are in the on-failure bucket instead of in the counts.",
+            lasting=True,
         ),
         AlarmSpec(
             "DroppedAlarm",
@@ -158,6 +170,7 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Lag (ms)": [metrics.metric_iterator_age()],
         "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
         "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
+        "Polled": [metrics.metric_polled()],
         "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
         "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],

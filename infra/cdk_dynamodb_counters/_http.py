@@ -22,6 +22,8 @@ _AUTHORIZERS: Final = (
     authorizers.HttpLambdaAuthorizer,
     authorizers.HttpUserPoolAuthorizer,
 )
+# What scripts send with a JSON body, a token, or a signature.
+_HEADERS: Final = ("authorization", "content-type", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 # Neither query string nor body: they hold what is counted.
 _ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
@@ -56,7 +58,7 @@ def warn_if_public(scope: Construct, authorizer: apigateway.IHttpRouteAuthorizer
 
 def build_api(
     scope: Construct,
-    log_group: logs.ILogGroup,
+    log_retention: logs.RetentionDays,
     *,
     description: str,
     allow_origins: Sequence[str],
@@ -68,7 +70,7 @@ def build_api(
     cors = apigateway.CorsPreflightOptions(
         allow_origins=list(allow_origins),
         allow_methods=list(allow_methods),
-        allow_headers=["authorization", "content-type"],
+        allow_headers=list(_HEADERS),
         max_age=Duration.hours(1),
     )
     api = apigateway.HttpApi(
@@ -77,6 +79,10 @@ def build_api(
         description=description,
         create_default_stage=False,
         cors_preflight=cors if allow_origins else None,
+    )
+    # API Gateway adds each group elsewhere to a resource policy that all of an account's APIs share: 5,120 bytes.
+    log_group = logs.LogGroup(
+        scope, "AccessLog", log_group_name=f"/aws/vendedlogs/apis/{api.api_id}", retention=log_retention
     )
     stage = apigateway.HttpStage(
         scope,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -27,13 +27,14 @@ from dynamodb_counters._declarations.codec import encode
 
 
 def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> tuple[sqs.Queue, sqs.Queue]:
-    """Build the queue and its dead-letter queue."""
+    """Build the queue and its dead-letter queue, retained because nothing else stores what they hold."""
     dead_letter_queue = sqs.Queue(
         scope,
         "DeadLetterQueue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
         retention_period=Duration.days(14),
+        removal_policy=RemovalPolicy.RETAIN,
     )
     queue = sqs.Queue(
         scope,
@@ -41,6 +42,7 @@ def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> t
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
         retention_period=Duration.days(4),
+        removal_policy=RemovalPolicy.RETAIN,
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
         visibility_timeout=Duration.seconds(int(timeout.to_seconds()) * 6),
         dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=max_receives),
@@ -145,12 +147,18 @@ def build_route(
     warn_if_public(scope, authorizer, "anybody can post events, which are counted and cost you money.")
 
 
-def alarm_specs(metrics: IngestMetrics) -> tuple[AlarmSpec, ...]:
-    return (
+def alarm_specs(metrics: IngestMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+    """Return the alarms for events that were taken but not accepted; with ``monitoring``, also the others."""
+    always = (
         AlarmSpec(
             "DeadLettersAlarm", metrics.metric_dead_letters(), 1, "Messages could not be accepted. Inspect them."
         ),
         AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
+    )
+    if not monitoring:
+        return always
+    return (
+        *always,
         AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Events wait for Lambda concurrency.", 3),
         AlarmSpec("RejectedAlarm", metrics.metric_rejected(), 1, "Events arrived that can never be accepted."),

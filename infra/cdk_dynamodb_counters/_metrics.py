@@ -90,8 +90,12 @@ class AggregatorMetrics(FunctionMetrics):
     _mapping: lambda_.EventSourceMapping
 
     def metric_iterator_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
-        """How far counting lags behind the events, in milliseconds; at 24 hours records are lost."""
+        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
+
+    def metric_polled(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count records polled: zero while the stream is idle, no data while the mapping is disabled or broken."""
+        return self._of_mapping("PolledEventCount", period, statistic)
 
     def metric_given_up(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count records that Lambda sent to the on-failure bucket; counts lack them until you repair them."""

@@ -4,42 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+_RUNBOOK: Final = "docs/monitoring.md"
+
 
 @dataclass(frozen=True)
 class AlarmSpec:
-    """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row."""
+    """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row.
+
+    ``lasting`` keeps it on for a week after that; ``silence`` makes it fire below the threshold or without data.
+    """
 
     construct_id: str
     metric: cloudwatch.Metric
     threshold: float
     description: str
     periods: int = 1
+    lasting: bool = False
+    silence: bool = False
 
 
 def build_alarms(
     scope: Construct, specs: Sequence[AlarmSpec], actions: Sequence[cloudwatch.IAlarmAction]
 ) -> tuple[cloudwatch.Alarm, ...]:
     """Build alarms, each on a single metric: not every emulator deploys metric math."""
-    alarms = tuple(
-        spec.metric.create_alarm(
-            scope,
-            spec.construct_id,
-            alarm_description=spec.description,
-            threshold=spec.threshold,
-            evaluation_periods=spec.periods,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
-        for spec in specs
-    )
+    alarms = tuple(_build_alarm(scope, spec) for spec in specs)
     for alarm in alarms:
         alarm.add_alarm_action(*actions)
     return alarms
+
+
+def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
+    comparison, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+    # CloudWatch looks back a week at most, and more than a day only in periods of an hour.
+    metric = spec.metric.with_(period=Duration.hours(1)) if spec.lasting else spec.metric
+    return metric.create_alarm(
+        scope,
+        spec.construct_id,
+        alarm_description=f"{spec.description} Runbook: {_RUNBOOK}#{spec.construct_id.lower()}",
+        threshold=spec.threshold,
+        evaluation_periods=7 * 24 if spec.lasting else spec.periods,
+        datapoints_to_alarm=spec.periods if spec.lasting else None,
+        comparison_operator=(
+            comparison.LESS_THAN_THRESHOLD if spec.silence else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+        ),
+        treat_missing_data=missing.BREACHING if spec.silence else missing.NOT_BREACHING,
+    )
 
 
 def build_dashboard(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -44,7 +45,7 @@ class Observed(Construct):
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
-        self._service_name = self.node.path if service_name is None else service_name
+        self._service_name = _path_as_deployed(self) if service_name is None else service_name
         require_service_name("service_name", self._service_name)
         self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
 
@@ -55,7 +56,7 @@ class Observed(Construct):
 
     @property
     def log_group(self) -> logs.LogGroup:
-        """The log group of the functions and of the HTTP API, if there is one."""
+        """The log group of the functions; an HTTP API created here has one of its own."""
         return self._log_group
 
     @property
@@ -72,3 +73,11 @@ class Observed(Construct):
     def service_name(self) -> str:
         """The service name in logs, and the ``service`` dimension of the metrics."""
         return self._service_name
+
+
+def _path_as_deployed(scope: Construct) -> str:
+    """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
+    stack = Stack.of(scope)
+    while stack.nested_stack_parent is not None:
+        stack = stack.nested_stack_parent
+    return stack.stack_name + scope.node.path.removeprefix(stack.node.path)

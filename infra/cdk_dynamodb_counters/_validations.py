@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final, cast
 
 from aws_cdk import CfnResource
@@ -15,8 +16,8 @@ from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
-_UNKNOWN_BYTES: Final = 255
-"""Assumed length of a value known only at deployment: that of the longest table name."""
+_UNKNOWN: Final = "x" * 255
+"""Stands for a value known only at deployment: as long as the longest table name."""
 
 
 def incomplete_declarations(registration: Registration) -> str | None:
@@ -51,15 +52,14 @@ def oversized_environment(function: lambda_.Function) -> str | None:
     """Find an environment that exceeds Lambda's limit."""
     resource = cast(CfnResource, function.node.default_child)
     environment = resolved_property(resource, "environment")["variables"]
-    sizes = {name: len(name) + _bytes(value) for name, value in environment.items()}
-    if sum(sizes.values()) <= MAX_ENVIRONMENT_BYTES:
+    known = {name: value if isinstance(value, str) else _UNKNOWN for name, value in environment.items()}
+    # Lambda measures the variables as JSON, which escapes the quotes of a schema.
+    size = len(json.dumps(known))
+    if size <= MAX_ENVIRONMENT_BYTES:
         return None
+    most, name = max((len(json.dumps(value)), name) for name, value in known.items())
     problem = (
-        f"the function's environment takes {sum(sizes.values())} bytes, {sizes['DECLARATIONS']} of them for "
-        f"declarations, but Lambda allows {MAX_ENVIRONMENT_BYTES}"
+        f"the function's environment takes {size} bytes as JSON, {most} of them for {name}, "
+        f"but Lambda allows {MAX_ENVIRONMENT_BYTES}"
     )
-    return f"{problem}: declare less, shorten names and keys, or move some declarations to another table"
-
-
-def _bytes(value: object) -> int:
-    return len(value.encode()) if isinstance(value, str) else _UNKNOWN_BYTES
+    return f"{problem}: declare less, shorten names, keys or the schema, or move some declarations to another table"

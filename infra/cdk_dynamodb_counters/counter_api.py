@@ -64,7 +64,7 @@ class CounterApi(Observed, ApiMetrics):
     timeout : Duration, optional
         Maximum duration of an invocation, 1 to 29 seconds. Default: 10 seconds.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
@@ -117,7 +117,7 @@ class CounterApi(Observed, ApiMetrics):
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._http_api = build_api(
             self,
-            self._log_group,
+            log_retention,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],

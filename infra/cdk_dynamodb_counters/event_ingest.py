@@ -42,6 +42,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
 _BURST: Final = 2000
+_AT_ONCE: Final = 10
+"""Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -79,18 +81,22 @@ class EventIngest(Observed, IngestMetrics):
     batch_size : int, optional
         Maximum messages per invocation, 1 to 10,000. Default: 100.
     max_batching_window : Duration, optional
-        How long messages may wait for a fuller batch, up to 5 minutes. Default: 1 second.
+        How long messages may wait for a fuller batch, up to 5 minutes, and at least 1 second for a batch above 10.
+        Default: 1 second.
     memory_size : int, optional
         Memory of each function in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
         Maximum duration of the consumer's invocations, 5 seconds to 15 minutes, no token. The queue's visibility
         timeout is six times this. Default: 1 minute.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
-    monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+    monitoring : bool, optional
+        Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
+        accepted: dead letters, and events that wait for 15 minutes.
+    alarm_actions : sequence of IAlarmAction, optional
+        What alarms trigger. Default: nothing.
 
     Raises
     ------
@@ -145,6 +151,11 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("max_receives", max_receives, 1, 1000)
         require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
+        if batch_size > _AT_ONCE and not max_batching_window.is_unresolved() and not max_batching_window.to_seconds():
+            text = max_batching_window.to_human_string()
+            raise InvalidArgumentError(
+                "max_batching_window", text, f"at least 1 second for a batch_size above {_AT_ONCE}"
+            )
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
@@ -156,7 +167,7 @@ class EventIngest(Observed, IngestMetrics):
         self._mapping = build_mapping(self, self._queue, batch_size, max_batching_window)
         self._http_api = http_api or build_api(
             self,
-            self._log_group,
+            log_retention,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
@@ -167,7 +178,7 @@ class EventIngest(Observed, IngestMetrics):
         if mode == "validated":
             self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
-        self._alarms = build_alarms(self, alarm_specs(self), alarm_actions) if monitoring else ()
+        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
 
     @property

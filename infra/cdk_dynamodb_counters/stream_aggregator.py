@@ -54,7 +54,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
     aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
         What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
-        Name in logs, and the ``service`` dimension of metrics. Default: the construct's path.
+        Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     batch_size : int, optional
         Maximum records per invocation, 1 to 10,000. Default: 1,000.
     max_batching_window : Duration, optional
@@ -82,7 +82,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the four alarms that say counts are wrong.
+        the five alarms that say counts are or will be wrong.
 
     Raises
     ------

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-windows.html
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,7 +15,6 @@ from typing import Any, Final
 
 from simulation.dynamodb.stream_source import Page, Record, Source
 
-STREAM_RETENTION_SECONDS: Final = 24 * 3600.0
 MAX_PAYLOAD_BYTES: Final = 6_000_000
 
 
@@ -23,6 +23,7 @@ class Settings:
     """How a mapping is configured.
 
     No limit of bytes is checked with `max_bytes` None. Without a tumbling window (0 seconds) no event names its shard.
+    Records older than `max_age_seconds` go to the on-failure destination; those older than `retention_seconds` vanish.
     """
 
     batch_size: int = 100
@@ -30,7 +31,8 @@ class Settings:
     window_seconds: int = 60
     bisect: bool = False
     report_item_failures: bool = False
-    max_age_seconds: float = STREAM_RETENTION_SECONDS
+    max_age_seconds: float = 23 * 3600.0
+    retention_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,13 +175,13 @@ class _ShardPoller:
                 if not batch:
                     return page
                 self._pending.append(batch)
-            oldest = self.clock() - self.settings.max_age_seconds
-            batch = self._pending[-1]
-            fresh = [record for record in batch if record["dynamodb"]["ApproximateCreationDateTime"] > oldest]
-            if len(fresh) == len(batch):
+            batch, settings = self._pending[-1], self.settings
+            vanished = self._older(batch, settings.retention_seconds)
+            expired = self._older(batch, min(settings.max_age_seconds, settings.retention_seconds))
+            if not expired:
                 return Page(batch, ended=False)
-            expired = batch[: len(batch) - len(fresh)]
-            self.on_failure(expired)
+            if len(vanished) < len(expired):
+                self.on_failure(expired[len(vanished) :])
             self.advance(expired)
 
     def advance(self, records: list[Record]) -> None:
@@ -203,6 +205,11 @@ class _ShardPoller:
         self.checkpoint = checkpoint
         self._pending.clear()
         self.window.close()
+
+    def _older(self, records: list[Record], seconds: float) -> list[Record]:
+        """The first records of a batch, up to the last one of that age."""
+        oldest = self.clock() - seconds
+        return records[: sum(record["dynamodb"]["ApproximateCreationDateTime"] <= oldest for record in records)]
 
     def _fitting(self, records: list[Record]) -> list[Record]:
         if self.settings.max_bytes is None:

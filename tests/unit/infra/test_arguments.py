@@ -227,3 +227,20 @@ def test_a_field_that_is_a_parameter_of_questions_is_refused(stack: Stack) -> No
     odd = Aggregate("odd", VIEW, pk="LAST#{last}", sk="STATISTICS", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match=r"^invalid shown='odd.last'"):
         build(CounterApi, stack, shown=[odd])
+
+
+def test_a_large_batch_of_messages_needs_time_to_gather(stack: Stack, counters: DedupCounterTable) -> None:
+    at_once = Duration.seconds(0)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid max_batching_window='0 seconds': expected at least 1 s"):
+        build(EventIngest, stack, table=counters, batch_size=11, max_batching_window=at_once)
+    build(EventIngest, stack, table=counters, batch_size=10, max_batching_window=at_once)
+
+
+def test_a_schema_counts_as_it_is_deployed(stack: Stack, counters: DedupCounterTable) -> None:
+    # 3,700 bytes; as JSON, each of the 600 quotes is escaped.
+    schema = {"enum": ["abcdefg"] * 300}
+    build(EventIngest, stack, table=counters, schema=schema)
+    with pytest.raises(
+        RuntimeError, match=r"takes 4\d{3} bytes as JSON, \d+ of them for SCHEMA, but Lambda allows 4096"
+    ):
+        synthesized(stack)

@@ -109,3 +109,36 @@ def test_api_asks_the_ranking_index(stack: Stack) -> None:
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+
+
+def test_what_holds_events_outlives_its_stack(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    build(EventIngest, stack, table=counters)
+    holding = {"AWS::DynamoDB::GlobalTable": 1, "AWS::S3::Bucket": 1, "AWS::SQS::Queue": 2}
+    template = synthesized(stack)
+    for resource_type, number in holding.items():
+        resources = template.find_resources(resource_type).values()
+        assert len(resources) == number
+        for resource in resources:
+            assert (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")) == ("Retain", "Retain")
+
+
+def test_scripts_of_other_origins_may_send_what_a_signature_takes(stack: Stack) -> None:
+    build(EventIngest, stack, allow_origins=["https://example.com"])
+    [api] = each(synthesized(stack), "AWS::ApiGatewayV2::Api")
+    signed = {"authorization", "content-type", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
+    assert set(api["CorsConfiguration"]["AllowHeaders"]) == signed
+
+
+def test_access_logs_do_not_grow_the_resource_policy_of_the_account(stack: Stack, counters: DedupCounterTable) -> None:
+    build(CounterApi, stack, table=counters)
+    build(EventIngest, stack, table=counters)
+    template = synthesized(stack)
+    groups = template.find_resources("AWS::Logs::LogGroup")
+    stages = each(template, "AWS::ApiGatewayV2::Stage")
+    assert len(stages) == 2
+    for stage in stages:
+        [logged, _] = stage["AccessLogSettings"]["DestinationArn"]["Fn::GetAtt"]
+        name = groups[logged]["Properties"]["LogGroupName"]
+        assert name == {"Fn::Join": ["", ["/aws/vendedlogs/apis/", stage["ApiId"]]]}
+        assert groups[logged]["Properties"]["RetentionInDays"] == 30

@@ -15,19 +15,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aws_cdk import App, NestedStack, Stack, Stage
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
-from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, each, new_app, new_stack, synthesized
 
-_ON_FAILURE = {"OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+_MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
 _QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}
 AWS_METRICS = {
     # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     ("AWS/Lambda", "FunctionName", "AWS::Lambda::Function"): {"IteratorAge", "Errors", "Throttles"},
-    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _ON_FAILURE,
+    ("AWS/Lambda", "EventSourceMappingUUID", "AWS::Lambda::EventSourceMapping"): _MAPPING,
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     ("AWS/SQS", "QueueName", "AWS::SQS::Queue"): _QUEUE,
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
@@ -142,14 +143,14 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
         return metric in emitted
     [(dimension, of)] = dimensions
     resource = resources[of]
-    # Lambda emits these two only if the mapping asks for them.
+    # Lambda emits these only if the mapping asks for them.
     asked = dimension != "EventSourceMappingUUID" or "EventCount" in resource["Properties"]["MetricsConfig"]["Metrics"]
     return name in AWS_METRICS[namespace, dimension, resource["Type"]] and asked
 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 8 + 5 + 6
+    assert len(watched) == 9 + 5 + 6
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
@@ -197,3 +198,20 @@ def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> 
     told = set(re.findall(r"`(\w+)`", (PROJECT / "docs" / "monitoring.md").read_text()))
     known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
     assert known - told == set()
+
+
+def test_deployments_of_one_app_in_one_account_do_not_share_metrics() -> None:
+    def services(app: App, **place: Any) -> list[str]:
+        stack = Stack(app, "Counters", **place)
+        build(StreamAggregator, stack)
+        [function] = each(synthesized(stack), "AWS::Lambda::Function")
+        return [function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]]
+
+    assert services(new_app(), stack_name="counters-dev") == ["counters-dev/Aggregator"]
+    assert services(new_app(), stack_name="counters-prod") == ["counters-prod/Aggregator"]
+
+
+def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
+    stack = Stack(Stage(new_app(), "Dev"), "Counters")
+    nested = NestedStack(stack, "Nested")
+    assert build(StreamAggregator, nested).service_name == "Dev-Counters/Nested/Aggregator"

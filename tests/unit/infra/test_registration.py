@@ -134,7 +134,7 @@ MANY = [Aggregate(name, VIEW, pk=f"{name}#{{url}}", sk="S", measures={"n": Count
         ([], "nothing is counted"),
         ([ACTIVE], "invalid source='players': expected a declared aggregate"),
         ([TOP], "the table has no 'ranking' index, which 'top' needs"),
-        (MANY, r"takes \d+ bytes, \d+ of them for declarations, but Lambda allows 4096: declare less"),
+        (MANY, r"takes \d+ bytes as JSON, \d+ of them for DECLARATIONS, but Lambda allows 4096: declare less"),
     ],
     ids=["nothing", "source-missing", "index-missing", "too-many"],
 )

@@ -31,11 +31,11 @@ def template() -> Template:
     return synthesized(build(StreamAggregator, new_stack()))
 
 
-def test_stream_is_read_in_order_until_records_expire(template: Template) -> None:
+def test_stream_is_read_in_order_until_shortly_before_records_vanish(template: Template) -> None:
     mapping = properties(template, "AWS::Lambda::EventSourceMapping")
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
     assert mapping["TumblingWindowInSeconds"] > 0, "without it Lambda does not name the shard"
-    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, -1)
+    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, 23 * 3600)
     assert mapping["BisectBatchOnFunctionError"] is True
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
     assert mapping.keys().isdisjoint({"FilterCriteria", "ParallelizationFactor", "FunctionResponseTypes"})
@@ -114,11 +114,12 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
     aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
     alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
-    assert len(alarms) == len(aggregator.alarms) == 4
+    assert len(alarms) == len(aggregator.alarms) == 5
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
     # Metric math would do with one alarm less, but emulators cannot create it.
     assert {alarm["MetricName"] for alarm in alarms} == {
         "IteratorAge",
+        "PolledEventCount",
         "Quarantined",
         "OnFailureDestinationDeliveredEventCount",
         "DroppedEventCount",
@@ -166,6 +167,7 @@ def test_order_of_declaration_does_not_show() -> None:
         ("metric_write_units", "WriteUnits"),
         ("metric_iterator_age", "IteratorAge"),
         ("metric_errors", "Errors"),
+        ("metric_polled", "PolledEventCount"),
         ("metric_given_up", "OnFailureDestinationDeliveredEventCount"),
         ("metric_dropped", "DroppedEventCount"),
         ("metric_consumed_write_units", "ConsumedWriteCapacityUnits"),
