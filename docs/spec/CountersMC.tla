@@ -57,6 +57,11 @@ SeenProcesses ==
   IF \E p, q \in Processes : Clock[p] # Clock[q] THEN seen
   ELSE [r \in {seen[p] : p \in Processes} |-> Cardinality({p \in Processes : seen[p] = r})]
 
+(* A deployment may quarantine what was redriven, again and again: one redrive is explored. *)
+Bounded ==
+  \A s \in Shards :
+    Len(stream[s]) <= Len(Streams[s]) + Len(Later[s]) + (IF Has("redriven once") THEN 1 ELSE 2)
+
 View ==
   <<deployed, acked, SeenProcesses, watermark, counted, recounted, witness, token, quarantine,
     [s \in Shards |-> SeenControl(s, control[s])],

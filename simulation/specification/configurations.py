@@ -43,7 +43,7 @@ class Configuration:
 
     def text(self, **changed: str) -> str:
         constants = {**_DEFAULTS, **self.constants, **changed}
-        lines = ["INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE"]
+        lines = ["INIT Init", "NEXT Next", "VIEW View", "CONSTRAINT Bounded", "CHECK_DEADLOCK FALSE"]
         lines += ["INVARIANTS TypeOK AtMostOnce Exact CheckpointCovers", "CONSTANTS"]
         return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
 
@@ -163,7 +163,7 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "quarantine",
-        "a record that only the second deployment can fold, quarantined and redriven",
+        "a record that only the second deployment can fold, quarantined and redriven once",
         {"Streams": "<- OneRepairable", "Features": '= {"quarantine"}', **_TWO_DEPLOYMENTS},
     ),
     Configuration(
@@ -178,8 +178,13 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "quarantine with checkpoints",
-        "one record as in quarantine, with checkpoints",
-        {"Streams": "<- OneRepairable", "Features": '= {"checkpoints", "quarantine"}', **_TWO_DEPLOYMENTS},
+        "both records, with checkpoints; one process",
+        {
+            "Processes": "= {1}",
+            "Streams": "<- Repairable",
+            "Features": '= {"checkpoints", "quarantine"}',
+            **_TWO_DEPLOYMENTS,
+        },
     ),
     Configuration(
         "new shard",
