@@ -264,13 +264,13 @@ Deliver(p, s, begin, last, memory, deadline) ==
           [r EXCEPT !.phase = IF UsesCheckpoints(r) THEN "starting" ELSE Prepared]]
   /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
 
-(* What a process remembers: nothing, if it is a new one. *)
-Memory(p, d) ==
-  IF process[p].phase = "idle" THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
+(* A process that waits for its next invocation: one of an earlier deployment gets none. *)
+Warm(p) == process[p].phase = "idle" /\ process[p].deployment = deployed
 
-MayStart(p, d) ==
-  IF process[p].phase = "idle" THEN d = process[p].deployment /\ d = deployed
-  ELSE IF Has("in order") THEN d = deployed ELSE d <= deployed
+(* What a process remembers: nothing, if it is a new one. *)
+Memory(p, d) == IF Warm(p) THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
+
+MayStart(p, d) == IF Warm(p) \/ Has("in order") THEN d = deployed ELSE d <= deployed
 
 -----------------------------------------------------------------------------
 (* Checkpoint: read, created, announced, moved. *)

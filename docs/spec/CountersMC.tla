@@ -14,16 +14,15 @@ Apart == [p \in Processes |-> IF p = 1 THEN 0 ELSE 1]
 
 One == <<<<Record("a", {1})>>>>
 Two == <<<<Record("a", {1}), Record("b", {1})>>>>
-Three == <<<<Record("a", {1}), Record("b", {1}), Record("c", {1})>>>>
 Mixed == <<<<Record("a", {1, 2}), Record("b", {2})>>>>
 Crossed == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2}), Record("d", {2})>>>>
 Wider == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>, <<Record("d", {2}), Record("e", {1, 2})>>>>
 Split == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2})>>, <<Record("d", {1})>>>>
 OneParent == <<None, 1, 1>>
-Chain == <<None, 1>>
 Afterwards == <<<<Record("z", {1})>>>>
-OneEach == <<<<Record("a", {1})>>, <<Record("b", {1})>>>>
 Forgotten == <<<<[Record("a", {1, 2}) EXCEPT !.folds = {1}]>>>>
+OneRepairable == <<<<Folded("a", {1}, 2)>>>>
+IdleThenNew == <<<<Record("a", {})>>, <<Record("b", {1})>>>>
 Repairable == <<<<Folded("a", {1}, 2), Record("b", {1})>>>>
 
 -----------------------------------------------------------------------------
@@ -44,8 +43,8 @@ SeenProcess(p) ==
       known == IF r.known = None \/ stale THEN None
                ELSE IF With("marks") THEN SeenControl(r.of, r.known)
                ELSE SeenControl(r.of, [r.known EXCEPT !.at = now]) IN
-  IF r.phase = "idle" /\ known = None /\ Deployments = {1} /\ ~With("quarantine") THEN <<"cold">>
-  ELSE IF r.phase = "cold" THEN <<"cold">> ELSE
+  IF r.phase = "cold" \/ (r.phase = "idle" /\ (~Warm(p) \/ (known = None /\ ~With("quarantine"))))
+  THEN <<"cold">> ELSE
   <<r.phase, r.shard, r.last, r.deployment, r.entries, r.skipped, known,
     IF known = None \/ ~With("copies") THEN None ELSE <<r.of, Ago(r.readAt, Fresh + 1)>>,
     IF Running(p) THEN Ago(r.deadline, Landing + 1) ELSE 0,
@@ -57,6 +56,11 @@ SeenProcesses ==
   LET seen == [p \in Processes |-> SeenProcess(p)] IN
   IF \E p, q \in Processes : Clock[p] # Clock[q] THEN seen
   ELSE [r \in {seen[p] : p \in Processes} |-> Cardinality({p \in Processes : seen[p] = r})]
+
+(* A deployment may quarantine what was redriven, again and again: one redrive is explored. *)
+Bounded ==
+  \A s \in Shards :
+    Len(stream[s]) <= Len(Streams[s]) + Len(Later[s]) + (IF Has("redriven once") THEN 1 ELSE 2)
 
 View ==
   <<deployed, acked, SeenProcesses, watermark, counted, recounted, witness, token, quarantine,

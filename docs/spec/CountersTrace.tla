@@ -12,7 +12,8 @@ EXTENDS CountersTraces
 
 VARIABLES
   trace, step,
-  remembered   \* Of each process and shard: the checkpoint as last known, and when it was read.
+  remembered,  \* Of each process and shard: the checkpoint as last known, and when it was read.
+  expired      \* <<item, event>>: was applied, before the item expired.
 
 Tolerance == 125   \* Clocks are wrong by at most two minutes.
 
@@ -23,7 +24,7 @@ InStep == [p \in Processes |-> 0]
 Log == Traces[trace].log
 
 TraceInit ==
-  /\ trace \in 1..Len(Traces) /\ step = 1
+  /\ trace \in 1..Len(Traces) /\ step = 1 /\ expired = {}
   /\ remembered = [p \in Processes |-> [s \in Shards |-> None]]
   /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Traces[trace].streams[s] ELSE <<>>]
   /\ Empty
@@ -107,11 +108,16 @@ MoveSent(e) ==
   /\ e.marks => e.settled = SettledThrough(r.known, e.clock)
   /\ UNCHANGED <<vars, remembered>>
 
+CoveredOrExpired(s, through) ==
+  \A n \in 1..through :
+    \/ n \in Held(s)
+    \/ \A i \in stream[s][n].items : <<i, stream[s][n].event>> \in counted \cup expired
+
 MoveLanded(e) ==
   LET c == control[e.shard] IN
   /\ InTime(e)
   /\ e.accepted <=> MoveHolds(c, e.through)
-  /\ e.accepted => Covered(e.shard, e.through)
+  /\ e.accepted => CoveredOrExpired(e.shard, e.through)
   /\ control' =
        IF ~e.accepted THEN control
        ELSE IF e.marks
@@ -152,6 +158,13 @@ PruneLanded(e) ==
               IF \E x \in e.removed : x.shard = s /\ x.format = f THEN 0 ELSE @[s][f]]]]
   /\ TableOnly /\ UNCHANGED <<touched, counted, recounted, control, witness, quarantine>>
 
+(* An item's time to live is over: the table deletes it, with its watermarks.  What comes late begins anew. *)
+CountedIn(item) == {x \in counted : x[1] = item}
+Expires(e) ==
+  /\ watermark' = [watermark EXCEPT ![e.item] = [s \in Shards |-> [f \in Formats |-> 0]]]
+  /\ counted' = counted \ CountedIn(e.item)
+  /\ TableOnly /\ UNCHANGED <<touched, recounted, control, witness, quarantine>>
+
 Remembers(p) ==
   LET r == process[p] IN
   remembered' = IF r.of # r.shard THEN remembered
@@ -180,13 +193,15 @@ Does(e) ==
     [] e.op = "wake landed" -> WakeLanded(e)
     [] e.op = "keep landed" -> KeepLanded(e)
     [] e.op = "prune landed" -> PruneLanded(e)
+    [] e.op = "expired" -> Expires(e)
     [] e.op = "end" -> Ends(e)
 
 TraceNext ==
   \/ /\ step <= Len(Log)
      /\ Does(Log[step])
+     /\ expired' = IF Log[step].op = "expired" THEN expired \cup CountedIn(Log[step].item) ELSE expired
      /\ step' = step + 1 /\ UNCHANGED trace
-  \/ step > Len(Log) /\ UNCHANGED <<vars, trace, step, remembered>>
+  \/ step > Len(Log) /\ UNCHANGED <<vars, trace, step, remembered, expired>>
 
 (* A position has one state. *)
 Position == <<trace, step>>

@@ -1,6 +1,6 @@
 """Checks the whole specification with TLC, and traces of the real handler against it: ``make spec``.
 
-Writes what it finds into docs/spec/README.md.
+Writes what it finds into docs/spec/README.md, each part when it is done.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
 from simulation.specification.broken_handlers import BROKEN
@@ -22,13 +22,16 @@ from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import Trace, compare, trace_of
 
 README: Final = MODULES / "README.md"
-_BEGIN, _END = "<!-- what make spec found -->\n", "<!-- end -->\n"
+_END: Final = "<!-- end -->\n"
 _LONGEST_SECONDS: Final = 3600.0
 _AT_ONCE: Final = 25
-_SEEDS_OF_BROKEN: Final = range(40)
+_SEEDS_OF_BROKEN: Final = range(12)
+
+Row = tuple[bool, str]
+"""A row of a table, and whether it is as it must be."""
 
 
-def holds(configuration: Configuration, seconds: float) -> tuple[bool, str]:
+def holds(configuration: Configuration, seconds: float) -> Row:
     """A row for a configuration, and whether it is as it must be."""
     verdict = _checked(configuration.text(), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is None
@@ -36,7 +39,7 @@ def holds(configuration: Configuration, seconds: float) -> tuple[bool, str]:
     return right, f"| {configuration.name} | {configuration.about} | {found} | {_size(verdict)} |"
 
 
-def breaks(removal: Removal, seconds: float) -> tuple[bool, str]:
+def breaks(removal: Removal, seconds: float) -> Row:
     """A row for a removed guard, and whether there is a counterexample, as there must be."""
     verdict = _checked(removal.text(), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is not None
@@ -51,7 +54,7 @@ def follows(traces: Sequence[Trace]) -> tuple[bool, int, str]:
     return wrong is None, verdict.states, wrong or ""
 
 
-def parts(name: str) -> tuple[bool, str]:
+def parts(name: str) -> Row:
     """A row for a broken handler, and whether the specification does not allow what it does."""
     with BROKEN[name]():
         traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
@@ -61,63 +64,63 @@ def parts(name: str) -> tuple[bool, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation.specification", description=__doc__)
+    parser.add_argument("--only", choices=_PARTS, nargs="+", default=list(_PARTS), help="which parts")
     parser.add_argument("--traces", type=int, default=1000, help="how many schedules")
     parser.add_argument("--seconds", type=float, default=3600.0, help="the longest that one run of TLC may take")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    begun = time.monotonic()
-    try:
-        right, text = _report(given.traces, given.processes, given.seconds)
-    except EngineUnavailableError as missing:
-        print(missing)
-        return 1
-    text += f"\nIn all {time.monotonic() - begun:.0f} s with {given.processes} processes.\n"
-    print(text)
-    _write(README, text)
+    right = True
+    for part in given.only:
+        begun = time.monotonic()
+        try:
+            rows = list(_printed(_PARTS[part](given)))
+        except EngineUnavailableError as missing:
+            print(missing)
+            return 1
+        right = right and all(good for good, _ in rows)
+        took = f"All of this: {time.monotonic() - begun:.0f} s, {given.processes} at a time."
+        _write(README, part, "\n".join([_HEADS[part], *(row for _, row in rows), "", took, ""]))
     return 0 if right else 1
 
 
-def _report(schedules: int, processes: int, seconds: float) -> tuple[bool, str]:
-    with ThreadPoolExecutor(processes) as pool:
-        removed = pool.map(partial(breaks, seconds=seconds), sorted(REMOVALS, key=lambda removal: removal.assumed))
-        held = pool.map(partial(holds, seconds=seconds), CONFIGURATIONS)
-        removals, configurations = _printed(removed), _printed(held)
-    assumed = sum(removal.assumed for removal in REMOVALS)
-    guards, assumptions = removals[:-assumed], removals[-assumed:]
-    right, steps, rejected = True, 0, ""
-    for first in range(0, schedules, _AT_ONCE):
-        followed, states, wrong = follows([trace_of(s) for s in range(first, min(first + _AT_ONCE, schedules))])
-        right, steps, rejected = right and followed, steps + states, rejected or wrong
-        print(f"{min(first + _AT_ONCE, schedules)} traces, {steps:,} steps {wrong}", flush=True)
-    broken = _printed(map(parts, BROKEN))
-    rows = [*configurations, *guards, *assumptions, *broken]
-    text = "\n".join(
-        [
-            "| configuration | what takes part | verdict | distinct states | seconds |",
-            "|---|---|---|---|---|",
-            *(row for _, row in configurations),
-            "\n| guard removed | from | violated | shortest trace, steps | states until then | seconds |",
-            "|---|---|---|---|---|---|",
-            *(row for _, row in guards),
-            "\n| assumption dropped | from | violated | shortest trace, steps | states until then | seconds |",
-            "|---|---|---|---|---|---|",
-            *(row for _, row in assumptions),
-            f"\n{schedules:,} schedules of the real handler, {steps:,} steps: "
-            + (f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."),
-            "\n| handler broken on purpose | where its trace and the specification part |",
-            "|---|---|",
-            *(row for _, row in broken),
-        ]
-    )
-    return right and all(good for good, _ in rows), text + "\n"
+def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: argparse.Namespace) -> Iterator[Row]:
+    with ThreadPoolExecutor(given.processes) as pool:
+        yield from pool.map(partial(check_one, seconds=given.seconds), all_of_them)
 
 
-def _printed(rows: Iterable[tuple[bool, str]]) -> list[tuple[bool, str]]:
-    done = []
+def _traces(given: argparse.Namespace) -> Iterator[Row]:
+    steps, rejected = 0, ""
+    for first in range(0, given.traces, _AT_ONCE):
+        last = min(first + _AT_ONCE, given.traces)
+        _, states, wrong = follows([trace_of(seed) for seed in range(first, last)])
+        steps, rejected = steps + states, rejected or wrong
+        print(f"{last} traces, {steps:,} steps {wrong}", flush=True)
+    found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
+    yield not rejected, f"{given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
+
+
+_PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
+    "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
+    "guards": lambda given: _checks(breaks, [removal for removal in REMOVALS if not removal.assumed], given),
+    "assumptions": lambda given: _checks(breaks, [removal for removal in REMOVALS if removal.assumed], given),
+    "traces": _traces,
+    "broken": lambda _: map(parts, BROKEN),
+}
+_REMOVED: Final = "from | violated | shortest trace, steps | states until then | seconds |\n|---|---|---|---|---|---|"
+_EXPLORED: Final = "configuration | what takes part | verdict | distinct states | seconds |\n|---|---|---|---|---|"
+_HEADS: Final = {
+    "configurations": f"| {_EXPLORED}",
+    "guards": f"| guard removed | {_REMOVED}",
+    "assumptions": f"| assumption dropped | {_REMOVED}",
+    "traces": "",
+    "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
+}
+
+
+def _printed(rows: Iterable[Row]) -> Iterator[Row]:
     for right, row in rows:
         print("ok   " if right else "WRONG", row, flush=True)
-        done.append((right, row))
-    return done
+        yield right, row
 
 
 def _checked(configuration: str, seconds: float) -> Verdict | RuntimeError:
@@ -141,10 +144,11 @@ def _shown(text: str) -> str:
     return f"`{text[:160]}`".replace("|->", "=").replace("\n", " ")
 
 
-def _write(path: Path, text: str) -> None:
-    before, _, rest = path.read_text().partition(_BEGIN)
+def _write(path: Path, part: str, text: str) -> None:
+    begin = f"<!-- {part} -->\n"
+    before, _, rest = path.read_text().partition(begin)
     _, _, after = rest.partition(_END)
-    path.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{after}")
+    path.write_text(f"{before}{begin}{text}{_END}{after}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Configuration:
 
     def text(self, **changed: str) -> str:
         constants = {**_DEFAULTS, **self.constants, **changed}
-        lines = ["INIT Init", "NEXT Next", "VIEW View", "CHECK_DEADLOCK FALSE"]
+        lines = ["INIT Init", "NEXT Next", "VIEW View", "CONSTRAINT Bounded", "CHECK_DEADLOCK FALSE"]
         lines += ["INVARIANTS TypeOK AtMostOnce Exact CheckpointCovers", "CONSTANTS"]
         return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
 
@@ -126,10 +126,9 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "switch",
-        "invocations that know no checkpoints still run when the first that does takes over",
+        "invocations that know no checkpoints still run when the first that does takes over; one shard, one record",
         {
-            "Shards": "= {1, 2}",
-            "Streams": "<- OneEach",
+            "Streams": "<- One",
             "Features": '= {"checkpoints", "quarantine", "pruning"}',
             **_TWO_DEPLOYMENTS,
             **_SETTLING,
@@ -137,18 +136,8 @@ CONFIGURATIONS: Final = (
         },
     ),
     Configuration(
-        "quarantine",
-        "a record that only the second deployment can fold, quarantined and redriven",
-        {"Streams": "<- Repairable", "Features": '= {"quarantine"}', **_TWO_DEPLOYMENTS},
-    ),
-    Configuration(
-        "quarantine with checkpoints",
-        "the same, with checkpoints",
-        {"Streams": "<- Repairable", "Features": '= {"checkpoints", "quarantine"}', **_TWO_DEPLOYMENTS},
-    ),
-    Configuration(
         "two items",
-        "checkpoints moved at the end of windows, too; two items",
+        "checkpoints moved at the end of windows, too, and pruning; one shard, two items, two records",
         {
             "Items": "= {1, 2}",
             "Streams": "<- Mixed",
@@ -158,13 +147,56 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "marks",
-        "a checkpoint that moves faster than it settles, with its mark; three records",
-        {"Streams": "<- Three", "Features": '= {"checkpoints", "marks", "pruning"}', **_SETTLING},
+        "a checkpoint that moves faster than it settles, with its mark, and pruning; two records",
+        {"Features": '= {"checkpoints", "marks", "pruning"}', **_SETTLING},
     ),
     Configuration(
         "copies",
-        "processes that use what they have read again",
-        {"Features": '= {"checkpoints", "copies", "pruning"}', "Timeout": "= 1", "Fresh": "= 1", "Settling": "= 2"},
+        "processes that use what they have read again, and pruning; one record",
+        {
+            "Streams": "<- One",
+            "Features": '= {"checkpoints", "copies", "pruning"}',
+            "Timeout": "= 1",
+            "Fresh": "= 1",
+            "Settling": "= 2",
+        },
+    ),
+    Configuration(
+        "quarantine",
+        "a record that only the second deployment can fold, quarantined and redriven once",
+        {"Streams": "<- OneRepairable", "Features": '= {"quarantine"}', **_TWO_DEPLOYMENTS},
+    ),
+    Configuration(
+        "quarantine beside another record",
+        "the same, and a record after it that both can fold; one process",
+        {
+            "Processes": "= {1}",
+            "Streams": "<- Repairable",
+            "Features": '= {"quarantine"}',
+            **_TWO_DEPLOYMENTS,
+        },
+    ),
+    Configuration(
+        "quarantine with checkpoints",
+        "both records, with checkpoints; one process",
+        {
+            "Processes": "= {1}",
+            "Streams": "<- Repairable",
+            "Features": '= {"checkpoints", "quarantine"}',
+            **_TWO_DEPLOYMENTS,
+        },
+    ),
+    Configuration(
+        "new shard",
+        "switch with a second shard that is new then, without pruning; one record that counts",
+        {
+            "Shards": "= {1, 2}",
+            "Streams": "<- IdleThenNew",
+            "Features": '= {"checkpoints", "quarantine"}',
+            **_TWO_DEPLOYMENTS,
+            **_SETTLING,
+            "Predecessors": "= {1}",
+        },
     ),
 )
 BY_NAME: Final = {configuration.name: configuration for configuration in CONFIGURATIONS}
@@ -194,8 +226,8 @@ REMOVALS: Final = (
     Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
     Removal("records older than the guarantee are folded", "silence", "guarantee"),
     Removal("the new format for shards that predecessors have met", "switch", "format kept"),
-    Removal("the new format for new shards while predecessors may run", "switch", "switch margin"),
-    Removal("quarantined after the commit", "quarantine", "quarantined first"),
+    Removal("the new format for new shards while predecessors may run", "new shard", "switch margin"),
+    Removal("quarantined after the commit", "quarantine beside another record", "quarantined first"),
     Removal("the fencing token is not checked", "quarantine", "token checked"),
     Removal("what is quarantined is not read", "quarantine", "entries read"),
     Removal("a redrive can be repeated", "quarantine", "redriven once"),
@@ -209,7 +241,6 @@ REMOVALS: Final = (
         "no version without checkpoints starts after one with checkpoints",
         "switch",
         "in order",
-        {"Shards": "= {1}", "Streams": "<- One"},
         assumed=True,
     ),
     Removal("an invocation meets its shard before a later deployment does", "quarantine", "met before", assumed=True),

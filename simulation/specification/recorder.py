@@ -23,6 +23,7 @@ from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
 from simulation.clock import EPOCH
 from simulation.dynamodb.client import Paginator
 from simulation.faults.actors import Crashed
+from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import LANDING_SECONDS, Sandbox
 
 Event = dict[str, Any]
@@ -163,7 +164,7 @@ class _Calling:
 def recorded() -> Iterator[Recording]:
     """Record every sandbox made in this block."""
     recording = Recording()
-    make, handle = Sandbox.__init__, Sandbox.handle
+    make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
     known: dict[Sandbox, _Recorded] = {}
 
     def made(self: Sandbox, backend: Any, *arguments: Any, **options: Any) -> None:
@@ -202,7 +203,15 @@ def recorded() -> Iterator[Recording]:
         )
         return set_aside(plan, changes, created_before, quarantined)
 
+    def expire(self: MemoryBackend, limit: int) -> list[dict[str, Any]]:
+        items = expire_items(self, limit)
+        if recording.active is not None:
+            keys = [(item["pk"]["S"], item["sk"]["S"]) for item in items]
+            recording.log("expiry landed", recording.active, keys=keys)
+        return items
+
     with (
+        patch.object(MemoryBackend, "expire", expire),
         patch.object(Sandbox, "__init__", made),
         patch.object(Sandbox, "handle", handled),
         patch.object(batch, "set_aside", aside),

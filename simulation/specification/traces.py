@@ -47,7 +47,7 @@ def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str
     configuration = _configuration(traces)
     bodies = ",\n".join(f"[streams |-> {trace.streams},\n log |-> {_sequence(trace.log)}]" for trace in traces)
     module = f"---- MODULE CountersTraces ----\nEXTENDS Counters\nTraces == <<\n{bodies}\n>>\n====\n"
-    verdict = check(MODULE, configuration, {"CountersTraces.tla": module}, seconds)
+    verdict = check(MODULE, configuration, {"CountersTraces.tla": module}, seconds, compiled_in_haste=True)
     if verdict.violated is None:
         return verdict, None
     last = dict(line[3:].split(" = ", 1) for line in verdict.trace[-1].splitlines() if line.startswith("/\\ "))
@@ -148,6 +148,10 @@ class _Conversion:
         elif op == "end":
             if self._began(index, event) is not None:
                 yield _record(op='"end"', process=process, how=f'"{self._how(index, event)}"')
+        elif op == "expiry landed":
+            for key in event["keys"]:
+                if key in self._items:
+                    yield _record(op='"expired"', item=str(self._item(key)))
         elif op == "read sent" or (op == "set aside" and not self._is_old(event)):
             return
         else:
