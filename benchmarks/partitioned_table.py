@@ -12,7 +12,7 @@ from benchmarks.metering import Label, Meter
 from benchmarks.shards import Partitions
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator
+from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.dynamodb.client import MemoryTable
@@ -105,9 +105,7 @@ class PartitionedTable:
         """Run the function as its handler does, and return the state it asks Lambda to keep."""
         if self._keeps_events and event["Records"]:
             self.delivered.append((partition, event))
-        report = self._processes[partition].handle(event, lambda: TIMEOUT)
-        state: dict[str, Any] = dict(event["state"])
-        return state | ({APPLIED_THROUGH: report.applied_through} if report.applied_through else {})
+        return self._processes[partition].handle(event, lambda: TIMEOUT).state(event)
 
     def item(self, pk: str, sk: str = "STATISTICS") -> Mapping[str, Any]:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}

@@ -326,14 +326,14 @@ MUTATIONS: Final = (
     Mutation(
         "watermarks of the version before go while their records can still come",
         "_stream/pruning.py",
-        "_OLD_FORMAT_HOURS: Final = GUARANTEE_HOURS + 24",
+        "_OLD_FORMAT_HOURS: Final = (GUARANTEE + DAY) // HOUR",
         "_OLD_FORMAT_HOURS: Final = 24",
         _CHECKPOINTS + "test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come",
     ),
     Mutation(
         "records older than the guarantee are counted",
         "_stream/batch.py",
-        "created_before = max(self._table.clock() - GUARANTEE_HOURS * HOUR, checkpoint.lost_before)",
+        "created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)",
         "created_before = checkpoint.lost_before",
         _CHECKPOINTS + "test_a_record_older_than_the_guarantee_is_not_counted",
     ),

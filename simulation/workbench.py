@@ -8,7 +8,7 @@ from typing import Any
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
+from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.dynamodb.client import MemoryTable
@@ -52,7 +52,7 @@ class Workbench:
 
     def end_window(self, records: list[Record], shard: str | None = None, by: Aggregator | None = None) -> Report:
         """The empty last invocation of a window whose batches ended with these records."""
-        state = {APPLIED_THROUGH: padded(records[-1]["dynamodb"]["SequenceNumber"])}
+        state = Report(applied_through=padded(records[-1]["dynamodb"]["SequenceNumber"])).state({})
         event = {"shardId": shard or self.shards()[0], "Records": [], "isFinalInvokeForWindow": True, "state": state}
         return (by or self.aggregator).handle(event)
 

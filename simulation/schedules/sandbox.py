@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream import batch
-from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
+from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed, DeferredPool
@@ -100,10 +100,7 @@ class Sandbox:
         """What the Lambda handler does."""
         self._deadline = deadline
         self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
-        state = dict(delivery.event.get("state") or {})
-        if self.report.applied_through is not None:
-            state[APPLIED_THROUGH] = self.report.applied_through
-        return {"state": state}
+        return {"state": self.report.state(delivery.event)}
 
     def _pause(self, operation: str) -> Fault:
         assert self.invocation is not None

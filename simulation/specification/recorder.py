@@ -227,7 +227,7 @@ def _begin(recording: Recording, sandbox: _Recorded, handler: Sandbox, delivery:
         if sequence not in records:
             records[sequence] = _seen(plan, delivery.shard, record)
     sequences = [padded(record["dynamodb"]["SequenceNumber"]) for record in delivery.records]
-    end = (delivery.event.get("state") or {}).get(batch.APPLIED_THROUGH)
+    end = (delivery.event.get("state") or {}).get("applied_through")
     recording.log(
         "begin",
         sandbox,

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from dynamodb_counters._stream import checkpoint_items
 from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED
-from dynamodb_counters._stream.pruning import GUARANTEE_HOURS
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR
 from simulation.clock import EPOCH
@@ -20,7 +19,7 @@ from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
 _OLD_FORMAT_HOURS: Final = 72
-_NEARLY_OLD: Final = (GUARANTEE_HOURS - 1) * HOUR
+_NEARLY_OLD: Final = checkpoint_items.GUARANTEE - HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Margin": f"= {checkpoint_items.LONGEST_INVOCATION}",
         "Alive": f"= {ALIVE}",
         "Outlived": f"= {OUTLIVED}",
-        "Guarantee": f"= {GUARANTEE_HOURS * HOUR}",
+        "Guarantee": f"= {checkpoint_items.GUARANTEE}",
         "Clock": "<- InStep",
     }
     lines = ["INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE"]

@@ -12,9 +12,8 @@ import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._stream import pruning
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, checkpoint_key
 from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED, Checkpoints
-from dynamodb_counters._stream.pruning import GUARANTEE_HOURS
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
@@ -275,7 +274,7 @@ def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> N
     assert _watermarks(bench) == 1
     assert bench.deliver(records, shard, bench.process()).quarantined == 1
     assert _count(bench) == 2
-    bench.clock.now -= OUTLIVED + HOUR - GUARANTEE_HOURS * HOUR + MINUTE
+    bench.clock.now -= OUTLIVED + HOUR - GUARANTEE + MINUTE
     assert bench.deliver([_sell(bench, shard)], shard, bench.process()).quarantined == 0
 
 
@@ -335,7 +334,7 @@ def test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come(be
     records = [_sell(bench, shard)]
     old = OldAggregator(Table(bench.table.name, client, clock=bench.clock), (SALES,), 1)
     old.handle({"shardId": shard, "Records": records}, lambda: LONGEST_INVOCATION)
-    bench.clock.advance(GUARANTEE_HOURS * HOUR - MINUTE)
+    bench.clock.advance(GUARANTEE - MINUTE)
     _prune(bench, other)
     bench.deliver(records, shard, bench.process())
     assert _count(bench) == 2
@@ -412,8 +411,5 @@ def _deliver(bench: Workbench, mapping: EventSourceMapping, process: Any = None)
     while deliveries := [found for shard in mapping.shards() if (found := mapping.poll(shard))]:
         for delivery in deliveries:
             report = (process or bench.aggregator).handle(delivery.event)
-            state = dict(delivery.event["state"])
-            if report.applied_through is not None:
-                state["applied_through"] = report.applied_through
-            assert mapping.settle(delivery, {"state": state})
+            assert mapping.settle(delivery, {"state": report.state(delivery.event)})
     return mapping.delivered - before

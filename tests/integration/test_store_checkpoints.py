@@ -9,8 +9,8 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._stream.batch import Report
-from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER, checkpoint_key
-from dynamodb_counters._stream.pruning import GUARANTEE_HOURS, PRUNED_AT
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SETTLED_AFTER, checkpoint_key
+from dynamodb_counters._stream.pruning import PRUNED_AT
 from dynamodb_counters._stream.quarantine_items import token_key
 from dynamodb_counters._stream.upgrade import STILL_RUNNING
 from dynamodb_counters._stream.watermarks import Watermark, shard_digest
@@ -173,7 +173,7 @@ def test_a_lost_checkpoint_is_noticed_and_what_may_have_been_counted_waits_in_qu
 
 
 def test_a_record_older_than_the_guarantee_is_not_counted_but_listed(store: Store) -> None:
-    store.clock.now += GUARANTEE_HOURS * 3600 + 1
+    store.clock.now += GUARANTEE + 1
     fresh = store.clock.now
     records = [_view(1), record(2, image("other")), _view(3, created=fresh)]
 

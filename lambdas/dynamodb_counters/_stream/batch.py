@@ -11,20 +11,20 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Record, padded
-from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, Checkpoint
+from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint
 from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.commit import RESERVE_SECONDS, Committer
 from dynamodb_counters._stream.deployment import deployment_id
 from dynamodb_counters._stream.doubtful import set_aside
-from dynamodb_counters._stream.pruning import GUARANTEE_HOURS, Pruner
+from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import ShardUnknownError
 
-APPLIED_THROUGH: Final = "applied_through"
+_APPLIED_THROUGH: Final = "applied_through"
 """Of the tumbling window's state: the last record its invocations have committed."""
 
 _ONLY_SHARD: Final = "only"
@@ -47,6 +47,11 @@ class Report:
     checkpoint_lost: bool = False
     applied_through: str | None = None
     """The batch's last sequence number, if the batch touched items."""
+
+    def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function returns, and the tumbling window's next invocation is given."""
+        moved = {} if self.applied_through is None else {_APPLIED_THROUGH: self.applied_through}
+        return {**(event.get("state") or {}), **moved}
 
 
 class Aggregator:
@@ -95,7 +100,7 @@ class Aggregator:
     ) -> Report:
         quarantined = self._quarantine.entry_ids(shard)
         batch = unwrap(records, quarantined)
-        created_before = max(self._table.clock() - GUARANTEE_HOURS * HOUR, checkpoint.lost_before)
+        created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)
         changes, doubtful = set_aside(self._plan, batch.changes, created_before, quarantined)
         folded = fold(self._plan, changes, quarantined=quarantined)
         # Before any commit: once a later record moves a watermark past it, only the quarantine knows of a record.
@@ -120,8 +125,9 @@ class Aggregator:
 
     def _end_of_window(self, event: Mapping[str, Any], time_left: Callable[[], float]) -> Report:
         """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
-        applied_through = (event.get("state") or {}).get(APPLIED_THROUGH)
-        if not event.get("isFinalInvokeForWindow") or not applied_through:
+        applied_through = str((event.get("state") or {}).get(_APPLIED_THROUGH))
+        is_sequence = applied_through.isdecimal() and len(applied_through) == SEQUENCE_DIGITS
+        if not event.get("isFinalInvokeForWindow") or not is_sequence:
             return Report()
         deadline = self._deadline(time_left)
         return Report(write_units=self._checkpoints.advance(self._shard(event), applied_through, deadline))

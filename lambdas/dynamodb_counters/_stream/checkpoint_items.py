@@ -22,6 +22,9 @@ SKEW: Final = 10 * MINUTE
 
 SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 
+GUARANTEE: Final = 2 * DAY
+"""Records are folded up to this age; streams keep them for a day, or a little longer."""
+
 WITNESS: Final = "WITNESS"
 """Sort key of the item that tells that there was a checkpoint."""
 
@@ -74,7 +77,7 @@ class Checkpoint:
 
 
 def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    return {**checkpoint_key(shard_digest(shard)), **typed({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
+    return {**checkpoint_key(shard_digest(shard)), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
 
 
 def witness_item(shard: str, old_format: bool, *, moved: bool, now: float) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
     return {PK: {"S": CHECKPOINT_PREFIX + digest}, SK: {"S": sk}}
 
 
-def typed(values: Mapping[str, Any], now: float) -> dict[str, Any]:
+def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
     """Attributes with the item's TTL."""
     return {name: _typed(value) for name, value in {TTL: now + _KEPT, **values}.items()}
 

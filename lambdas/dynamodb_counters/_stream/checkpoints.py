@@ -23,9 +23,9 @@ from dynamodb_counters._stream.checkpoint_items import (
     LONGEST_INVOCATION,
     WITNESS,
     Checkpoint,
+    attributes,
     checkpoint_item,
     checkpoint_key,
-    typed,
     witness_item,
 )
 from dynamodb_counters._stream.upgrade import needs_old_format
@@ -170,13 +170,13 @@ class Checkpoints:
         return answer.get("Item")
 
     def _write(self, shard: str, values: Mapping[str, Any], condition: str) -> None:
-        attributes = typed(values, self._table.clock())
+        written = attributes(values, self._table.clock())
         self._table.client.update_item(
             TableName=self._table.name,
             Key=checkpoint_key(shard_digest(shard)),
-            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
             # A checkpoint that is lost is created anew, never by chance.
             ConditionExpression=condition,
-            ExpressionAttributeNames={f"#{name}": name for name in attributes},
-            ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
+            ExpressionAttributeNames={f"#{name}": name for name in written},
+            ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
         )

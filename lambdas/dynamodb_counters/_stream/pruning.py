@@ -9,15 +9,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import PK, SEQUENCE_DIGITS, SK, WATERMARK_PREFIX
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE
 from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR, MINUTE
+from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 
-GUARANTEE_HOURS: Final = 48
-"""Records are folded up to this age; streams keep them for 24 hours, or a little longer."""
-
-_OLD_FORMAT_HOURS: Final = GUARANTEE_HOURS + 24
+_OLD_FORMAT_HOURS: Final = (GUARANTEE + DAY) // HOUR
 
 PRUNED_AT: Final = 8
 """Fewer watermarks are not worth a write."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.quarantine_items import FENCE_PREFIX, PARTITIONS, partition, token_key
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import MINUTE
 
-STILL_RUNNING: Final = 25 * MINUTE
-"""The longest invocation, skew of clocks and requests that land late."""
+STILL_RUNNING: Final = LONGEST_INVOCATION + SKEW
 
 _SINCE: Final = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "SINCE"}}
 

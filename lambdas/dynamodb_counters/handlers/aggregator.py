@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._stream.batch import APPLIED_THROUGH, Aggregator, Report
+from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 
 logger = Logger()
@@ -34,10 +34,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Count a batch of stream records; tumbling windows require the state in the response."""
     report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
-    state = dict(event.get("state") or {})
-    if report.applied_through is not None:
-        state[APPLIED_THROUGH] = report.applied_through
-    return {"state": state}
+    return {"state": report.state(event)}
 
 
 def _meter(report: Report) -> None:

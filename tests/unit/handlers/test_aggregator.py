@@ -114,7 +114,18 @@ def test_a_stream_of_one_shard_need_not_name_it(
     assert views("/") == 1
 
 
-@pytest.mark.parametrize("state", [{}, {"a": {"b": 1}}])
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"a": {"b": 1}},
+        {"applied_through": None},
+        {"applied_through": 7},
+        {"applied_through": "x"},
+        {"applied_through": "9" * 41},
+        {"applied_through": ["1"]},
+    ],
+)
 def test_the_empty_last_invocation_of_a_window_gives_the_state_back(module: ModuleType, state: dict[str, Any]) -> None:
     event = _event(isFinalInvokeForWindow=True, state=state)
 
