@@ -40,7 +40,10 @@ class Client:
         return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
 
     def put_item(self, **_: Any) -> None:
-        """Checkpoints and deployments."""
+        """Checkpoints."""
+
+    def transact_write_items(self, **_: Any) -> None:
+        """Deployments."""
 
     def get_paginator(self, _: str) -> Any:
         return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))
