@@ -109,7 +109,6 @@ class Deployments:
                     f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
-            self._table.client.put_item(TableName=self._table.name, Item=deployment_item(self._own))
             lost = history is None and self._others_were_stored()
             appended = self._appended(history, deadline, lost=lost)
             # Refused, another process has written: this one reads what.
@@ -136,18 +135,25 @@ class Deployments:
         return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
 
     def _put(self, seen: dict[str, Any], history: History) -> bool:
-        """Write the history on condition that it is as it was seen."""
-        item: dict[str, Any] = {**history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}}
-        owner = {AGGREGATOR: {"S": self._aggregator}} if self._aggregator else {}
-        condition: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({HISTORY})"}
+        """Write the history on condition that it is as it was seen, and the own declarations."""
+        put: Any = {
+            "TableName": self._table.name,
+            "Item": {**seen, **history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}},
+            "ConditionExpression": f"attribute_not_exists({HISTORY})",
+        }
+        if self._aggregator:
+            put["Item"][AGGREGATOR] = {"S": self._aggregator}
         if HISTORY in seen:
-            condition = {
-                "ConditionExpression": f"{HISTORY} = :seen",
-                "ExpressionAttributeValues": {":seen": seen[HISTORY]},
-            }
+            put["ConditionExpression"] = f"{HISTORY} = :seen"
+            put["ExpressionAttributeValues"] = {":seen": seen[HISTORY]}
+        # Together, so that whoever finds the declarations of another deployment knows that there was a history.
+        declared: Any = {"TableName": self._table.name, "Item": deployment_item(self._own)}
+        client = self._table.client
         try:
-            self._table.client.put_item(TableName=self._table.name, Item={**seen, **item, **owner}, **condition)
-        except self._table.client.exceptions.ConditionalCheckFailedException:
+            client.transact_write_items(TransactItems=[{"Put": put}, {"Put": declared}])
+        except client.exceptions.TransactionCanceledException as error:
+            if error.response["CancellationReasons"][0].get("Code") != "ConditionalCheckFailed":
+                raise
             return False
         return True
 
