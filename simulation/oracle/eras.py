@@ -33,12 +33,12 @@ class Era:
 class Eras:
     """All eras of a table, told by the records of its history item, and what is wrong with that history."""
 
-    def __init__(self, records: Iterable[Record], deployed: Sequence[Sequence[Spec]]) -> None:
+    def __init__(self, records: Iterable[tuple[str, Record]], deployed: Sequence[Sequence[Spec]]) -> None:
         self._specs: dict[str, Sequence[Spec]] = {}
         self.wrong: list[str] = []
         self.spoiled = False
         entries: list[tuple[int, str]] = []
-        for record in records:
+        for _, record in records:
             keys, change = record["dynamodb"]["Keys"], record["dynamodb"]
             if keys["pk"] != HISTORY_KEY["pk"]:
                 continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,13 +35,16 @@ Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 Change: TypeAlias = tuple[Values | None, Values | None, bool]
 """An event before and after a write, and whether TTL deleted it."""
 
-Waiting: TypeAlias = dict[tuple[str, str], frozenset[str]]
-"""By sequence number and image: the declarations that could not count the image."""
+Entry: TypeAlias = tuple[str, str, str]
+"""An image that may be in quarantine: shard, sequence number, name."""
+
+Waiting: TypeAlias = dict[Entry, frozenset[str]]
+"""The declarations that could not count an image."""
 
 EXACT: Final = Context(prec=400, Emax=9999, Emin=-9999, traps=[Inexact])
 
 _SPREAD: Final = re.compile(r"#~\d+$")
-_SEQUENCE: Final = re.compile(r"#(\d{40})#")
+_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#(NewImage|OldImage)?")
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 _TTL_MATTERS: Final = 5 * 365 * 86_400
 _PLAIN: Final = TypeDeserializer()
@@ -62,42 +64,43 @@ class Truth:
     """What the records of a table's stream come to.
 
     `waiting` is what must be in quarantine, by declarations; `unclear` are the groups that images may or may not have
-    been counted in, with what they would add.
+    been counted in, with what they would add; nobody can tell who counts `vague` ones.
     """
 
     counts: Counts = field(default_factory=dict)
     waiting: Waiting = field(default_factory=dict)
     unclear: list[tuple[tuple[str, str, str], Parts]] = field(default_factory=list)
+    vague: set[Entry] = field(default_factory=set)
 
     def wanted(self, now: float) -> Counts:
         return comparable(self.counts, now)
 
 
 def truth(
-    records: Iterable[Record],
+    records: Iterable[tuple[str, Record]],
     eras: Eras,
-    doubtful: Collection[tuple[str, str]] = (),
-    unreadable: Collection[tuple[str, str]] = (),
+    doubtful: Collection[Entry] = (),
+    unreadable: Collection[Entry] = (),
 ) -> Truth:
     """Add up a stream; images in quarantine as `doubtful` may have been counted, `unreadable` entries can never be."""
-    found, held = Truth(), dict[tuple[str, str], _Held]()
-    redrives: list[Record] = []
-    for record in records:
+    found, held = Truth(), dict[Entry, _Held]()
+    redrives: list[tuple[str, Record]] = []
+    for shard, record in records:
         images = record["dynamodb"]
         specs = eras.specs_at(images["ApproximateCreationDateTime"])
         kind = (images.get("NewImage") or images.get("OldImage") or {}).get("_type", {}).get("S", "")
         if kind == "quarantine":
-            redrives += [record] if _is_redrive(images) else []
+            redrives += [(shard, record)] if _is_redrive(images) else []
         elif kind == TRADE.name:
             for image in _SIGNS.keys() & images.keys():
-                _add_event(found, held, specs, record, image, doubtful)
+                _add_event(found, held, specs, record, (shard, _padded(record), image), doubtful)
         elif family(kind) in ("by_desk", "books-members"):
-            _add_derived(found, specs, images, doubtful)
-    while ready := [record for record in redrives if entry_of(record["dynamodb"]["Keys"]["sk"]["S"]) in held]:
+            _add_derived(found, specs, (shard, record), doubtful)
+    while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
         # What is redriven may be in quarantine again, and redriven once more.
-        for record in ready:
-            _add_redriven(found, held, eras, record, unreadable)
-        redrives = [record for record in redrives if record not in ready]
+        for shard, record in ready:
+            _add_redriven(found, held, eras, (shard, record), unreadable)
+        redrives = [redrive for redrive in redrives if redrive not in ready]
     return found
 
 
@@ -163,65 +166,64 @@ _RETAINED: Final = {s.family for s in SPECS if isinstance(s.declaration, Window)
 
 def _add_event(
     found: Truth,
-    held: dict[tuple[str, str], _Held],
+    held: dict[Entry, _Held],
     specs: Sequence[Spec] | None,
     record: Record,
-    image: str,
-    doubtful: Collection[tuple[str, str]],
+    entry: Entry,
+    doubtful: Collection[Entry],
 ) -> None:
-    change = record["dynamodb"]
-    values, sign = _values(change[image]), _SIGNS[image]
-    entry = change["SequenceNumber"].zfill(40), image
-    wanted = specs or []
+    image = entry[-1]
+    values, sign = _values(record["dynamodb"][image]), _SIGNS[image]
+    wanted = SPECS if specs is None else specs
     if image == "OldImage" and _expired(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
-    if entry in doubtful or specs is None:
+    counts: Counts = {}
+    names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(counts, spec, values, sign))
+    if specs is None or entry in doubtful:
         # Whoever counted it, if anybody did.
-        for spec in wanted or SPECS:
-            with suppress(*UNCOUNTABLE):
-                found.unclear += [((spec.family, *key), _signed(parts, sign)) for key, parts in spec.places(values)]
-        return
-    names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(found.counts, spec, values, sign))
-    if names:
+        found.unclear += list(counts.items())
+    else:
+        for key, parts in counts.items():
+            _add(found.counts, key, parts)
+    if specs is None:
+        found.vague.add(entry)
+    elif names:
         held[entry] = _Held(values, sign, names)
         found.waiting[entry] = names
 
 
 def _add_redriven(
-    found: Truth,
-    held: dict[tuple[str, str], _Held],
-    eras: Eras,
-    record: Record,
-    unreadable: Collection[tuple[str, str]],
+    found: Truth, held: dict[Entry, _Held], eras: Eras, redrive: tuple[str, Record], unreadable: Collection[Entry]
 ) -> None:
-    change = record["dynamodb"]
-    redriven = entry_of(change["Keys"]["sk"]["S"])
+    shard, record = redrive
+    redriven = _redriven(record)
     what = held[redriven]
     found.waiting.pop(redriven)
     if redriven in unreadable:
         # The redrive itself is in quarantine, for as long as somebody does not mend the entry.
-        found.waiting[change["SequenceNumber"].zfill(40), "NewImage"] = frozenset()
+        found.waiting[shard, _padded(record), "NewImage"] = frozenset()
         return
     # What has another name by now is still the same.
-    specs = {spec.family: spec for spec in eras.specs_at(change["ApproximateCreationDateTime"]) or ()}
+    specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
+    by_family = {spec.family: spec for spec in specs}
     left: set[str] = set()
     for name in what.names:
-        spec = specs.get(family(name))
+        spec = by_family.get(family(name))
         if spec is None or not _add_parts(found.counts, spec, what.values, what.sign):
             left.add(name if spec is None else spec.declaration.name)
     if left:
-        image = "NewImage" if what.sign > 0 else "OldImage"
-        entry = change["SequenceNumber"].zfill(40), image
+        entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
         held[entry] = _Held(what.values, what.sign, frozenset(left))
         found.waiting[entry] = frozenset(left)
 
 
 def _add_derived(
-    found: Truth, specs: Sequence[Spec] | None, images: Mapping[str, Any], doubtful: Collection[tuple[str, str]]
+    found: Truth, specs: Sequence[Spec] | None, delivered: tuple[str, Record], doubtful: Collection[Entry]
 ) -> None:
     """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
+    shard, record = delivered
     for image, sign in _SIGNS.items():
-        item = images.get(image)
+        item = record["dynamodb"].get(image)
         if item is None:
             continue
         name = family(item["_type"]["S"])
@@ -229,7 +231,7 @@ def _add_derived(
             continue
         numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
         for key, parts in _derived(name, item["pk"]["S"], numbers):
-            if specs is None or (images["SequenceNumber"].zfill(40), image) in doubtful:
+            if specs is None or (shard, _padded(record), image) in doubtful:
                 found.unclear.append((key, _signed(parts, sign)))
             else:
                 _add(found.counts, key, _signed(parts, sign))
@@ -256,10 +258,18 @@ def _with_derived(counts: Counts) -> Counts:
     return counts | derived
 
 
-def entry_of(sort_key: str) -> tuple[str, str]:
-    """Sequence number and image that a quarantine item's sort key tells."""
-    sequence = _SEQUENCE.search(f"#{sort_key}#")
-    return sequence[1] if sequence else "", "OldImage" if sort_key.endswith("OldImage") else "NewImage"
+def entry_of(sort_key: str) -> Entry:
+    """The image that a quarantine item's sort key tells."""
+    found = _ENTRY.search(sort_key)
+    return (found[1], found[2], found[3] or "") if found else ("", "", "")
+
+
+def _redriven(record: Record) -> Entry:
+    return entry_of(record["dynamodb"]["Keys"]["sk"]["S"])
+
+
+def _padded(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"]).zfill(40)
 
 
 def _is_redrive(images: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import Spec
-from simulation.oracle.truth import Counts, Truth, actual, differences, entry_of, truth
+from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, truth
 from simulation.oracle.variants import FEES
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
@@ -27,7 +27,7 @@ class Audit:
         backend: Backend,
         deployed: Sequence[Sequence[Spec]],
         spoiled: Collection[tuple[str, str, str]] = (),
-        unreadable: Collection[tuple[str, str]] = (),
+        unreadable: Collection[Entry] = (),
     ) -> None:
         records = list(backend.history())
         self._unreadable = unreadable
@@ -82,7 +82,7 @@ class Audit:
         return [
             f"quarantine, {entry}: expected {_text(want.get(entry))}, found {_text(have.get(entry))}"
             for entry in sorted({*want, *have})
-            if want.get(entry) != have.get(entry) and entry not in self._unreadable
+            if want.get(entry) != have.get(entry) and entry not in {*self._unreadable, *self._truth.vague}
         ]
 
 

@@ -31,10 +31,10 @@ CROWDED: Final = "nine in ten calls refused for a while"
 FLOOD: Final = "flood of malformed events"
 
 
-def of_records(records: Iterable[Record]) -> Counter[str]:
+def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
     """What the stream tells of checkpoints and watermarks."""
     found: Counter[str] = Counter()
-    for record in records:
+    for _, record in records:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")
         if new is None:
             continue

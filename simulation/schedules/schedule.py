@@ -34,6 +34,9 @@ _HOUR: Final = 3600.0
 _BACKLOG_SECONDS: Final = 16 * _HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
+_ANCIENT_SECONDS: Final = 60 * _HOUR
+_OUTLIVED: Final = 48 * _HOUR
+
 _IN_FORCE_SECONDS: Final = 0.6 * _HOUR
 """A deployment that has taken over is in force by then."""
 
@@ -49,7 +52,8 @@ class Schedule:
         self._kind = kind = kind or Kind.draw(rng)
         self._deployments = Deployments(rng, rng.sample(SPECS, rng.randint(2, 4)), whole=kind.whole)
         # Entries of the quarantine live for two weeks.
-        self._pauses = 0 if kind.poison or kind.redeclared or not kind.hours else 2
+        keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
+        self._pauses = 0 if keeps_entries or not kind.hours else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
         self._writers = Writers(self._backend, rng, operations, kind.poison, books)
         self._faults = FaultPlan(
@@ -99,6 +103,7 @@ class Schedule:
         expired = (record for mapping in self._mappings for batch in mapping.on_failure for record in batch)
         if lost := sum(record["eventID"] not in self._counted for record in expired):
             wrong.append(f"{lost} records expired before they were counted")
+        self._reached[coverage.FLOOD] += self._writers.flooded
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
         return Outcome(
@@ -162,7 +167,7 @@ class Schedule:
             if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
                 if self._kind.hours and draw() < 0.3:
-                    self._let_pass(self._random.choice((0.4, 1, 4, 13)) * _HOUR)
+                    self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * _HOUR)
             elif draw() < 0.25:
                 self._start()
             elif draw() < 0.06:
@@ -192,6 +197,10 @@ class Schedule:
         if delivery is None:
             return False
         self._reached[coverage.FINAL] += not delivery.records
+        created_before = self._backend.clock.now - _OUTLIVED
+        self._reached[coverage.ANCIENT] += sum(
+            record["dynamodb"]["ApproximateCreationDateTime"] < created_before for record in delivery.records
+        )
         self._tried_since.setdefault(shard, self._backend.clock.now)
         self._function.invoke(delivery, doomed=self._fails(shard))
         return True
@@ -234,7 +243,7 @@ class Schedule:
         if kind.crowded:
             choices += [self._crowd]
         if kind.spoiled:
-            choices += [self._spoil]
+            choices += [self._spoil, self._spoil, self._spoil]
         self._random.choice(choices)()
 
     def _redeclare(self) -> None:
@@ -306,7 +315,7 @@ class Schedule:
     def _fail_for_hours(self) -> None:
         shards = self._mapping.shards()
         if shards and self._faults.strikes("a shard fails for hours"):
-            hours = self._random.choice((1, 5, 19))
+            hours = self._random.choice((30, 50) if self._kind.ancient else (1, 5, 19))
             self._failing[self._random.choice(shards)] = self._backend.clock.now + hours * _HOUR
 
     def _abandon(self, share: float) -> None:
@@ -323,7 +332,8 @@ class Schedule:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
         if self._kind.hours:
-            left = self._oldest_waiting() + _BACKLOG_SECONDS - clock.now
+            backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
+            left = self._oldest_waiting() + backlog - clock.now
             if seconds > left:
                 self._failing.clear()
                 seconds = left

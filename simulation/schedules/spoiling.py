@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import family
-from simulation.oracle.truth import entry_of
+from simulation.oracle.truth import Entry, entry_of
 from simulation.schedules.backend import Backend
 
 _NONSENSE: Final[tuple[dict[str, Any], ...]] = (
@@ -28,7 +28,7 @@ class Spoiler:
         self._backend = backend
         self._random = rng
         self.groups: set[tuple[str, str, str]] = set()
-        self.entries: set[tuple[str, str]] = set()
+        self.entries: set[Entry] = set()
 
     def spoil(self) -> str | None:
         """Spoil one item, if there is one, and tell which kind it is of."""

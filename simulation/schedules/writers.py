@@ -55,12 +55,12 @@ class Writers:
         self.expired: list[dict[str, Any]] = []
         self.history: list[Change] = []
         self.left = operations
-        self.floods = 1
+        self.flooded = False
 
     def write(self) -> None:
         self.left -= 1
         weights = {self._accept: 6, self._accept_many: 1}
-        if self._poison and self.floods:
+        if self._poison and not self.flooded:
             weights[self._flood] = 1
         if self.live:
             weights |= {self._correct: 5, self._touch: 1, self._delete: 2, self._expire: 2}
@@ -117,9 +117,8 @@ class Writers:
 
     def _flood(self) -> None:
         """Accept many events that cannot be counted, of new keys."""
-        self.floods -= 1
-        first = 1000 * (self.floods + 1)
-        batch = [self._values("flood", first + number) for number in range(self._random.randint(10, 40))]
+        self.flooded = True
+        batch = [self._values("flood", number) for number in range(self._random.randint(10, 40))]
         for values in batch:
             self._poisoned(values)
         for values, outcome in zip(batch, accept_many(self._table, TRADE, batch), strict=True):
