@@ -9,12 +9,10 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, single_image
 
-_REASON = "the record is older than what is known of its shard: it may have been counted"
+_REASON = "the record is older than what is known of its shard and its deployment: it may have been counted"
 
 
-def set_aside(
-    plan: Plan, changes: Sequence[Change], created_before: float, quarantined: Collection[str]
-) -> tuple[list[Change], list[Unfoldable]]:
+def set_aside(plan: Plan, changes: Sequence[Change], created_before: float) -> tuple[list[Change], list[Unfoldable]]:
     """Split changes into those to fold, and the images of older ones that would count for something."""
     if not changes or (changes[0].created or created_before) >= created_before:
         return list(changes), []
@@ -24,7 +22,7 @@ def set_aside(
         if (change.created or created_before) >= created_before:
             fresh.append(change)
             continue
-        folded = fold(plan, [change], quarantined=quarantined)
+        folded = fold(plan, [change])
         if folded.deltas:
             images = [NEW] if change.delta is not None else [name for name in (NEW, OLD) if name in _images(change)]
             for name in images:
