@@ -191,13 +191,15 @@ class CatchUp:
 
     def _net(self, records: Sequence[Record]) -> bool:
         """Whether records of one key change any count, all in all."""
-        batch = unwrap(records)
+        # One by one: a key's records may be of two shards, parent and child, whose numbers do not compare.
+        batches = [unwrap([record]) for record in records]
+        if any(batch.unreadable for batch in batches):
+            return True
         if self._get(history_key()):  # Without, it would begin one.
             self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
-        folded = [fold(plan, changes) for plan, changes, _ in self._deployments.parts(batch.changes)]
-        return bool(batch.unreadable) or any(
-            part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded
-        )
+        parts = self._deployments.parts([change for batch in batches for change in batch.changes])
+        folded = [fold(plan, changes) for plan, changes, _ in parts]
+        return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
 
     def _last_declarations(self) -> tuple[Declaration, ...]:
         history = read_history(self._get(history_key()))

@@ -10,10 +10,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._fold.records import NEW, OLD, Record
 from dynamodb_counters._items.table_schema import PK, SK
+
+_APPROXIMATELY: Final = 2.0
+"""Seconds by which a record's time of creation, itself in whole seconds, may differ from that of the copy."""
 
 ItemKey: TypeAlias = tuple[str, str]
 
@@ -74,7 +77,7 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
             until = min(until, _created(chain[matches[-1]]))
     since = found.moment
     if at is not None:
-        since = until = at
+        since, until = at - _APPROXIMATELY, at + _APPROXIMATELY
     for key, matches in places.items():
         chain = chains[key]
         fitting = [
