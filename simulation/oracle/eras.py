@@ -62,10 +62,8 @@ class Eras:
     def after(self, known: Sequence[tuple[int, str]]) -> float:
         """When the first era begins that a copy of the history does not know."""
         entries = [(era.valid_from, era.digest) for era in self._eras]
-        for end in range(len(entries), len(known) - 1, -1):
-            if known and entries[end - len(known) : end] == list(known):
-                return entries[end][0] if end < len(entries) else math.inf
-        return math.inf
+        unknown = [entry for entry in entries if known and entry not in known and entry[0] >= known[-1][0]]
+        return unknown[0][0] if unknown else math.inf
 
     def _note(self, digest: str, item: Mapping[str, Any], deployed: Sequence[Sequence[Spec]]) -> None:
         try:
@@ -93,6 +91,9 @@ class Eras:
             return now or known
         landed = change["ApproximateCreationDateTime"]
         kept, added = now[:-1], now[-1]
+        # What would have come into force at the same time never does.
+        before = [entry for entry in before if entry[0] != added[0]]
+        known = [entry for entry in known if entry[0] != added[0]]
         gone = len(before) - len(kept)
         if kept != before[gone:]:
             self.wrong.append(f"deployments: {before} became {now}")

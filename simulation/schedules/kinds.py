@@ -31,7 +31,8 @@ class Kind:
     def draw(cls, rng: random.Random) -> Kind:
         hours = rng.random() < 0.1
         trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, 12, 38, 10))[0]
-        redeclared, spoiled = trouble == "redeclared", trouble == "spoiled"
+        spoiled = trouble == "spoiled"
+        redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
         return cls(
             hours=hours,
             eager=rng.random() < 0.5,

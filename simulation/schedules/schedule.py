@@ -62,7 +62,7 @@ class Schedule:
             rng.randint(0, 50 if kind.hours else 25),
             takeovers=rng.choice((0.0, 0.3)),
         )
-        self._spoiler = Spoiler(self._backend, rng)
+        self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
         self._forgets = not kind.ancient and rng.random() < 0.5
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
