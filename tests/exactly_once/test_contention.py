@@ -14,7 +14,7 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CommitError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.faults.actors import DeferredPool
+from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
@@ -56,7 +56,7 @@ def _run(seed: int, refused: float, timeout: float) -> _Run:
         sleep=lambda seconds: bench.clock.advance(seconds / CONCURRENCY),
         jitter=rng.random,
     )
-    table.__dict__["pool"] = DeferredPool(rng)
+    table.__dict__["side_by_side"] = in_disorder(rng)
     aggregator = Aggregator(table, (EACH,), quarantine_retention_seconds=QUARANTINE_SECONDS)
     before, failed = bench.table.usage.writes, 0
     settings = Settings(batch_size=RECORDS, window_seconds=0, bisect=True)

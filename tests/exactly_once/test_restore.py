@@ -25,7 +25,8 @@ from simulation.delivery.stream_api import ApiSource
 from simulation.dynamodb.client import MemoryTable
 from simulation.dynamodb.stream_source import Record, Source
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.faults.actors import Crashed, DeferredPool
+from simulation.faults.actors import Crashed
+from simulation.faults.disorder import in_disorder
 from simulation.oracle.specs import SPECS, TRADE, Spec, declarations, repaired
 from simulation.oracle.truth import Change, Counts, actual, differences, expected_so_far
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
@@ -163,7 +164,7 @@ class World:
     def table(self, where: Backend | Copy, calls: int | None = None) -> Table:
         client: Any = where.client if calls is None else Dying(where.client, calls, after=self.random.random() < 0.5)
         table = Table(where.name, client, clock=where.clock, sleep=where.clock.advance, jitter=self.random.random)
-        table.__dict__["pool"] = DeferredPool(self.random)
+        table.__dict__["side_by_side"] = in_disorder(self.random)
         return table
 
     def live(self, steps: int, lag: float) -> None:
