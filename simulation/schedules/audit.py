@@ -13,7 +13,7 @@ from simulation.oracle.variants import FEES
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 
-_DOUBTFUL: Final = "may have been counted"
+_DOUBTFUL: Final = "#DOUBTFUL"
 
 
 class Audit:
@@ -87,7 +87,7 @@ class Audit:
 
 
 def _is_doubtful(item: Mapping[str, Any]) -> bool:
-    return _DOUBTFUL in item["reason"]["S"]
+    return str(item["sk"]["S"]).endswith(_DOUBTFUL)
 
 
 def _names(item: Mapping[str, Any]) -> frozenset[str]:
