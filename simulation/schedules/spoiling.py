@@ -54,7 +54,8 @@ class Spoiler:
             self.groups.add((family(item["_type"]["S"]), item["pk"]["S"].partition("#~")[0], item["sk"]["S"]))
             self._edit(item, self._random.choice(_watermarks(item)))
         elif kind == "quarantine entry":
-            self.entries.add(entry_of(item["sk"]["S"]))
+            if item["sk"]["S"].endswith("Image"):
+                self.entries.add(entry_of(item["sk"]["S"]))
             self._edit(item, self._random.choice([name for name in ("record", "names", "sum") if name in item]))
         elif self._random.random() < 0.5:
             self._backend.client.delete_item(TableName=self._backend.name, Key=_key(item))
