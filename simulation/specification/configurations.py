@@ -25,6 +25,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Landing": "= 0",
     "Fresh": "= 0",
     "Notice": "= 0",
+    "Eras": "= 3",
     "Settling": "= 0",
     "Margin": "= 0",
     "Alive": "= 0",
@@ -77,6 +78,14 @@ _HISTORY: Final = {
     "Items": "= {1, 2}",
     "Notice": "= 1",
     **_TWO_DEPLOYMENTS,
+}
+_NOTICE: Final = {
+    **_HISTORY,
+    "Declaration": "<- OneForAll",
+    "Streams": "<- OneElsewhere",
+    "Later": "<- LaterRekeyed",
+    "Notice": "= 2",
+    "Eras": "= 2",
 }
 
 CONFIGURATIONS: Final = (
@@ -176,16 +185,13 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "notice",
-        "the same with requests that land late and copies that are used again; one record, written meanwhile",
-        {
-            **_HISTORY,
-            "Declaration": "<- OneForAll",
-            "Streams": "<- NoRecords",
-            "Later": "<- LaterRekeyed",
-            "Landing": "= 1",
-            "Fresh": "= 1",
-            "Notice": "= 3",
-        },
+        "deployments, and requests that land after their invocation's deadline; one record that counts, written meanwhile",
+        {**_NOTICE, "Landing": "= 1"},
+    ),
+    Configuration(
+        "copied history",
+        "deployments, and processes that use what they have read again; one record that counts, written meanwhile",
+        {**_NOTICE, "Fresh": "= 1"},
     ),
     Configuration(
         "folds less",
