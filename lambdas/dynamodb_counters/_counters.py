@@ -151,7 +151,7 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         return increments.reset(self._table, aggregate, values)
 
     def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
-        """List the records and deltas that could not be counted, by shard in stream order.
+        """List the records and deltas that could not be counted, in no particular order.
 
         Parameters
         ----------

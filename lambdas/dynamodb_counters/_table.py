@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import botocore
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.session import get_session
 
 from dynamodb_counters.errors import InvalidArgumentError
@@ -24,8 +26,35 @@ Bulk: TypeAlias = Literal["partiql", "put"]
 CONCURRENCY: Final = 16
 """Concurrent requests."""
 
+RESERVE_SECONDS: Final = 12.0
+"""No request starts with less time left: one that meets every retry of the client takes about that long."""
+
 _FIRST_PAUSE: Final = 0.025
 _LONGEST_PAUSE: Final = 2.0
+_MOST_DOUBLINGS: Final = 10
+
+_PASSING: Final = frozenset(
+    (
+        "InternalServerError",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    )
+)
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -50,15 +79,58 @@ class Table:
         """Threads for requests that run side by side."""
         return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="dynamodb")
 
-    def tries(self, times: int) -> Iterator[int]:
+    def tries(self, times: int | None) -> Iterator[int]:
         """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
 
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
-        for number in range(times):
+        for number in count() if times is None else range(times):
             if number:
-                self.sleep(self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**number))
+                self.sleep(self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS)))
             yield number
+
+    def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:
+        """What became of each item, in their order; where requests failed, why."""
+        # A task per thread, not per item: handing over a task costs as much CPU as building a request.
+        threads = min(CONCURRENCY, len(items))
+        tasks = [self.pool.submit(_one_by_one, work, items[start::threads]) for start in range(threads)]
+        done = [task.result() for task in tasks]
+        return [(item, done[index % threads][index // threads]) for index, item in enumerate(items)]
+
+    def persist(self, request: Callable[[], T], deadline: float) -> T:
+        """Repeat a request while what it meets may pass, such as throttling, and while there is time before a deadline.
+
+        A batch that failed instead would be delivered again, and cut in two: more writes for a table that is busy.
+        """
+        failure: Exception = TimeoutError("the invocation's time is nearly up")
+        for _ in self.tries(None):
+            if deadline - self.clock() < RESERVE_SECONDS:
+                break
+            try:
+                return request()
+            except (ClientError, HTTPClientError) as error:
+                if not _may_pass(error):
+                    raise
+                failure = error
+        raise failure
+
+
+def _one_by_one(work: Callable[[T], R], items: Sequence[T]) -> list[R | Exception]:
+    done: list[R | Exception] = []
+    for item in items:
+        try:
+            done.append(work(item))
+        except (ClientError, BotoCoreError, TimeoutError) as error:
+            done.append(error)
+    return done
+
+
+def _may_pass(error: ClientError | HTTPClientError) -> bool:
+    if isinstance(error, HTTPClientError):
+        return True
+    response: Any = error.response
+    reasons = {reason.get("Code", "None") for reason in response.get("CancellationReasons", ())} - {"None"}
+    return response["Error"]["Code"] in _PASSING or bool(reasons and reasons <= _PASSING)
 
 
 def make_client() -> DynamoDBClient:

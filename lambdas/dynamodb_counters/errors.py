@@ -47,7 +47,7 @@ class ShardUnknownError(CountersError):
 
 
 class CheckpointError(CountersError):
-    """Two stream shards of a table cannot be told apart: their ids have the same 72-bit digest."""
+    """Two stream shards of a table have the same 72-bit digest, or another aggregator counts the table."""
 
 
 class CommitError(CountersError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream.batch import Report
-from dynamodb_counters._stream.quarantine_items import partition_of
 from dynamodb_counters._table import Table
 
 
@@ -32,7 +32,7 @@ class OldAggregator:
             self._table.client.put_item(
                 TableName=self._table.name,
                 Item={
-                    "pk": {"S": partition_of(shard)},
+                    "pk": {"S": f"QUARANTINE#{zlib.crc32(shard.encode()) % 8}"},
                     "sk": {"S": f"FENCE#{shard}"},
                     "_type": {"S": "quarantine"},
                     "deployment": {"S": self._deployment},

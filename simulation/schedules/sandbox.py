@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream import batch
+from dynamodb_counters._stream import deployments
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
@@ -25,24 +25,36 @@ LANDING_SECONDS: Final = 120.0
 SKEW_SECONDS: Final = 120.0
 """A sandbox's clock is at most this wrong."""
 
+_REMEMBERED: Final = 100
+
 QUARANTINE_SECONDS: Final = 14 * 86_400.0
 
 
-def _once_per_deployment(make: Callable[[tuple[Declaration, ...]], Any]) -> Callable[[tuple[Declaration, ...]], Any]:
-    made: dict[int, tuple[Any, Any]] = {}
+def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callable[..., Any]:
+    """Remember what was made, by the identity of its arguments."""
+    made: dict[Hashable, tuple[Any, Any]] = {}
 
-    def made_before(declarations: tuple[Declaration, ...]) -> Any:
-        if id(declarations) not in made:
-            made.clear()
-            made[id(declarations)] = declarations, make(declarations)
-        return made[id(declarations)][1]
+    def made_before(*arguments: Any) -> Any:
+        key = identity(*arguments)
+        if key not in made:
+            if len(made) > _REMEMBERED:
+                made.clear()
+            # With its arguments, so that no other object takes their identity.
+            made[key] = arguments, make(*arguments)
+        return made[key][1]
 
     return made_before
 
 
 # What a cold start compiles follows from the declarations alone, and takes longer than a short invocation.
-for _name in ("Plan", "deployment_id"):
-    vars(batch)[_name] = _once_per_deployment(vars(batch)[_name])
+_IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
+    "Plan": lambda declarations, others=(): (id(declarations), *map(id, others)),
+    "deployment_id": id,
+    "deployment_item": id,
+    "read_deployment": repr,
+}
+for _name, _identity in _IDENTITIES.items():
+    vars(deployments)[_name] = _once(vars(deployments)[_name], _identity)
 
 
 class Invocation(Actor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
@@ -25,15 +26,21 @@ class Delta:
     def ref(self) -> GroupRef:
         return self.layout.name, self.group
 
+    @property
+    def place(self) -> str:
+        """Orders the groups of a batch the same way in every delivery."""
+        return hashlib.sha256(repr(self.ref).encode()).hexdigest()[:16]
+
 
 @dataclass(frozen=True, slots=True)
 class Unfoldable:
-    """An image that could not be folded; `record` holds no other image."""
+    """An image that the declarations `names` (none: all) could not fold; `record` holds no other image."""
 
     sequence: str
     image_name: str
     record: Record
     reason: str
+    names: tuple[str, ...] = ()
 
     @property
     def entry_id(self) -> str:
@@ -47,8 +54,10 @@ def entry_id(sequence: str, image_name: str) -> str:
 
 @dataclass(slots=True)
 class Folded:
-    """One delta per group, the images for quarantine (in no delta), and how many contributions came too late."""
+    """One delta per group, what goes to quarantine instead, and how many contributions came too late."""
 
     deltas: list[Delta] = field(default_factory=list)
     unfoldable: list[Unfoldable] = field(default_factory=list)
     late: int = 0
+    changes: int = 0
+    """How many changes were folded, if there was a limit."""

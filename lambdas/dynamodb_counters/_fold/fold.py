@@ -7,6 +7,7 @@ late or early by its record's creation time, so every delivery of a record gives
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
@@ -14,7 +15,7 @@ from typing import Final, TypeAlias
 from dynamodb_counters._fold.contributions import LATE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
 from dynamodb_counters._fold.item_layout import GroupRef
-from dynamodb_counters._fold.plan import Plan, Source
+from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, counted_in, is_expiry, single_image
 from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters.errors import MalformedImageError
@@ -32,35 +33,43 @@ def fold(
     plan: Plan,
     changes: Iterable[Change],
     applied_through: AppliedThrough | None = None,
-    quarantined: Collection[str] = (),
+    withheld: Collection[str] = (),
+    most: float = math.inf,
 ) -> Folded:
-    """Fold the changes of one shard, in order.
+    """Fold the changes of one shard, in order, and no more of them once there are deltas for `most` groups.
 
     With `applied_through`, fold only those groups, and only the records after the one each has applied. Images whose
-    entry ids are `quarantined` are left to quarantine.
+    entry ids are `withheld` are left to quarantine.
     """
-    folding = _Folding(plan, applied_through, quarantined)
+    folding = _Folding(plan, applied_through, withheld)
     with localcontext(EXACT):
         for change in changes:
             folding.add(change)
+            if folding.groups >= most:
+                break
     return folding.result()
 
 
 class _Folding:
-    __slots__ = ("_applied_through", "_deltas", "_folded", "_plan", "_quarantined")
+    __slots__ = ("_applied_through", "_deltas", "_folded", "_plan", "_withheld")
 
-    def __init__(self, plan: Plan, applied_through: AppliedThrough | None, quarantined: Collection[str]) -> None:
+    def __init__(self, plan: Plan, applied_through: AppliedThrough | None, withheld: Collection[str]) -> None:
         self._plan = plan
         self._applied_through = applied_through
-        self._quarantined = quarantined
+        self._withheld = withheld
         self._folded = Folded()
         self._deltas: dict[GroupRef, Delta] = {}
+
+    @property
+    def groups(self) -> int:
+        return len(self._deltas)
 
     def result(self) -> Folded:
         self._folded.deltas = list(self._deltas.values())
         return self._folded
 
     def add(self, change: Change) -> None:
+        self._folded.changes += 1
         plus: Sequence[Contribution]
         minus: Sequence[Contribution] = ()
         if change.delta is not None:
@@ -86,40 +95,68 @@ class _Folding:
             self._add_to_deltas(-1, minus, change.sequence)
 
     def _contributions(self, change: Change, image_name: str) -> list[Contribution]:
-        """What one image contributes; nothing if quarantine has it or must take it."""
-        if self._quarantined and entry_id(change.sequence, image_name) in self._quarantined:
+        """What one image contributes; what declarations cannot fold is left to quarantine, for them alone."""
+        if self._withheld and entry_id(change.sequence, image_name) in self._withheld:
             return []
+        failed: dict[str, Exception] = {}
         try:
             images = change.record["dynamodb"]
             sources = self._plan.sources(images[image_name])
             if not sources and image_name == OLD and images.get(NEW) is not None:
                 sources = self._plan.sources_before_rename(images[OLD], images[NEW])
-            return self._evaluate(sources, change, image_name) if sources else []
+            contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
-            self._unfoldable(change, image_name, error)
+            self._unfoldable(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
             return []
+        if change.names is not None:
+            missing = LookupError("it is no longer declared")
+            failed |= {name: missing for name in change.names if name not in self._plan.programs}
+        if failed:
+            reason = "; ".join(f"{name}: {reason_of(error)}" for name, error in failed.items())
+            self._unfoldable(change, image_name, reason, tuple(failed))
+        return contributions
 
-    def _evaluate(self, sources: Iterable[Source], change: Change, image_name: str) -> list[Contribution]:
+    def _evaluate(
+        self, sources: Iterable[Source], change: Change, image_name: str, failed: dict[str, Exception]
+    ) -> list[Contribution]:
         image = change.record["dynamodb"][image_name]
-        expired = image_name == OLD and is_expiry(change.record)
         contributions: list[Contribution] = []
         for source in sources:
-            only = None
-            if source.insert_is_counted:
-                if change.record.get("eventName") == "INSERT":
+            programs = self._programs(source, change, image_name)
+            try:
+                if source.holds is not None and not source.holds(image):
                     continue
-                only = counted_in(image)
-            shown = image if source.show is None else source.show(image)
+                shown = image if source.show is None else source.show(image)
+            except UNFOLDABLE as error:
+                failed |= {program.layout.name: error for program in programs}
+                continue
             if shown is None:
                 continue
-            for program in source.programs:
-                if (expired and program.keeps_expired) or (only is not None and program.layout.name not in only):
+            for program in programs:
+                try:
+                    found = program.contribute(shown, change.created)
+                except UNFOLDABLE as error:
+                    failed[program.layout.name] = error
                     continue
-                found = program.contribute(shown, change.created)
                 if found is LATE:
                     self._folded.late += 1
                 contributions += found
         return contributions
+
+    def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
+        """Which declarations count an image of a source."""
+        programs: Sequence[Program] = source.programs
+        if source.insert_is_counted:
+            if change.record.get("eventName") == "INSERT":
+                return ()
+            counted = self._plan.present_names(counted_in(change.record["dynamodb"][image_name]))
+            programs = [program for program in programs if program.layout.name in counted]
+        if image_name == OLD and is_expiry(change.record):
+            programs = [program for program in programs if not program.keeps_expired]
+        if change.names is not None:
+            waited_for = self._plan.present_names(change.names)
+            programs = [program for program in programs if program.layout.name in waited_for]
+        return programs
 
     def _quarantined_delta(self, change: Change, delta: QuarantinedDelta) -> list[Contribution]:
         program = self._plan.programs.get(delta.name)
@@ -129,12 +166,12 @@ class _Folding:
             return [(program.layout, require_storable_group(delta.group), delta.numbers)]
         except UNFOLDABLE as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
-            self._unfoldable(change, NEW, error)
+            self._unfoldable(change, NEW, reason_of(error))
             return []
 
-    def _unfoldable(self, change: Change, image_name: str, error: Exception) -> None:
+    def _unfoldable(self, change: Change, image_name: str, reason: str, names: tuple[str, ...] = ()) -> None:
         record = change.record if change.delta is not None else single_image(change.record, image_name)
-        self._folded.unfoldable.append(Unfoldable(change.sequence, image_name, record, reason_of(error)))
+        self._folded.unfoldable.append(Unfoldable(change.sequence, image_name, record, reason, names))
 
     def _add_to_deltas(self, sign: int, contributions: Iterable[Contribution], sequence: str) -> None:
         applied_through, deltas = self._applied_through, self._deltas

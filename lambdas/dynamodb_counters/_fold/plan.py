@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ class Program:
 class Source:
     """What is declared over the items of one source."""
 
+    holds: Predicate | None = None
+    """Which untyped items are of this source; None for items whose type tells."""
     show: Callable[[Image], Image | None] | None = None
     """How an aggregate's item looks to those that count it; None for items that are seen as they are."""
     programs: list[Program] = field(default_factory=list)
@@ -39,37 +41,58 @@ class Source:
 
 
 class Plan:
-    """All declarations of one table, compiled; refuses declarations that contradict each other."""
+    """All declarations of one table, compiled; refuses declarations that contradict each other.
 
-    def __init__(self, declarations: tuple[Declaration, ...]) -> None:
+    `others` are declarations of other deployments, which may have written the same groups under another name.
+    """
+
+    def __init__(self, declarations: tuple[Declaration, ...], others: Iterable[tuple[Declaration, ...]] = ()) -> None:
         require_consistent(declarations)
         self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
         self._names = {*self.programs, *(declaration.source.name for declaration in declarations)}
         self._by_type: dict[str, tuple[Source]] = {}
-        self._untyped: dict[str, tuple[Predicate, Source]] = {}
+        self._untyped: dict[str, Source] = {}
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Items):
-                known = self._untyped.setdefault(source.name, (compile_condition(source.where), Source()))
-                known[1].programs.append(program)
+                known = self._untyped.setdefault(source.name, Source(compile_condition(source.where)))
+                known.programs.append(program)
                 continue
             show = _as_source(source) if isinstance(source, Aggregate) else None
-            [found] = self._by_type.setdefault(source.name, (Source(show),))
+            [found] = self._by_type.setdefault(source.name, (Source(show=show),))
             found.programs.append(program)
             if isinstance(source, Event):
                 counted_once = Source(programs=found.programs, insert_is_counted=True)
                 self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
+        self._add_other_names(declarations, [part for other in others for part in other])
 
-    def sources(self, image: Image) -> Sequence[Source]:
+    def sources(self, image: Image) -> Collection[Source]:
+        """What may look at an item; of untyped items, those whose condition holds."""
         typed = image.get(TYPE)
-        if typed is None:
-            return [source for holds, source in self._untyped.values() if holds(image)]
-        return self._by_type.get(typed.get("S", ""), ())
+        return self._untyped.values() if typed is None else self._by_type.get(typed.get("S", ""), ())
 
     def sources_before_rename(self, old: Image, new: Image) -> Sequence[Source]:
         """Sources of a group's old image written under a name its aggregate has no longer: those of the new image."""
         unknown = TYPE in old and old[TYPE].get("S") not in self._names
         return [source for source in self.sources(new) if unknown and source.show is not None]
+
+    def present_names(self, names: Iterable[str]) -> frozenset[str]:
+        """What declarations of these names are called here."""
+        return frozenset(self.programs[name].layout.name for name in names if name in self.programs)
+
+    def _add_other_names(self, declarations: Iterable[Declaration], others: Iterable[Declaration]) -> None:
+        """Know groups by the names that other deployments write: the same keys, the same groups."""
+        by_keys = {_keys(declaration): declaration.name for declaration in declarations}
+        for other in others:
+            name = by_keys.get(_keys(other))
+            if name is not None and other.name not in self._names:
+                self.programs.setdefault(other.name, self.programs[name])
+                if name in self._by_type:
+                    self._by_type.setdefault(other.name, self._by_type[name])
+
+
+def _keys(declaration: Declaration) -> tuple[str, str]:
+    return declaration.pk_template.text, declaration.sk_template.text
 
 
 def _compiled(declaration: Declaration) -> Program:

@@ -40,18 +40,25 @@ class Change:
 
     Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
+    `names` are the declarations that count it; None for all.
     """
 
-    __slots__ = ("created", "delta", "record", "sequence")
+    __slots__ = ("created", "delta", "names", "record", "sequence")
 
     def __init__(
-        self, delivered: Record, record: Record | None = None, *, delta: QuarantinedDelta | None = None
+        self,
+        delivered: Record,
+        record: Record | None = None,
+        *,
+        delta: QuarantinedDelta | None = None,
+        names: frozenset[str] | None = None,
     ) -> None:
         arrival = delivered["dynamodb"]
         self.sequence = padded(arrival["SequenceNumber"])
         self.created: float | None = arrival.get("ApproximateCreationDateTime")
         self.record = delivered if record is None else record
         self.delta = delta
+        self.names = names
 
 
 def changes_of(records: Iterable[Record]) -> list[Change]:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Record, padded
-from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
 from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.commit import RESERVE_SECONDS, Committer
-from dynamodb_counters._stream.deployment import deployment_id
+from dynamodb_counters._stream.commit import Committed, Committer, Part
+from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.pruning import Pruner
-from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._stream.quarantine import Kept, Quarantine
 from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.watermarks import Watermark
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import RESERVE_SECONDS, Table
 from dynamodb_counters.errors import ShardUnknownError
+
+_MOST_GROUPS: Final = 10_000
+"""Groups that are committed at once: a larger batch is counted in parts, so that no batch is too large."""
 
 _APPLIED_THROUGH: Final = "applied_through"
 """Of the tumbling window's state: the last record its invocations have committed."""
@@ -30,7 +32,7 @@ _APPLIED_THROUGH: Final = "applied_through"
 _ONLY_SHARD: Final = "only"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Report:
     """What became of a batch."""
 
@@ -45,8 +47,20 @@ class Report:
     redelivered: int = 0
     """Records at or below the shard's checkpoint."""
     checkpoint_lost: bool = False
+    """The checkpoint, or the history of deployments."""
+    takeover: str = ""
+    touched: int = 0
+    """Items and entries of the quarantine."""
     applied_through: str | None = None
     """The batch's last sequence number, if the batch touched items."""
+
+    def add(self, done: Committed, touched: int, late: int) -> None:
+        self.updated += done.updated
+        self.skipped += done.skipped
+        self.quarantined += done.quarantined
+        self.write_units += done.write_units
+        self.touched += touched
+        self.late += late
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """What the function returns, and the tumbling window's next invocation is given."""
@@ -67,12 +81,13 @@ class Aggregator:
         *,
         quarantine_retention_seconds: float,
         single_shard: bool = False,
+        name: str = "",
     ) -> None:
         self._table = table
-        self._plan = Plan(declarations)
+        self._deployments = Deployments(table, declarations, name)
         self._checkpoints = Checkpoints(table)
-        self._pruner = Pruner(table, self._checkpoints)
-        self._quarantine = Quarantine(table, deployment_id(declarations), quarantine_retention_seconds)
+        self._quarantine = Quarantine(table, quarantine_retention_seconds)
+        self._committer = Committer(table, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
@@ -81,60 +96,81 @@ class Aggregator:
         `event` is Lambda's: ``shardId`` and its ``Records`` in order. `CommitError` means: deliver it again.
         """
         records = event.get("Records") or []
+        deadline = self._deadline(time_left)
         if not records:
-            return self._end_of_window(event, time_left)
+            return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
         shard = self._shard(event)
         last = padded(records[-1]["dynamodb"]["SequenceNumber"])
-        checkpoint = self._checkpoints.of(shard, last, self._deadline(time_left))
+        checkpoint = self._table.persist(lambda: self._checkpoints.of(shard, last, deadline), deadline)
         fresh = _after(checkpoint.applied_through, records)
-        counted = self._count(shard, fresh, checkpoint, time_left) if fresh else Report()
-        return replace(
-            counted,
+        report = Report(
             records=len(records),
             redelivered=len(records) - len(fresh),
             checkpoint_lost=checkpoint.just_lost,
         )
+        if fresh:
+            self._count(shard, fresh, checkpoint, deadline, report)
+        return report
 
-    def _count(
-        self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, time_left: Callable[[], float]
-    ) -> Report:
-        quarantined = self._quarantine.entry_ids(shard)
-        batch = unwrap(records, quarantined)
-        created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)
-        changes, doubtful = set_aside(self._plan, batch.changes, created_before, quarantined)
-        folded = fold(self._plan, changes, quarantined=quarantined)
-        # Before any commit: once a later record moves a watermark past it, only the quarantine knows of a record.
-        kept = self._quarantine.keep(shard, [*batch.unreadable, *doubtful, *folded.unfoldable])
-        watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._table.clock())
-        done = Committer(self._table, watermark, self._quarantine, self._pruner, time_left).commit(
-            folded.deltas,
-            lambda applied_through: fold(self._plan, changes, applied_through, quarantined).deltas,
-        )
-        last, touched = padded(records[-1]["dynamodb"]["SequenceNumber"]), len(folded.deltas) + kept
-        units = 0.0
-        if time_left() >= RESERVE_SECONDS:
-            units = self._checkpoints.committed(shard, last, touched - done.skipped, self._deadline(time_left))
-        return Report(
-            updated=done.updated,
-            skipped=done.skipped,
-            quarantined=kept + done.quarantined,
-            late=folded.late,
-            write_units=done.write_units + units,
-            applied_through=last if touched else None,
-        )
-
-    def _end_of_window(self, event: Mapping[str, Any], time_left: Callable[[], float]) -> Report:
-        """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
-        applied_through = str((event.get("state") or {}).get(_APPLIED_THROUGH))
-        is_sequence = applied_through.isdecimal() and len(applied_through) == SEQUENCE_DIGITS
-        if not event.get("isFinalInvokeForWindow") or not is_sequence:
-            return Report()
-        deadline = self._deadline(time_left)
-        return Report(write_units=self._checkpoints.advance(self._shard(event), applied_through, deadline))
+    def _take_over(self, deadline: float) -> Report:
+        """An invocation by hand, or by the deployment: put the declarations in force before there is a batch."""
+        report = Report()
+        self._refresh(deadline, report)
+        return report
 
     def _deadline(self, time_left: Callable[[], float]) -> float:
         """When this invocation has ended at the latest."""
         return self._table.clock() + min(time_left(), LONGEST_INVOCATION)
+
+    def _count(
+        self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, deadline: float, report: Report
+    ) -> None:
+        self._refresh(deadline, report)
+        created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)
+        watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._table.clock())
+        batch = unwrap(records)
+        unfoldable = batch.unreadable
+        for plan, changes, is_unknown in self._deployments.parts(batch.changes):
+            fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
+            unfoldable += doubtful
+            while fresh:
+                folded = fold(plan, fresh, most=_MOST_GROUPS)
+                counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
+                # Before the commit: once a later record moves a watermark past it, only quarantine knows of a record.
+                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, deadline, report)
+                unfoldable = []
+                if kept.withheld:
+                    folded = fold(plan, counted, withheld=kept.withheld)
+                part = Part(plan, counted, kept.withheld, watermark, checkpoint, deadline)
+                done = self._committer.commit(folded.deltas, part)
+                report.add(done, len(folded.deltas), folded.late)
+                touched = len(folded.deltas) + kept.new - done.skipped
+                if deadline - self._table.clock() >= RESERVE_SECONDS:
+                    report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
+        self._keep(shard, unfoldable, checkpoint, deadline, report)
+        if report.touched:
+            report.applied_through = padded(records[-1]["dynamodb"]["SequenceNumber"])
+
+    def _refresh(self, deadline: float, report: Report) -> None:
+        takeover = self._table.persist(lambda: self._deployments.refresh(deadline), deadline)
+        if takeover is not None:
+            report.takeover = takeover.text
+            report.checkpoint_lost |= takeover.history_lost
+
+    def _keep(
+        self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, deadline: float, report: Report
+    ) -> Kept:
+        kept = self._quarantine.keep(shard, images, deadline, old_format=checkpoint.old_format)
+        report.quarantined += kept.new
+        report.touched += kept.new
+        return kept
+
+    def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
+        """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
+        applied_through = (event.get("state") or {}).get(_APPLIED_THROUGH)
+        if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):
+            return Report()
+        return Report(write_units=self._checkpoints.advance(self._shard(event), applied_through, deadline))
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._timeline.times import DAY, MINUTE
 
@@ -45,26 +45,36 @@ class Checkpoint:
     """The checkpoint was lost: records created earlier may have been counted."""
     old_format: bool = False
     """Whether items hold this shard's watermark in the format of versions without checkpoints."""
+    progress_through: str = ""
+    progress_place: str = ""
+    """Of a batch that failed: all groups up to this place have applied all records up to that one."""
     just_lost: bool = False
     """Whether this process has just found out."""
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
-        def number(name: str) -> float:
-            return float(item.get(name, {}).get("N", 0))
+        """The checkpoint an item holds; ValueError if somebody has spoiled it."""
 
-        def text(name: str) -> str:
-            return str(item.get(name, {}).get("S", ""))
+        def number(name: str) -> float:
+            return float(_value(item, name, "N", "0"))
+
+        def sequence(name: str) -> str:
+            text = _value(item, name, "S", "")
+            if text and not is_sequence(text):
+                raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
+            return str(text)
 
         return cls(
             number("seen"),
-            text("applied_through"),
+            sequence("applied_through"),
             number("at"),
-            text("mark"),
+            sequence("mark"),
             number("mark_at"),
-            text("settled"),
+            sequence("settled"),
             number("lost_before"),
-            bool(item.get("old_format", {}).get("BOOL")),
+            bool(_value(item, "old_format", "BOOL", fallback=False)),
+            progress_through=sequence("progress_through"),
+            progress_place=str(_value(item, "progress_place", "S", "")),
         )
 
     def settled_through(self, now: float) -> str:
@@ -74,6 +84,17 @@ class Checkpoint:
         if self.mark and self.mark_at + SETTLED_AFTER < now:
             return self.mark
         return self.settled
+
+
+def is_sequence(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
+
+
+def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
+    typed = item.get(name, {kind: fallback})
+    if kind not in typed:
+        raise ValueError(f"invalid {name}={typed!r:.80}: expected type {kind}")
+    return typed[kind]
 
 
 def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:

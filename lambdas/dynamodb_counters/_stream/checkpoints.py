@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._stream.checkpoint_items import (
     FRESH,
     LONGEST_INVOCATION,
@@ -28,7 +28,7 @@ from dynamodb_counters._stream.checkpoint_items import (
     checkpoint_key,
     witness_item,
 )
-from dynamodb_counters._stream.upgrade import needs_old_format
+from dynamodb_counters._stream.upgrade import needs_old_format, take_token
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
@@ -62,7 +62,8 @@ class Checkpoints:
         found, read_at = self._read.get(shard, (None, 0.0))
         now = self._table.clock()
         if found is None or (found.applied_through < last and read_at + FRESH <= now):
-            found = self._get(shard) or self._create(shard, deadline)
+            item = self._item(shard)
+            found = self._read_item(shard, item) or self._create(shard, deadline, item)
             if found.seen + ALIVE < now:
                 self._write(shard, {"seen": deadline}, f"attribute_exists({PK})")
             self._read[shard] = replace(found, just_lost=False), now
@@ -75,7 +76,7 @@ class Checkpoints:
 
     def advance(self, shard: str, last: str, deadline: float) -> float:
         """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious."""
-        found, read_at = self._read.get(shard) or (self._get(shard), self._table.clock())
+        found, read_at = self._read.get(shard) or (self._read_item(shard, self._item(shard)), self._table.clock())
         if found is None or last <= found.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
@@ -98,6 +99,17 @@ class Checkpoints:
         self._read[shard] = replace(found, **moved), read_at
         return units
 
+    def remember(self, shard: str, through: str, place: str) -> None:
+        """Note how far a batch came that fails, so that its next delivery comes farther."""
+        found = self._read.get(shard)
+        values = {"progress_through": through, "progress_place": place}
+        try:
+            self._write(shard, values, f"attribute_exists({PK})")
+        except (ClientError, BotoCoreError):
+            return
+        if found is not None:
+            self._read[shard] = replace(found[0], progress_through=through, progress_place=place), found[1]
+
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
         now = self._table.clock()
@@ -113,7 +125,9 @@ class Checkpoints:
             keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
             answer = self._table.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
-                digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), Checkpoint.of(item)
+                digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
+                if found is None:
+                    continue
                 # What has settled by now, has settled for good. A silent shard may come alive.
                 self._settled[digest] = found.settled_through(now), now
                 if found.seen + OUTLIVED < now and self._is_silent(digest, now):
@@ -125,42 +139,56 @@ class Checkpoints:
 
     def _is_silent(self, digest: str, now: float) -> bool:
         item = self._consistent(checkpoint_key(digest))
-        return item is not None and Checkpoint.of(item).seen + OUTLIVED < now
+        found = None if item is None else _readable(item)
+        return found is not None and found.seen + OUTLIVED < now
 
-    def _get(self, shard: str) -> Checkpoint | None:
-        item = self._consistent(checkpoint_key(shard_digest(shard)))
-        if item is None:
-            return None
-        if item["shard"]["S"] != shard:
+    def _item(self, shard: str) -> Mapping[str, Any] | None:
+        return self._consistent(checkpoint_key(shard_digest(shard)))
+
+    def _read_item(self, shard: str, item: Mapping[str, Any] | None) -> Checkpoint | None:
+        """The checkpoint of an item; one that somebody has spoiled is as good as lost."""
+        found = None if item is None else _readable(item)
+        if item is not None and found is not None and item["shard"]["S"] != shard:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
-        return Checkpoint.of(item)
+        return found
 
-    def _create(self, shard: str, deadline: float) -> Checkpoint:
-        witness = self._witness(shard)
-        created: dict[str, Any] = {"seen": deadline, "old_format": witness["old_format"]["BOOL"]}
-        lost = witness["moved"]["BOOL"]
-        if lost:
+    def _create(self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None) -> Checkpoint:
+        old_format, moved = self._witness(shard)
+        if old_format:
+            take_token(self._table, shard)
+        created: dict[str, Any] = {"seen": deadline, "old_format": old_format}
+        if moved:
             # What was created later had not settled: its watermarks are in place.
             created["lost_before"] = self._table.clock() - LONGEST_INVOCATION
-        if not self._put(checkpoint_item(shard, created, self._table.clock())):
-            return self._get(shard) or Checkpoint()
-        return Checkpoint(**created, just_lost=lost)
+        if not self._put(checkpoint_item(shard, created, self._table.clock()), spoiled):
+            item = self._item(shard)
+            return self._read_item(shard, item) or self._create(shard, deadline, item)
+        return Checkpoint(**created, just_lost=moved)
 
-    def _witness(self, shard: str) -> Mapping[str, Any]:
+    def _witness(self, shard: str) -> tuple[bool, bool]:
         """What outlives the checkpoint: the format of the shard's watermarks, and whether it has ever moved."""
         item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
         if item is None:
             item = witness_item(shard, needs_old_format(self._table, shard), moved=False, now=self._table.clock())
             if not self._put(item):
                 return self._witness(shard)
-        return item
-
-    def _put(self, item: dict[str, Any]) -> bool:
-        """Put an item that is not there; return whether it was not."""
         try:
-            self._table.client.put_item(
-                TableName=self._table.name, Item=item, ConditionExpression=f"attribute_not_exists({PK})"
-            )
+            return bool(item["old_format"]["BOOL"]), bool(item["moved"]["BOOL"])
+        except LookupError:  # Somebody has spoiled it.
+            return needs_old_format(self._table, shard), True
+
+    def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] | None = None) -> bool:
+        """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
+        condition: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({PK})"}
+        if spoiled is not None:
+            seen = {name: value for name, value in spoiled.items() if name != SK}
+            condition = {
+                "ConditionExpression": " AND ".join(f"#a{index} = :a{index}" for index in range(len(seen))),
+                "ExpressionAttributeNames": {f"#a{index}": name for index, name in enumerate(seen)},
+                "ExpressionAttributeValues": {f":a{index}": value for index, value in enumerate(seen.values())},
+            }
+        try:
+            self._table.client.put_item(TableName=self._table.name, Item=item, **condition)
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return False
         return True
@@ -180,3 +208,10 @@ class Checkpoints:
             ExpressionAttributeNames={f"#{name}": name for name in written},
             ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
         )
+
+
+def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
+    try:
+        return Checkpoint.of(item) if "S" in item["shard"] else None
+    except (LookupError, ValueError):
+        return None

@@ -21,36 +21,57 @@ A batch of records 1-3 that is delivered twice, the second time with record 4, a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from itertools import takewhile
+from typing import Any, Literal
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from dynamodb_counters._fold.deltas import Delta
-from dynamodb_counters._fold.fold import AppliedThrough
+from dynamodb_counters._fold.fold import AppliedThrough, fold
 from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Change
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import fits, format_number
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._stream.checkpoint_items import Checkpoint
+from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
-from dynamodb_counters._stream.quarantine_items import DELTA, pack
+from dynamodb_counters._stream.quarantine_items import DELTA, UNREADABLE, pack
 from dynamodb_counters._stream.watermarks import Watermark
-from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
 
-Refold: TypeAlias = Callable[[AppliedThrough], list[Delta]]
-"""Folds the batch again for some groups, each from after the record it has applied."""
 
-RESERVE_SECONDS: Final = 12.0
-"""No request starts with less time left: one that meets every retry of the client takes about that long."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive changes of one shard, all of one deployment, and what the invocation knows of the shard."""
+
+    plan: Plan
+    changes: Sequence[Change]
+    withheld: Collection[str]
+    watermark: Watermark
+    checkpoint: Checkpoint
+    deadline: float
+
+    def fold(self, applied_through: AppliedThrough) -> list[Delta]:
+        """Fold again for some groups, each from after the record it has applied."""
+        return fold(self.plan, self.changes, applied_through, self.withheld).deltas
+
+    def fold_each(self, ref: GroupRef) -> list[Delta]:
+        """What each record adds to a group."""
+        return [
+            delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}, self.withheld).deltas
+        ]
 
 
 @dataclass(slots=True)
 class Committed:
-    """Items written, items an earlier delivery had brought as far, deltas quarantined, write units as reported."""
+    """Items written, items an earlier delivery had brought as far, entries quarantined, write units as reported."""
 
     updated: int = 0
     skipped: int = 0
@@ -58,32 +79,33 @@ class Committed:
     write_units: float = 0.0
 
 
-class Committer:
-    """Writes the deltas of one shard while the invocation's `time_left`, in seconds, lasts."""
+@dataclass(slots=True)
+class _Answer:
+    write_units: float = 0.0
+    applied_through: str | None = None
+    """The item's watermark, if it refused the update."""
+    quarantined: int = 0
 
-    def __init__(
-        self,
-        table: Table,
-        watermark: Watermark,
-        quarantine: Quarantine,
-        pruner: Pruner,
-        time_left: Callable[[], float],
-    ) -> None:
+
+class Committer:
+    """Writes deltas to one table, each until the invocation's time is up."""
+
+    def __init__(self, table: Table, checkpoints: Checkpoints, quarantine: Quarantine, pruner: Pruner) -> None:
         self._table = table
-        self._watermark = watermark
+        self._checkpoints = checkpoints
         self._quarantine = quarantine
         self._pruner = pruner
-        self._time_left = time_left
 
-    def commit(self, deltas: list[Delta], refold: Refold) -> Committed:
-        """Write the deltas of a batch; `CommitError` means that some are not written: deliver the batch again."""
+    def commit(self, deltas: Sequence[Delta], part: Part) -> Committed:
+        """Write the deltas of a part; `CommitError` means that some are not written: deliver the batch again."""
         done = Committed()
-        failures: list[Exception] = []
+        failures: dict[GroupRef, Exception] = {}
+        ordered = deltas = sorted(deltas, key=lambda delta: delta.place)
         while deltas:
             applied_through: dict[GroupRef, str] = {}
-            for delta, answer in self._write_all(deltas):
+            for delta, answer in self._table.side_by_side(lambda delta: self._write(delta, part), deltas):
                 if isinstance(answer, Exception):
-                    failures.append(answer)
+                    failures[delta.ref] = answer
                     continue
                 done.write_units += answer.write_units
                 done.quarantined += answer.quarantined
@@ -93,86 +115,102 @@ class Committer:
                     done.skipped += 1
                 else:
                     applied_through[delta.ref] = answer.applied_through
-            deltas = refold(applied_through) if applied_through else []
+            deltas = part.fold(applied_through) if applied_through else []
         if failures:
-            raise CommitError(failures)
+            self._remember(list(takewhile(lambda delta: delta.ref not in failures, ordered)), part)
+            raise CommitError(list(failures.values()))
         return done
 
-    def _write_all(self, deltas: list[Delta]) -> list[tuple[Delta, _Answer | Exception]]:
-        # A task per thread, not per item: handing over a task costs as much CPU as building a request.
-        parts = [deltas[start::CONCURRENCY] for start in range(min(CONCURRENCY, len(deltas)))]
-        tasks = [self._table.pool.submit(self._write_some, part) for part in parts]
-        return [written for task in tasks for written in task.result()]
+    def _remember(self, committed: Sequence[Delta], part: Part) -> None:
+        if len(committed) >= WORTH_A_WRITE:
+            shard, last = part.watermark.shard, part.changes[-1].sequence
+            self._checkpoints.remember(shard, last, committed[-1].place)
 
-    def _write_some(self, deltas: list[Delta]) -> list[tuple[Delta, _Answer | Exception]]:
-        written: list[tuple[Delta, _Answer | Exception]] = []
-        for delta in deltas:
-            try:
-                written.append((delta, self._write(delta)))
-            except (ClientError, BotoCoreError, TimeoutError) as error:
-                written.append((delta, error))
-        return written
-
-    def _write(self, delta: Delta) -> _Answer:
+    def _write(self, delta: Delta, part: Part) -> _Answer:
         assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
-        if self._time_left() < RESERVE_SECONDS:
-            raise TimeoutError("the invocation's time is nearly up")
+        progress = part.checkpoint
+        if delta.first <= progress.progress_through and delta.place <= progress.progress_place:
+            return _Answer(applied_through=progress.progress_through)
         if not all(map(fits, delta.measures.values())):
-            return self._quarantine_delta(delta, "the sum has more than 38 digits")
-        update = Update(delta.layout, delta.group, delta.measures, self._watermark.shard)
-        request = self._guarded(update, delta)
+            return self._quarantine_delta(delta, part, "the sum has more than 38 digits")
+        update = Update(delta.layout, delta.group, delta.measures, part.watermark.shard)
+        request = _guarded(self._table.name, update, delta, part.watermark)
         returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
+        client = self._table.client
         try:
-            answer = self._table.client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
-        except self._table.client.exceptions.ConditionalCheckFailedException as error:
-            return self._refused(dict(error.response))
+            answer = self._table.persist(
+                lambda: client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned),
+                part.deadline,
+            )
+        except client.exceptions.ConditionalCheckFailedException as error:
+            return self._refused(dict(error.response), delta, part)
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
             # The item cannot take it: a sum beyond 38 digits, or an attribute that is not a number.
-            return self._quarantine_delta(delta, error.response["Error"]["Message"])
+            return self._quarantine_delta(delta, part, error.response["Error"]["Message"])
         units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
         if item := answer.get("Attributes"):
-            units += self._pruner.prune(request["Key"], item, self._watermark.name)
+            units += self._pruner.prune(request["Key"], item, part.watermark.name)
         return _Answer(units)
 
-    def _quarantine_delta(self, delta: Delta, reason: str) -> _Answer:
-        """Move the watermark without the delta, and the delta to quarantine, in one transaction."""
-        move: Any = self._guarded(Update(delta.layout, delta.group, {}, self._watermark.shard), delta)
-        numbers = {name: format_number(number) for name, number in delta.measures.items()}
-        content = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
-        key_digest = hashlib.sha256(repr(move["Key"]).encode()).hexdigest()[:32]
-        entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
-        item = self._quarantine.item(self._watermark.shard, entry_id, reason, {DELTA: pack(content)})
-        put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
+    def _refused(self, refusal: Mapping[str, Any], delta: Delta, part: Part) -> _Answer:
+        # A refused write consumes as much as one that succeeds, but its answer does not say so.
+        item = refusal["Item"]
+        units = write_units(item_bytes(item))
         try:
-            answer = self._table.client.transact_write_items(
-                TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
+            return _Answer(units, part.watermark.of(item))
+        except UNREADABLE:
+            reason = f"the item's watermark {part.watermark.name!r} cannot be read: the record may have been counted"
+            return self._quarantine_each(delta, part, reason)
+
+    def _quarantine_delta(self, delta: Delta, part: Part, reason: str) -> _Answer:
+        """Move the watermark without the delta, and the delta to quarantine, in one transaction."""
+        update = Update(delta.layout, delta.group, {}, part.watermark.shard)
+        move: Any = _guarded(self._table.name, update, delta, part.watermark)
+        item = self._entry(delta, part, reason)
+        put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
+        client = self._table.client
+        try:
+            answer = self._table.persist(
+                lambda: client.transact_write_items(
+                    TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
+                ),
+                part.deadline,
             )
-        except self._table.client.exceptions.TransactionCanceledException as error:
+        except client.exceptions.TransactionCanceledException as error:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
-            if first.get("Code") != "ConditionalCheckFailed":
-                raise
-            return self._refused(first)
+            if first.get("Code") == "ConditionalCheckFailed":
+                return self._refused(first, delta, part)
+            if first.get("Code") == "ValidationError":
+                return self._quarantine_each(delta, part, reason)
+            raise
         units = sum(table.get("CapacityUnits", 0.0) for table in answer.get("ConsumedCapacity", []))
         return _Answer(units, quarantined=1)
 
-    def _guarded(self, update: Update, delta: Delta) -> dict[str, Any]:
-        update.set(self._watermark.name, self._watermark.value(delta.last))
-        update.require_unset_or_below(self._watermark.name, self._watermark.bound(delta.first))
-        request = update.request(self._table.name)
-        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        return request
+    def _quarantine_each(self, delta: Delta, part: Part, reason: str) -> _Answer:
+        """Leave an item alone that takes not even a watermark: an entry per record, the same in every delivery."""
+        entries = [
+            self._entry(of_record, part, reason)
+            for of_record in part.fold_each(delta.ref)
+            if delta.first <= of_record.first <= delta.last
+        ]
+        new = sum(self._quarantine.put(entry, part.deadline) is None for entry in entries)
+        return _Answer(float(len(entries)), delta.last, new)
 
-    def _refused(self, refusal: Mapping[str, Any]) -> _Answer:
-        # A refused write consumes as much as one that succeeds, but its answer does not say so.
-        item = refusal["Item"]
-        return _Answer(write_units(item_bytes(item)), self._watermark.of(item))
+    def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:
+        numbers = {name: format_number(number) for name, number in delta.measures.items()}
+        content = {"name": delta.layout.name, "group": list(delta.group), "numbers": numbers}
+        shard = part.watermark.shard
+        key_digest = hashlib.sha256(repr(delta.layout.key(delta.group, shard)).encode()).hexdigest()[:32]
+        entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
+        old_format = part.checkpoint.old_format
+        return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)}, old_format=old_format)
 
 
-@dataclass(slots=True)
-class _Answer:
-    write_units: float
-    applied_through: str | None = None
-    """The item's watermark, if it refused the update."""
-    quarantined: int = 0
+def _guarded(table: str, update: Update, delta: Delta, watermark: Watermark) -> dict[str, Any]:
+    update.set(watermark.name, watermark.value(delta.last))
+    update.require_unset_or_below(watermark.name, watermark.bound(delta.first))
+    request = update.request(table)
+    request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -62,15 +63,14 @@ class Pruner:
         compact = {
             name.removeprefix(WATERMARK_PREFIX): sequence_of(value)
             for name, value in watermarks.items()
-            if not name.startswith(OLD_FORMAT_PREFIX)
+            if not name.startswith(OLD_FORMAT_PREFIX) and "B" in value  # Somebody may have spoiled it.
         }
         settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(compact)}
         oldest = int(self._table.clock()) // HOUR - _OLD_FORMAT_HOURS
         return {
             name: value
             for name, value in watermarks.items()
-            if name in settled
-            or (name.startswith(OLD_FORMAT_PREFIX) and int(value["S"][SEQUENCE_DIGITS + 1 :]) < oldest)
+            if name in settled or (name.startswith(OLD_FORMAT_PREFIX) and _hour_of(value) < oldest)
         }
 
     def _remove(self, key: Mapping[str, Any], watermarks: Mapping[str, Any]) -> float:
@@ -87,6 +87,12 @@ class Pruner:
             ReturnConsumedCapacity="TOTAL",
         )
         return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+
+
+def _hour_of(value: Mapping[str, Any]) -> float:
+    """When a watermark of the old format was written; never, if it cannot be read."""
+    hour = str(value.get("S", ""))[SEQUENCE_DIGITS + 1 :]
+    return int(hour) if hour.isdecimal() else math.inf
 
 
 def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,10 +20,12 @@ REASON: Final = "reason"
 RECORD: Final = "record"
 DELTA: Final = "sum"
 
-PARTITIONS: Final = 8
-"""Partition keys of the quarantine; one shard's entries share one."""
+NAMES: Final = "names"
+"""The declarations that an image waits for; an entry without is one of all."""
 
-FENCE_PREFIX: Final = "FENCE#"
+OLD_PARTITIONS: Final = 8
+PARTITIONS: Final = 32
+"""Partition keys of the quarantine."""
 
 MAX_REASON: Final = 1000
 
@@ -32,6 +34,9 @@ MAX_REASON: Final = 1000
 MAX_CONTENT_BYTES: Final = 380_000
 _PLAIN_BYTES: Final = 32_000
 
+UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error)
+"""Whatever reading an item raises that somebody has edited."""
+
 _QUARANTINE: Final = {"S": QUARANTINE}
 _WAITING: Final = {"S": WAITING}
 _REDRIVEN: Final = {"S": REDRIVEN}
@@ -39,7 +44,7 @@ _REDRIVEN: Final = {"S": REDRIVEN}
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """An entry of the quarantine.
+    """An entry of the quarantine: an image that could not be counted, or a delta that its item could not take.
 
     Parameters
     ----------
@@ -52,6 +57,8 @@ class Quarantined:
     content : dict
         The stream record with the one image that could not be folded; or, if an item could not take a delta,
         the declaration's ``name``, the ``group`` and the ``numbers``.
+    names : tuple of str
+        The declarations that could not count the image, while the others did; empty if none did, or for a delta.
     redriven : bool
         Whether it was redriven.
     key : tuple of str
@@ -62,6 +69,7 @@ class Quarantined:
     sequence: str
     reason: str
     content: dict[str, Any]
+    names: tuple[str, ...]
     redriven: bool
     key: tuple[str, str]
 
@@ -70,35 +78,42 @@ def partition(number: int) -> str:
     return f"{QUARANTINE_PREFIX}{number}"
 
 
-def partition_of(shard: str) -> str:
-    return partition(zlib.crc32(shard.encode()) % PARTITIONS)
-
-
-def token_key(shard: str) -> dict[str, dict[str, str]]:
-    """Key of the shard's fencing token."""
-    return {PK: {"S": partition_of(shard)}, SK: {"S": f"{FENCE_PREFIX}{shard}"}}
+def quarantine_key(shard: str, entry_id: str, *, old_format: bool) -> dict[str, Any]:
+    """Spread, so that a flood of entries meets no hot key; older versions kept a shard's entries together."""
+    sk = f"{shard}#{entry_id}"
+    number = zlib.crc32(shard.encode()) % OLD_PARTITIONS if old_format else zlib.crc32(sk.encode()) % PARTITIONS
+    return {PK: {"S": partition(number)}, SK: {"S": sk}}
 
 
 def quarantine_item(
-    shard: str, entry_id: str, reason: str, content: Mapping[str, Any], expires_at: int
+    key: Mapping[str, Any], reason: str, content: Mapping[str, Any], names: Sequence[str], expires_at: int
 ) -> dict[str, Any]:
     """Typed item of an entry; `content` is the attribute that holds the record or the delta."""
     return {
-        PK: {"S": partition_of(shard)},
-        SK: {"S": f"{shard}#{entry_id}"},
+        **key,
         TYPE: _QUARANTINE,
         TTL: {"N": str(expires_at)},
         STATE: _WAITING,
         REASON: {"S": reason[:MAX_REASON]},
+        **({NAMES: {"SS": list(names)}} if names else {}),
         **content,
     }
 
 
 def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
-    shard, sequence = item[SK]["S"].split("#")[:2]
-    content = unpack(item[DELTA] if DELTA in item else item[RECORD])
+    """The entry that an item holds; one that somebody has spoiled has no content."""
+    shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
+    reason = str(item.get(REASON, {}).get("S", ""))
+    try:
+        content = unpack(item[DELTA] if DELTA in item else item[RECORD])
+    except UNREADABLE as error:
+        content, reason = {}, f"{type(error).__name__}: the entry cannot be read. {reason}"
     key = item[PK]["S"], item[SK]["S"]
-    return Quarantined(shard, sequence, item[REASON]["S"], content, item[STATE] == _REDRIVEN, key)
+    return Quarantined(shard, sequence, reason, content, names_of(item), item[STATE] == _REDRIVEN, key)
+
+
+def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(item.get(NAMES, {}).get("SS", ())))
 
 
 def redriven_item(change: Mapping[str, Any]) -> Image | None:
@@ -125,10 +140,12 @@ def pack(content: Mapping[str, Any]) -> dict[str, str | bytes]:
 def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
     """Undo `pack`; binary comes as bytes or, in a stream record, as base64 text."""
     if "S" in value:
-        content: dict[str, Any] = json.loads(value["S"])
+        content = json.loads(value["S"])
     else:
         packed = value["B"]
         content = json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
+    if not isinstance(content, dict):
+        raise TypeError("expected a JSON object")
     return content
 
 

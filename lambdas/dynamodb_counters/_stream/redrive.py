@@ -6,12 +6,11 @@ it is folded and committed like any record: exactly once, however often it is re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from dynamodb_counters._fold.deltas import Unfoldable, entry_id
-from dynamodb_counters._fold.fold import UNFOLDABLE, reason_of
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import reason_of
 from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import parse_number
@@ -22,8 +21,10 @@ from dynamodb_counters._stream.quarantine_items import (
     RECORD,
     REDRIVEN,
     STATE,
+    UNREADABLE,
     WAITING,
     Quarantined,
+    names_of,
     partition,
     read_quarantine_item,
     redriven_item,
@@ -33,7 +34,7 @@ from dynamodb_counters._table import Table
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
-    """Entries by shard, in stream order; those redriven already only on request."""
+    """Entries in no particular order; those redriven already only on request."""
     for number in range(PARTITIONS):
         pages = table.client.get_paginator("query").paginate(
             TableName=table.name,
@@ -73,8 +74,8 @@ class Unwrapped:
     unreadable: list[Unfoldable] = field(default_factory=list)
 
 
-def unwrap(records: Iterable[Record], quarantined: Collection[str]) -> Unwrapped:
-    """Turn delivered records into changes; a redriven entry that is `quarantined` again is left out."""
+def unwrap(records: Iterable[Record]) -> Unwrapped:
+    """Turn delivered records into changes."""
     unwrapped = Unwrapped()
     last = ""
     for record in records:
@@ -85,20 +86,24 @@ def unwrap(records: Iterable[Record], quarantined: Collection[str]) -> Unwrapped
         item = redriven_item(arrival) if OLD in arrival else None
         if item is None:
             unwrapped.changes.append(change)
-        elif entry_id(change.sequence, NEW) not in quarantined:
-            try:
-                unwrapped.changes.append(_held_by(item, record))
-            except UNFOLDABLE as error:
-                unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
+            continue
+        try:
+            unwrapped.changes.append(_held_by(item, record))
+        except UNREADABLE as error:
+            unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
     return unwrapped
 
 
 def _held_by(item: Image, delivered: Record) -> Change:
     """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
     if DELTA in item:
-        content: dict[str, Any] = unpack(item[DELTA])
+        content = unpack(item[DELTA])
         numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
         return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
     held = unpack(item[RECORD])
+    if not isinstance(held["dynamodb"], dict):
+        raise TypeError("expected a stream record")
     again = redriven_item(held["dynamodb"])
-    return Change(delivered, held) if again is None else _held_by(again, delivered)
+    if again is not None:
+        return _held_by(again, delivered)
+    return Change(delivered, held, names=frozenset(names_of(item)) or None)

@@ -2,27 +2,40 @@
 
 They know only their own format of watermarks. So shards that they have met keep that format for as long as they live,
 and so do shards that come up while one of them may still run. They are known by what they wrote: fencing tokens.
+Without its token, none of them can quarantine any more; and what it has quarantined, no declaration has counted.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
 from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
-from dynamodb_counters._stream.quarantine_items import FENCE_PREFIX, PARTITIONS, partition, token_key
+from dynamodb_counters._stream.quarantine_items import OLD_PARTITIONS, partition, quarantine_key
 from dynamodb_counters._table import Table
 
 STILL_RUNNING: Final = LONGEST_INVOCATION + SKEW
 
+_FENCE_PREFIX: Final = "FENCE#"
 _SINCE: Final = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "SINCE"}}
 
 
 def needs_old_format(table: Table, shard: str) -> bool:
     """Whether a shard without checkpoint may be served by a version without checkpoints, too."""
     may_run_until = _first_met(table) + STILL_RUNNING
-    answer = table.client.get_item(TableName=table.name, Key=token_key(shard), ConsistentRead=True)
+    answer = table.client.get_item(TableName=table.name, Key=_token_key(shard), ConsistentRead=True)
     return "Item" in answer or table.clock() < may_run_until
+
+
+def take_token(table: Table, shard: str) -> None:
+    """Let no invocation of an older version quarantine anything more."""
+    item: Any = {**_token_key(shard), TYPE: {"S": QUARANTINE}, "deployment": {"S": "superseded"}}
+    table.client.put_item(TableName=table.name, Item=item)
+
+
+def _token_key(shard: str) -> dict[str, Any]:
+    key = quarantine_key(shard, "", old_format=True)
+    return {PK: key[PK], SK: {"S": f"{_FENCE_PREFIX}{shard}"}}
 
 
 def _first_met(table: Table) -> float:
@@ -44,9 +57,9 @@ def _was_served(table: Table) -> bool:
         table.client.query(
             TableName=table.name,
             KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
-            ExpressionAttributeValues={":pk": {"S": partition(number)}, ":prefix": {"S": FENCE_PREFIX}},
+            ExpressionAttributeValues={":pk": {"S": partition(number)}, ":prefix": {"S": _FENCE_PREFIX}},
             ConsistentRead=True,
             Limit=1,
         )["Items"]
-        for number in range(PARTITIONS)
+        for number in range(OLD_PARTITIONS)
     )

@@ -25,6 +25,7 @@ def aggregator() -> Aggregator:
         decode(os.environ["DECLARATIONS"]),
         quarantine_retention_seconds=float(os.environ["QUARANTINE_RETENTION_DAYS"]) * 86_400,
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
+        name=os.environ.get("AGGREGATOR", ""),
     )
 
 
@@ -52,6 +53,8 @@ def _meter(report: Report) -> None:
     if report.records:
         metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / report.records)
     if report.checkpoint_lost:
-        logger.error("the shard's checkpoint item is gone; records that may have been counted go to quarantine")
+        logger.error("an item CHECKPOINT# is gone or spoiled; records that may have been counted go to quarantine")
+    if report.takeover:
+        logger.info(report.takeover)
     if report.quarantined:
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})
