@@ -151,7 +151,7 @@ Created(s, time, stamp) ==
 (***************************************************************************)
 
 Last(h) == h[Len(h)]
-InForce(h, time) == h[Max({k \in 1..Len(h) : h[k].from <= time})].deployment
+InForce(h, time) == h[Max({1} \cup {k \in 1..Len(h) : h[k].from <= time})].deployment
 
 (* A redriven record counts only in the declarations that it waited for; `only` is None for all of them. *)
 Meant(x, d, only) == {i \in x.items[d] : only = None \/ Declaration[i] \in only}
@@ -197,7 +197,10 @@ Format(r) == IF UsesCheckpoints(r) THEN r.known.format
              ELSE IF Predecessors # {} THEN "old" ELSE "compact"
 
 (* The deployment by which an invocation folds a record. *)
-By(r, n) == IF With("history") /\ Has("by birth") THEN InForce(r.history, stream[r.shard][n].born) ELSE r.deployment
+By(r, n) ==
+  IF With("history") /\ r.deployment \notin Predecessors /\ Has("by birth")
+  THEN InForce(r.history, stream[r.shard][n].born)
+  ELSE r.deployment
 
 (* A batch is folded in parts of one deployment each: the end of the part that begins after `begin`. *)
 PartEnd(r, begin) ==
@@ -375,7 +378,7 @@ WakeUp(p) ==
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
-  /\ r.phase = "committing" /\ UsesCheckpoints(r) /\ r.of = r.shard
+  /\ UsesCheckpoints(r) /\ r.of = r.shard
   /\ Has("all committed") => Lacking(r) = {}
   /\ r.last > r.known.checkpoint \/ (~Has("forward") /\ r.last # r.known.checkpoint)
 
@@ -386,7 +389,7 @@ MoveLands(s, known, through, stamp, time) ==
 
 MoveCheckpoint(p) ==
   LET r == process[p] IN
-  /\ Lands(p) /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
+  /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
   /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
   /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
   /\ Unchanged /\ UNCHANGED <<table, token, history, switched, quarantine>>

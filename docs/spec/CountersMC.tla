@@ -63,7 +63,7 @@ SeenHistory(h) ==
     [s \in Shards |-> [n \in 1..Len(stream[s]) |-> Max({k \in 1..Len(h) : h[k].from <= stream[s][n].born})]]>>
 
 SeenCopy(r) ==
-  IF ~With("history") \/ r.history = None \/ (Has("history fresh") /\ r.phase \in {"idle", "starting", "consulting"} /\ now > r.historyAt + Fresh)
+  IF ~With("history") \/ r.history = None \/ (Has("history fresh") /\ r.phase = "idle" /\ now > r.historyAt + Fresh)
   THEN None
   ELSE <<SeenHistory(r.history), Ago(r.historyAt, Fresh + 1)>>
 
