@@ -71,6 +71,8 @@ def build_environment(
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
+        # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
+        "AGGREGATOR": scope.node.path,
     }
     if is_emulated(scope):
         environment["SINGLE_SHARD"] = "true"

@@ -73,9 +73,11 @@ class Registration:
         self.aggregator = aggregator
 
 
-def _identities(table: dynamodb.ITableV2) -> tuple[str, str]:
-    arn = table.table_arn
-    # An imported table's ARN may leave account and region open, and each stage may be meant for another account.
+def _identities(table: dynamodb.ITableV2) -> list[str]:
+    # An import's ARNs may leave account and region open, and each stage may be meant for another account.
     stage = Stage.of(table)
-    stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
-    return f"construct {table.node.addr}", f"arn {stage_path} {arn}"
+    found = [f"construct {table.node.addr}"]
+    for arn in (table.table_arn, str(table.table_stream_arn)):
+        stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
+        found.append(f"arn {stage_path} {arn}")
+    return found

@@ -62,6 +62,10 @@ class CommitError(CountersError):
         self.failures = failures
 
 
+class RestoreError(CountersError):
+    """It cannot be told what a restored table lacks; nothing was written."""
+
+
 def _short(value: object, limit: int = 120) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,7 +14,9 @@ import pytest
 
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._items.conditions import Attr
+from dynamodb_counters.errors import CommitError
 from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
 
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}", retention=timedelta(days=30))
@@ -162,3 +167,74 @@ def test_a_change_that_concerns_no_measure_writes_nothing(bench: Workbench) -> N
     bench.table.put_item(TableName=bench.table.name, Item={**item, "note": {"S": "seen"}})
     bench.deliver_all()
     assert len(bench.records()) == records + 1
+
+
+def test_a_batch_that_no_invocation_can_write_is_written_by_several() -> None:
+    tagged = Aggregate("tagged", SALE, pk="TAG#{tags[]}", sk="ALL", measures={"sales": Count()})
+    tags = [f"tag-{number}" for number in range(500)]
+    bench = Workbench([tagged])
+    assert bench.counters.accept(SALE, {"shop": "x", "id": 1, "tags": tags}).status == "accepted"
+    one_at_a_time, updates = threading.Lock(), 0
+
+    def slow(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        nonlocal updates
+        with one_at_a_time:
+            updates += name == "update_item"
+            bench.clock.advance(0.5 if name == "update_item" else 0.0)
+            return send()
+
+    deliveries = 0
+    while deliveries < 10:
+        process, deadline = bench.process(HookedClient(bench.table, slow)), bench.clock.now + 112
+        deliveries += 1
+        with contextlib.suppress(CommitError):
+            event = {"shardId": bench.shards()[0], "Records": bench.records()[:1]}
+            process.handle(event, lambda deadline=deadline: deadline - bench.clock.now)
+            break
+
+    # 200 in each, of which the last ones of several threads may be written in vain.
+    assert deliveries in (3, 4)
+    assert updates < 600
+    counts = bench.counters.get_many([(tagged, {"tags[]": tag}) for tag in tags])
+    assert {group.measures["sales"] for group in counts} == {1}
+
+
+def test_an_item_whose_watermark_is_spoiled_stops_nothing(bench: Workbench) -> None:
+    _sell_and_deliver(bench, 1)
+    [item] = [dict(item) for item in bench.table.items() if item["pk"] == {"S": "SALES#x"}]
+    [watermark] = [name for name in item if name.startswith("_w")]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, watermark: {"N": "7"}})
+    _sell(bench, 2, 3)
+    assert bench.counters.accept(SALE, {"shop": "y", "id": 4, "amount": 1}).status == "accepted"
+
+    for _ in range(2):
+        bench.deliver(bench.records()[-3:])
+
+    assert _sales(bench) == 1
+    assert bench.counters.get(SALES, {"shop": "y"}).measures["sales"] == 1
+    waiting = list(bench.counters.quarantined())
+    assert [entry.content["numbers"]["sales"] for entry in waiting] == ["1", "1"]
+    assert all("may have been counted" in entry.reason for entry in waiting)
+
+    bench.end_window(bench.records()[-1:])
+    bench.table.put_item(TableName=bench.table.name, Item=item)
+    assert _redrive_all(bench) == 2
+    bench.deliver_all()
+    assert _sales(bench) == 3
+
+
+@pytest.mark.parametrize("spoiled", [{"applied_through": {"S": "x"}}, {"at": {"S": "now"}}, {"shard": {"N": "1"}}])
+def test_a_spoiled_checkpoint_is_a_lost_one(bench: Workbench, spoiled: dict[str, Any]) -> None:
+    _sell_and_deliver(bench, 1)
+    bench.end_window(bench.records())
+    [item] = [dict(item) for item in bench.table.items() if item["sk"] == {"S": "CHECKPOINT"}]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, **spoiled})
+    bench.clock.advance(HOUR)
+    _sell(bench, 2)
+
+    report = bench.deliver(bench.records())
+
+    assert (report.checkpoint_lost, report.quarantined) == (True, 1)
+    assert _sales(bench) == 2
+    [entry] = bench.counters.quarantined()
+    assert "may have been counted" in entry.reason

@@ -24,7 +24,7 @@ _ROOMS = {
         _fold
         _table
         _writes _stream _reads
-        _counters _evaluate
+        _counters _evaluate restore
         _http
         handlers
         __init__

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
@@ -39,6 +39,14 @@ from dynamodb_counters._stream.deployment_items import (
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
+
+_MOST_ERAS: Final = 100
+"""Of two days: more than anybody deploys."""
+
+_TURNS: Final = (
+    "deployments of different declarations take turns on this table; no more takeovers: the last one holds. "
+    "Does an alias share traffic between two versions?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ class Deployments:
         if self._read_at + FRESH > now:
             return None
         self._history, takeover = self._known(deadline)
+        for era in self._history.eras:
+            self._load(era.deployment)
         self._read_at = now
         return takeover
 
@@ -111,6 +121,8 @@ class Deployments:
                 )
             lost = history is None and self._others_were_stored()
             appended = self._appended(history, deadline, lost=lost)
+            if history is not None and len(appended.eras) > _MOST_ERAS:
+                return history, Takeover(_TURNS, history_lost=False)
             # Refused, another process has written: this one reads what.
             if self._put(item, appended):
                 return appended, Takeover(self._told(history, appended), lost)
@@ -120,8 +132,8 @@ class Deployments:
             return History((Era(0, self._id),))
         before = History((Era(0, UNKNOWN),)) if history is None else history
         valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
-        kept = before.since(self._table.clock() - GUARANTEE - SKEW)
-        return History((*kept.eras, Era(valid_from, self._id)))
+        kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
+        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, self._id)))
 
     def _others_were_stored(self) -> bool:
         """Whether another deployment than this one has ever run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
@@ -31,7 +32,7 @@ def set_aside(plan: Plan, changes: Sequence[Change], created_before: float) -> t
                     change.sequence, f"{name}#DOUBTFUL", record, _REASON, () if change.delta is not None else names
                 )
             )
-        doubtful += folded.unfoldable
+        doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
 
 

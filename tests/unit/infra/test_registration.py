@@ -15,11 +15,13 @@ from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
     SITE,
+    STREAM_ARN,
     TOP,
     VIEW,
     VIEWS,
     build,
     declared,
+    environment,
     imported,
     new_app,
     new_stack,
@@ -87,20 +89,34 @@ def test_table_imported_twice_by_name_is_refused() -> None:
         DedupCounterTable(two, "Counters", table=imported(two))
 
 
+def test_table_imported_by_name_and_by_arn_is_known_by_its_stream() -> None:
+    app = new_app()
+    one, two = Stack(app, "One"), Stack(app, "Two")
+    StreamAggregator(one, "Aggregator", table=DedupCounterTable(one, "Counters", table=imported(one)))
+    by_arn = imported(two, table_name=None, table_arn=STREAM_ARN.partition("/stream")[0])
+    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
+        DedupCounterTable(two, "Counters", table=by_arn)
+
+
 def test_same_name_in_another_account_or_stage_is_another_table() -> None:
     app = App()
     stacks = [
         Stack(app, f"A{account}", env={"account": account, "region": "us-east-1"}) for account in ("1" * 12, "2" * 12)
     ]
     stacks += [Stack(Stage(app, name), "Stack") for name in ("Dev", "Prod")]
-    for stack in stacks:
-        DedupCounterTable(stack, "Counters", table=imported(stack))
+    for number, stack in enumerate(stacks):
+        stream = STREAM_ARN.replace("123456789012", f"{number:012}")
+        DedupCounterTable(stack, "Counters", table=imported(stack, table_stream_arn=stream))
 
 
-def test_other_app_is_another_world() -> None:
-    for _ in range(2):
-        stack = new_stack()
-        DedupCounterTable(stack, "Counters", table=imported(stack))
+def test_other_app_is_another_world_whose_aggregator_the_runtime_tells_by_its_path() -> None:
+    paths = []
+    for name in ("Blog", "Reports"):
+        stack = new_stack(name)
+        counters = DedupCounterTable(stack, "Counters", table=imported(stack))
+        aggregator = StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], service_name="same")
+        paths.append(environment(synthesized(aggregator))["AGGREGATOR"])
+    assert paths == ["Blog/Aggregator", "Reports/Aggregator"]
 
 
 def test_window_that_nobody_counts_is_an_error_at_synth(stack: Stack) -> None:

@@ -71,6 +71,7 @@ def test_environment_is_what_the_handler_reads(template: Template) -> None:
     assert variables == {
         "TABLE_NAME": {"Ref": table_id},
         "QUARANTINE_RETENTION_DAYS": "90",
+        "AGGREGATOR": "Test/Aggregator",
         "POWERTOOLS_SERVICE_NAME": "Test/Aggregator",
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_LOG_LEVEL": "INFO",

@@ -100,10 +100,10 @@ def test_a_takeover_holds_for_records_that_nobody_can_be_folding_otherwise() -> 
     second = _history(bench).last
     assert (first.valid_from, second.deployment) == (0, deployment_id((_SALES, _SUMS)))
     assert before + _MARGIN <= second.valid_from <= before + _MARGIN + 1
-    # Back again, by a clock that is behind: an era of no length in between.
+    # Back again, by a clock that is behind: the era in between has no length.
     bench.clock.advance(-_MARGIN - 60)
     bench.deploy([_SALES])
-    assert _history(bench).eras[1:] == (second, Era(second.valid_from, first.deployment))
+    assert _history(bench).eras == (first, Era(second.valid_from, first.deployment))
 
 
 def test_eras_of_records_too_old_to_be_folded_are_forgotten() -> None:
@@ -126,6 +126,16 @@ def test_a_second_aggregator_is_refused_until_it_is_handed_over() -> None:
 
     _spoil(bench, aggregator={"S": ""})
     assert _aggregator(bench, _SALES, name="Two/Aggregator").handle({}).takeover
+
+
+def test_deployments_that_take_turns_do_not_fill_the_item() -> None:
+    bench = Workbench([])
+    for number in range(301):
+        report = _aggregator(bench, (_SALES, _SUMS)[number % 2], name="One").handle({})
+        bench.clock.advance(FRESH)
+
+    assert len(_history(bench).eras) == 100
+    assert "take turns" in report.takeover
 
 
 @pytest.mark.parametrize("how", ["deleted", "malformed"])

@@ -1,0 +1,222 @@
+"""Counts in a copy of a table what the original had accepted, but not yet counted, when the copy was made.
+
+The copy has the aggregates with their watermarks, the checkpoints and the deployments' history of the original. So the
+aggregator can take the original's records to the copy, each exactly once as ever: those whose changes the copy
+contains. What an item was before anyone wrote to the copy is told by the copy's own stream. So every run finds the
+same records, and one that was killed is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.records import Record, padded
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.deployment_items import (
+    AGGREGATOR,
+    deployment_key,
+    history_key,
+    read_deployment,
+    read_history,
+)
+from dynamodb_counters._stream.deployments import Deployments
+from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.restored_images import ItemKey, chains_of, compare, first_images, key_of
+from dynamodb_counters._stream.stream_reader import StreamReader
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.errors import CommitError, RestoreError
+
+_BATCH: Final = 1000
+_TRIES: Final = 10
+_NAMED: Final = 10
+_QUARANTINE_SECONDS: Final = 90 * DAY
+
+_DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
+"""Key of the item that tells which stream the table has caught up with."""
+
+_STEPPED_BACK: Final = "restored"
+"""Attribute of a checkpoint that tells for which stream it was set back."""
+
+
+@dataclass(slots=True)
+class Uncounted:
+    """What the original's stream has for the copy."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    """By shard: those whose changes the copy contains, after what had been counted for certain."""
+    counted_through: dict[str, str] = field(default_factory=dict)
+    read: int = 0
+    moment: float = 0.0
+    """When the copy was made, or a little earlier."""
+
+
+class CatchUp:
+    """Catches up with the original's stream in a copy.
+
+    `declarations` are needed if the copy has no history that tells them; `at` says when the copy was made, in seconds
+    since 1970, which its items may leave open.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        original: StreamReader,
+        own: StreamReader,
+        stream: str,
+        *,
+        declarations: tuple[Declaration, ...] | None = None,
+        at: float | None = None,
+    ) -> None:
+        self._table = table
+        self._original = original
+        self._own = own
+        self._stream = stream
+        self._at = at
+        self._declarations = self._last_declarations() if declarations is None else declarations
+        self._deployments = Deployments(table, self._declarations)
+
+    def is_done(self) -> bool:
+        return bool(self._get(_DONE).get("stream", {}).get("S") == self._stream)
+
+    def find(self) -> Uncounted:
+        """What is to be counted; RestoreError if that cannot be told."""
+        shards, own_shards = self._original.shards(), self._own.shards()
+        if set(shards) & set(own_shards):
+            raise RestoreError("the two streams share a shard's name: restore into a table of its own")
+        checkpoints = {shard: Checkpoint.of(self._get(checkpoint_key(shard_digest(shard)))) for shard in shards}
+        found, kept = Uncounted(), dict[str, list[Record]]()
+        for shard in shards:
+            kept[shard] = []
+            for record in self._original.records(shard):
+                found.read += 1
+                if _sequence(record) > checkpoints[shard].settled:
+                    kept[shard].append(record)
+        chains = chains_of(record for records in kept.values() for record in records)
+        items = dict(zip(chains, self._table.pool.map(self._item, chains), strict=True))
+        # Read after the items, so that it has every change they show.
+        before = first_images(record for shard in own_shards for record in self._own.records(shard))
+        copy = compare(chains, {**items, **before}, self._at)
+        self._refuse(
+            [key for key in copy.unknown if self._net(chains[key])],
+            "are none of the original's images: written before the table's stream was enabled, or the original's "
+            "stream has forgotten records",
+        )
+        if self._at is None:
+            self._refuse(
+                [key for key, (low, high) in copy.ambiguous.items() if self._net(chains[key][low:high])],
+                "leave open when the copy was made: tell it with --at",
+            )
+        found.moment = copy.moment
+        places: dict[ItemKey, int] = {}
+        ahead: list[Record] = []
+        for shard, records in kept.items():
+            # A checkpoint may be copied a little later than items; what has settled is in all of them.
+            counted = found.counted_through[shard] = checkpoints[shard].settled_through(copy.moment + FRESH)
+            for record in records:
+                key = key_of(record)
+                places[key] = places.get(key, 0) + 1
+                if places[key] > copy.included.get(key, 0):
+                    ahead += [record] if _sequence(record) <= checkpoints[shard].applied_through else []
+                elif _sequence(record) > counted:
+                    found.records.setdefault(shard, []).append(record)
+        self._refuse(
+            [key_of(record) for record in ahead if self._net([record])],
+            "were changed and counted after they had been copied: the copy is not of one moment",
+        )
+        return found
+
+    def count(self, uncounted: Uncounted) -> tuple[int, int]:
+        """Count it; return how many items were updated, and how many entries quarantined."""
+        aggregator = Aggregator(self._table, self._declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
+        updated = quarantined = 0
+        for shard, records in uncounted.records.items():
+            self._step_back(shard, uncounted.counted_through[shard])
+            for start in range(0, len(records), _BATCH):
+                report = self._deliver(aggregator, {"shardId": shard, "Records": records[start : start + _BATCH]})
+                updated += report.updated
+                quarantined += report.quarantined
+        self._finish()
+        return updated, quarantined
+
+    def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
+        failure = CommitError([])
+        for _ in self._table.tries(_TRIES):
+            try:
+                return aggregator.handle(event)
+            except CommitError as error:
+                failure = error
+        raise failure
+
+    def _step_back(self, shard: str, through: str) -> None:
+        """Let the shard's checkpoint cover only what all copied items contain; once."""
+        update = (
+            "SET applied_through = :through, settled = :through, #done = :stream "
+            "REMOVE mark, mark_at, progress_through, progress_place"
+        )
+        try:
+            self._table.client.update_item(
+                TableName=self._table.name,
+                Key=checkpoint_key(shard_digest(shard)),
+                UpdateExpression=update,
+                ConditionExpression=f"attribute_exists({PK}) AND (attribute_not_exists(#done) OR #done <> :stream)",
+                ExpressionAttributeNames={"#done": _STEPPED_BACK},
+                ExpressionAttributeValues={":through": {"S": through}, ":stream": {"S": self._stream}},
+            )
+        except self._table.client.exceptions.ConditionalCheckFailedException:
+            return
+
+    def _finish(self) -> None:
+        if AGGREGATOR in self._get(history_key()):
+            self._table.client.update_item(
+                TableName=self._table.name,
+                Key=history_key(),
+                UpdateExpression="REMOVE #aggregator",
+                ExpressionAttributeNames={"#aggregator": AGGREGATOR},
+            )
+        done: Any = {**_DONE, TYPE: {"S": CHECKPOINT}, "stream": {"S": self._stream}}
+        self._table.client.put_item(TableName=self._table.name, Item=done)
+
+    def _refuse(self, keys: Sequence[ItemKey], problem: str) -> None:
+        if keys:
+            named = ", ".join(" / ".join(key) for key in keys[:_NAMED])
+            raise RestoreError(f"{len(keys)} item(s) {problem}: {named}")
+
+    def _net(self, records: Sequence[Record]) -> bool:
+        """Whether records of one key change any count, all in all."""
+        # One by one: a key's records may be of two shards, parent and child, whose numbers do not compare.
+        batches = [unwrap([record]) for record in records]
+        if any(batch.unreadable for batch in batches):
+            return True
+        if self._get(history_key()):  # Without, it would begin one.
+            self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
+        parts = self._deployments.parts([change for batch in batches for change in batch.changes])
+        folded = [fold(plan, changes) for plan, changes, _ in parts]
+        return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
+
+    def _last_declarations(self) -> tuple[Declaration, ...]:
+        history = read_history(self._get(history_key()))
+        if history is None:
+            raise RestoreError("the table has no history of deployments: pass the declarations that counted it")
+        found = read_deployment(self._get(deployment_key(history.last.deployment)))
+        if found is None:
+            raise RestoreError("this version cannot read the last deployment's declarations: install the one that ran")
+        return found
+
+    def _item(self, key: ItemKey) -> dict[str, Any] | None:
+        return self._get({PK: {"S": key[0]}, SK: {"S": key[1]}}) or None
+
+    def _get(self, key: dict[str, Any]) -> dict[str, Any]:
+        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
+        return dict(answer.get("Item", {}))
+
+
+def _sequence(record: Record) -> str:
+    return padded(record["dynamodb"]["SequenceNumber"])

@@ -1,0 +1,62 @@
+"""Reads a stream from its oldest record to its end, as Lambda would deliver it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from dynamodb_counters._fold.records import Record
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+
+_QUIET_PAGES: Final = 100
+"""Empty pages in a row after which an open shard is taken to have no more: nothing else tells."""
+
+_PAUSE: Final = 0.2  # A shard takes five requests per second.
+
+
+class StreamReader:
+    """One stream; `sleep` is injected by tests."""
+
+    def __init__(self, client: DynamoDBStreamsClient, arn: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._arn = arn
+        self._sleep = sleep
+
+    def shards(self) -> list[str]:
+        """All shards, parents before children."""
+        parents = {shard["ShardId"]: shard.get("ParentShardId", "") for shard in self._described()}
+
+        def depth(shard: str) -> int:
+            return 1 + depth(parents[shard]) if parents[shard] in parents else 0
+
+        return sorted(parents, key=depth)
+
+    def records(self, shard: str) -> Iterator[Record]:
+        asked: Any = {"StreamArn": self._arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
+        iterator: str | None = self._client.get_shard_iterator(**asked).get("ShardIterator")
+        quiet = 0
+        while iterator is not None and quiet < _QUIET_PAGES:
+            page = self._client.get_records(ShardIterator=iterator)
+            yield from (_as_delivered(record) for record in page["Records"])
+            iterator = page.get("NextShardIterator")
+            quiet = 0 if page["Records"] else quiet + 1
+            if quiet:
+                self._sleep(_PAUSE)
+
+    def _described(self) -> Iterator[Any]:
+        more: Any = {}
+        while True:
+            described = self._client.describe_stream(StreamArn=self._arn, **more)["StreamDescription"]
+            yield from described["Shards"]
+            if "LastEvaluatedShardId" not in described:
+                return
+            more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
+
+
+def _as_delivered(record: Any) -> Record:
+    change = record["dynamodb"]
+    created = change["ApproximateCreationDateTime"]
+    return {**record, "dynamodb": {**change, "ApproximateCreationDateTime": created.timestamp()}}
