@@ -92,7 +92,7 @@ class CatchUp:
         shards, own_shards = self._original.shards(), self._own.shards()
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
-        checkpoints = {shard: Checkpoint.of(self._get(checkpoint_key(shard_digest(shard)))) for shard in shards}
+        checkpoints = {shard: self._checkpoint(shard) for shard in shards}
         kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled)
         found = Uncounted(read=sum(map(len, kept.values())))
         chains = chains_of(record for records in kept.values() for record in records)
@@ -206,6 +206,12 @@ class CatchUp:
         parts = self._deployments.parts([change for batch in batches for change in batch.changes])
         folded = [fold(plan, changes) for plan, changes, _ in parts]
         return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
+
+    def _checkpoint(self, shard: str) -> Checkpoint:
+        try:
+            return Checkpoint.of(self._get(checkpoint_key(shard_digest(shard))))
+        except ValueError as error:
+            raise RestoreError(f"the checkpoint of {shard} cannot be read: {error}") from error
 
     def _last_declarations(self) -> tuple[Declaration, ...]:
         history = read_history(self._get(history_key()))
