@@ -9,6 +9,7 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock
 from simulation.dynamodb.client import MemoryTable
@@ -24,11 +25,15 @@ class Workbench:
         client: Any = self.table
         self.counters = Counters(self.table.name, client=client, clock=self.clock)
         self._store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
-        self.deploy(declarations)
-
-    def deploy(self, declarations: Sequence[Declaration]) -> None:
         self._declarations = tuple(declarations)
         self.aggregator = self.process()
+
+    def deploy(self, declarations: Sequence[Declaration]) -> None:
+        """Deploy, and wait until the declarations hold."""
+        self._declarations = tuple(declarations)
+        self.aggregator = self.process()
+        self.aggregator.handle({})
+        self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
 
     def process(self, client: Any = None, skew: float = 0.0) -> Aggregator:
         """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -91,11 +91,12 @@ class Table:
 
     def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:
         """What became of each item, in their order; where requests failed, why."""
-        # A task per thread, not per item: handing over a task costs as much CPU as building a request.
-        threads = min(CONCURRENCY, len(items))
-        tasks = [self.pool.submit(_one_by_one, work, items[start::threads]) for start in range(threads)]
-        done = [task.result() for task in tasks]
-        return [(item, done[index % threads][index // threads]) for index, item in enumerate(items)]
+        # Threads that take what is next leave no gaps behind them, and cost less than a task per item.
+        waiting, done = enumerate(items), dict[int, R | Exception]()
+        tasks = [self.pool.submit(_work_off, work, waiting, done) for _ in range(min(CONCURRENCY, len(items)))]
+        for task in tasks:
+            task.result()
+        return [(item, done[index]) for index, item in enumerate(items)]
 
     def persist(self, request: Callable[[], T], deadline: float) -> T:
         """Repeat a request while what it meets may pass, such as throttling, and while there is time before a deadline.
@@ -115,14 +116,12 @@ class Table:
         raise failure
 
 
-def _one_by_one(work: Callable[[T], R], items: Sequence[T]) -> list[R | Exception]:
-    done: list[R | Exception] = []
-    for item in items:
+def _work_off(work: Callable[[T], R], waiting: Iterable[tuple[int, T]], done: dict[int, R | Exception]) -> None:
+    for index, item in waiting:
         try:
-            done.append(work(item))
+            done[index] = work(item)
         except (ClientError, BotoCoreError, TimeoutError) as error:
-            done.append(error)
-    return done
+            done[index] = error
 
 
 def _may_pass(error: ClientError | HTTPClientError) -> bool:

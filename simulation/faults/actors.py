@@ -5,15 +5,10 @@ Greenlets serve because the runtime is plain synchronous code; they switch at `p
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 class Crashed(BaseException):
@@ -56,36 +51,3 @@ class Actor:
             # Also the end of the process, which Crashed stands for, must not end the caller.
             self.error = error
         self.done = True
-
-
-class DeferredPool(Executor):
-    """Runs what was submitted once the first result is wanted, one by one in a random order."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self._random = rng
-        self._tasks: list[tuple[Future[Any], Callable[[], Any]]] = []
-
-    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        future = _Deferred[_T](self._run)
-        self._tasks.append((future, lambda: fn(*args, **kwargs)))
-        return future
-
-    def _run(self) -> None:
-        tasks, self._tasks = self._tasks, []
-        self._random.shuffle(tasks)
-        for future, task in tasks:
-            try:
-                future.set_result(task())
-            except Exception as error:  # noqa: BLE001
-                future.set_exception(error)
-
-
-class _Deferred(Future[_T]):
-    def __init__(self, run: Callable[[], None]) -> None:
-        super().__init__()
-        self._run_all = run
-
-    def result(self, timeout: float | None = None) -> _T:
-        if not self.done():
-            self._run_all()
-        return super().result(timeout)

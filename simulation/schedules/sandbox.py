@@ -11,7 +11,8 @@ from dynamodb_counters._stream import deployments
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
-from simulation.faults.actors import Actor, Crashed, DeferredPool
+from simulation.faults.actors import Actor, Crashed
+from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.schedules.backend import Backend
 from simulation.schedules.old_version import OldAggregator
@@ -97,7 +98,7 @@ class Sandbox:
         skew = rng.choice((0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS))))
         client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
         table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._pass_time, jitter=rng.random)
-        table.__dict__["pool"] = DeferredPool(rng)
+        table.__dict__["side_by_side"] = in_disorder(rng)
         self._aggregator: Aggregator | OldAggregator = (
             OldAggregator(table, declarations, deployment)
             if old_version

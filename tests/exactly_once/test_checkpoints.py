@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,16 +9,19 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._declarations import Aggregate, Count, Event
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream import pruning
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, checkpoint_key
 from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED, Checkpoints
+from dynamodb_counters._stream.quarantine_items import RECORD, pack, quarantine_item, quarantine_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HeldClient, HookedClient
 from simulation.schedules.old_version import OldAggregator
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
 from simulation.workbench import Workbench
@@ -34,46 +36,6 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 RESERVE = 12.0
 FRESH = 59.0
-
-
-class _Client:
-    """The table, with a hook that each request goes through."""
-
-    def __init__(self, bench: Workbench, hook: Callable[[str, Callable[[], Any], dict[str, Any]], Any]) -> None:
-        self._table = bench.table
-        self._hook = hook
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._table, name)
-        if name in ("exceptions", "meta", "get_paginator"):
-            return call
-        return lambda **request: self._hook(name, lambda: call(**request), request)
-
-
-class _Held(_Client):
-    """Requests of one operation are sent, but land when told to; whoever sent them hears nothing more."""
-
-    def __init__(self, bench: Workbench, operation: str) -> None:
-        super().__init__(bench, self.hold)
-        self._operation = operation
-        self._sent: list[Callable[[], Any]] = []
-
-    def forget(self) -> None:
-        self._sent.clear()
-
-    def let_through(self) -> None:
-        self._operation = ""
-
-    def land(self) -> None:
-        [send] = self._sent
-        with contextlib.suppress(self.exceptions.ConditionalCheckFailedException):
-            send()
-
-    def hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
-        if name != self._operation:
-            return send()
-        self._sent.append(send)
-        raise Crashed
 
 
 @pytest.fixture
@@ -141,15 +103,15 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> No
             at(began + LONGEST_INVOCATION - RESERVE)
         return held.hold(name, send, request)
 
-    held = _Held(bench, "update_item")
-    writer = bench.process(_Client(bench, slow), skew=-SKEW_SECONDS)
+    held = HeldClient(bench.table, "update_item")
+    writer = bench.process(HookedClient(bench.table, slow), skew=-SKEW_SECONDS)
     with pytest.raises(Crashed):
         bench.end_window(batch, shard, writer)
     landed = began + LONGEST_INVOCATION - RESERVE + LANDING_SECONDS
 
     # The zombie's process reads just before the checkpoint lands, and relies on that in its next invocation.
     at(landed - 1)
-    late = _Held(bench, "update_item")
+    late = HeldClient(bench.table, "update_item")
     zombie = bench.process(late)
     with pytest.raises(Crashed):
         bench.deliver(batch, shard, zombie)
@@ -187,7 +149,7 @@ def test_a_checkpoint_moves_after_the_last_item_is_committed(bench: Workbench, m
         return send()
 
     with pytest.raises(Crashed):
-        bench.deliver(batch, shard, bench.process(_Client(bench, crash)))
+        bench.deliver(batch, shard, bench.process(HookedClient(bench.table, crash)))
     bench.deliver(batch, shard)
     assert [int(bench.counters.get(EACH, {"id": _id(record)}).measures["n"]) for record in batch] == [1, 1]
     assert _count(bench) == 2
@@ -228,7 +190,7 @@ def test_a_watermark_that_has_moved_is_not_pruned(bench: Workbench) -> None:
             bench.deliver(later, shard, bench.process())
         return send()
 
-    bench.deliver([_sell(bench, other)], other, bench.process(_Client(bench, race)))
+    bench.deliver([_sell(bench, other)], other, bench.process(HookedClient(bench.table, race)))
     bench.deliver(later, shard, bench.process())
     assert _count(bench) == 3
 
@@ -305,7 +267,7 @@ def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(bench:
             return {"Responses": {bench.table.name: [stale]}, "UnprocessedKeys": {}}
         return send()
 
-    bench.deliver([_sell(bench, other)], other, bench.process(_Client(bench, behind)))
+    bench.deliver([_sell(bench, other)], other, bench.process(HookedClient(bench.table, behind)))
     bench.deliver(records, shard, bench.process())
     assert _count(bench) == 3
 
@@ -413,3 +375,40 @@ def _deliver(bench: Workbench, mapping: EventSourceMapping, process: Any = None)
             report = (process or bench.aggregator).handle(delivery.event)
             assert mapping.settle(delivery, {"state": report.state(delivery.event)})
     return mapping.delivered - before
+
+
+def test_what_the_old_version_has_quarantined_no_declaration_counts() -> None:
+    sums = Aggregate("sums", SALE, pk="SUMS", sk="ALL", measures={"amount": Sum("amount")})
+    bench = Workbench([SALES, sums])
+    shard = bench.shards()[0]
+    record = _sell(bench, shard)
+    bench.table.put_item(TableName=bench.table.name, Item=_token(shard))
+    entry = quarantine_key(shard, f"{padded(record['dynamodb']['SequenceNumber'])}#NewImage", old_format=True)
+    waiting = quarantine_item(entry, "no amount", {RECORD: pack(record)}, (), int(bench.clock.now + DAY))
+    bench.table.put_item(TableName=bench.table.name, Item=waiting)
+
+    bench.deliver([record], shard)
+
+    assert _count(bench) == 0
+    [kept] = bench.counters.quarantined()
+    assert bench.counters.redrive(kept)
+    bench.deliver_all()
+    assert _count(bench) == 1
+    [left] = bench.counters.quarantined()
+    assert left.names == ("sums",)
+
+
+def test_the_old_version_can_quarantine_nothing_more(bench: Workbench) -> None:
+    shard = bench.shards()[0]
+    bench.table.put_item(TableName=bench.table.name, Item=_token(shard))
+
+    bench.deliver([_sell(bench, shard)], shard)
+
+    key = {name: _token(shard)[name] for name in ("pk", "sk")}
+    assert bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]["deployment"] == {"S": "superseded"}
+
+
+def _token(shard: str) -> dict[str, Any]:
+    """What an older version has left behind in a shard."""
+    key = quarantine_key(shard, "", old_format=True)
+    return {**key, "sk": {"S": f"FENCE#{shard}"}, "_type": {"S": "quarantine"}, "deployment": {"S": "old"}}

@@ -17,7 +17,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.faults.actors import Crashed, DeferredPool
+from simulation.faults.actors import Crashed
+from simulation.faults.disorder import in_disorder
 from simulation.oracle.specs import SPECS, TRADE, Spec, declarations, repaired
 from simulation.oracle.truth import Change, Counts, actual, differences, expected_so_far
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
@@ -54,7 +55,7 @@ class World:
     def table(self, where: Backend | Copy, calls: int | None = None) -> Table:
         client: Any = where.client if calls is None else Dying(where.client, calls, after=self.random.random() < 0.5)
         table = Table(where.name, client, clock=where.clock, sleep=where.clock.advance, jitter=self.random.random)
-        table.__dict__["pool"] = DeferredPool(self.random)
+        table.__dict__["side_by_side"] = in_disorder(self.random)
         return table
 
     def live(self, steps: int, lag: float) -> None:

@@ -106,7 +106,7 @@ class _Folding:
                 sources = self._plan.sources_before_rename(images[OLD], images[NEW])
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
-            self._unfoldable(change, image_name, reason_of(error))
+            self._unfoldable(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
             return []
         if change.names is not None:
             missing = LookupError("it is no longer declared")

@@ -96,10 +96,9 @@ class Aggregator:
         `event` is Lambda's: ``shardId`` and its ``Records`` in order. `CommitError` means: deliver it again.
         """
         records = event.get("Records") or []
-        # When this invocation has ended at the latest.
-        deadline = self._table.clock() + min(time_left(), LONGEST_INVOCATION)
+        deadline = self._deadline(time_left)
         if not records:
-            return self._end_of_window(event, deadline)
+            return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
         shard = self._shard(event)
         last = padded(records[-1]["dynamodb"]["SequenceNumber"])
         checkpoint = self._table.persist(lambda: self._checkpoints.of(shard, last, deadline), deadline)
@@ -113,13 +112,20 @@ class Aggregator:
             self._count(shard, fresh, checkpoint, deadline, report)
         return report
 
+    def _take_over(self, deadline: float) -> Report:
+        """An invocation by hand, or by the deployment: put the declarations in force before there is a batch."""
+        report = Report()
+        self._refresh(deadline, report)
+        return report
+
+    def _deadline(self, time_left: Callable[[], float]) -> float:
+        """When this invocation has ended at the latest."""
+        return self._table.clock() + min(time_left(), LONGEST_INVOCATION)
+
     def _count(
         self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, deadline: float, report: Report
     ) -> None:
-        takeover = self._table.persist(lambda: self._deployments.refresh(deadline), deadline)
-        if takeover is not None:
-            report.takeover = takeover.text
-            report.checkpoint_lost |= takeover.history_lost
+        self._refresh(deadline, report)
         created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)
         watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._table.clock())
         batch = unwrap(records)
@@ -144,6 +150,12 @@ class Aggregator:
         self._keep(shard, unfoldable, checkpoint, deadline, report)
         if report.touched:
             report.applied_through = padded(records[-1]["dynamodb"]["SequenceNumber"])
+
+    def _refresh(self, deadline: float, report: Report) -> None:
+        takeover = self._table.persist(lambda: self._deployments.refresh(deadline), deadline)
+        if takeover is not None:
+            report.takeover = takeover.text
+            report.checkpoint_lost |= takeover.history_lost
 
     def _keep(
         self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, deadline: float, report: Report

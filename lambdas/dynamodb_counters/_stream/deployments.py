@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
@@ -39,6 +39,14 @@ from dynamodb_counters._stream.deployment_items import (
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
+
+_MOST_ERAS: Final = 100
+"""Of two days: more than anybody deploys."""
+
+_TURNS: Final = (
+    "deployments of different declarations take turns on this table; no more takeovers: the last one holds. "
+    "Does an alias share traffic between two versions?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ class Deployments:
         if self._read_at + FRESH > now:
             return None
         self._history, takeover = self._known(deadline)
+        for era in self._history.eras:
+            self._load(era.deployment)
         self._read_at = now
         return takeover
 
@@ -109,9 +119,10 @@ class Deployments:
                     f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
-            self._table.client.put_item(TableName=self._table.name, Item=deployment_item(self._own))
             lost = history is None and self._others_were_stored()
             appended = self._appended(history, deadline, lost=lost)
+            if history is not None and len(appended.eras) > _MOST_ERAS:
+                return history, Takeover(_TURNS, history_lost=False)
             # Refused, another process has written: this one reads what.
             if self._put(item, appended):
                 return appended, Takeover(self._told(history, appended), lost)
@@ -121,8 +132,8 @@ class Deployments:
             return History((Era(0, self._id),))
         before = History((Era(0, UNKNOWN),)) if history is None else history
         valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
-        kept = before.since(self._table.clock() - GUARANTEE - SKEW)
-        return History((*kept.eras, Era(valid_from, self._id)))
+        kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
+        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, self._id)))
 
     def _others_were_stored(self) -> bool:
         """Whether another deployment than this one has ever run."""
@@ -136,18 +147,25 @@ class Deployments:
         return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
 
     def _put(self, seen: dict[str, Any], history: History) -> bool:
-        """Write the history on condition that it is as it was seen."""
-        item: dict[str, Any] = {**history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}}
-        owner = {AGGREGATOR: {"S": self._aggregator}} if self._aggregator else {}
-        condition: dict[str, Any] = {"ConditionExpression": f"attribute_not_exists({HISTORY})"}
+        """Write the history on condition that it is as it was seen, and the own declarations."""
+        put: Any = {
+            "TableName": self._table.name,
+            "Item": {**seen, **history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}},
+            "ConditionExpression": f"attribute_not_exists({HISTORY})",
+        }
+        if self._aggregator:
+            put["Item"][AGGREGATOR] = {"S": self._aggregator}
         if HISTORY in seen:
-            condition = {
-                "ConditionExpression": f"{HISTORY} = :seen",
-                "ExpressionAttributeValues": {":seen": seen[HISTORY]},
-            }
+            put["ConditionExpression"] = f"{HISTORY} = :seen"
+            put["ExpressionAttributeValues"] = {":seen": seen[HISTORY]}
+        # Together, so that whoever finds the declarations of another deployment knows that there was a history.
+        declared: Any = {"TableName": self._table.name, "Item": deployment_item(self._own)}
+        client = self._table.client
         try:
-            self._table.client.put_item(TableName=self._table.name, Item={**seen, **item, **owner}, **condition)
-        except self._table.client.exceptions.ConditionalCheckFailedException:
+            client.transact_write_items(TransactItems=[{"Put": put}, {"Put": declared}])
+        except client.exceptions.TransactionCanceledException as error:
+            if error.response["CancellationReasons"][0].get("Code") != "ConditionalCheckFailed":
+                raise
             return False
         return True
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
@@ -23,14 +24,18 @@ def set_aside(plan: Plan, changes: Sequence[Change], created_before: float) -> t
             fresh.append(change)
             continue
         folded = fold(plan, [change])
-        if folded.deltas:
-            images = [NEW] if change.delta is not None else [name for name in (NEW, OLD) if name in _images(change)]
-            for name in images:
-                record = change.record if change.delta is not None else single_image(change.record, name)
-                doubtful.append(Unfoldable(change.sequence, name, record, _REASON))
-        doubtful += [image for image in folded.unfoldable if not folded.deltas]
+        names = tuple(sorted({delta.layout.name for delta in folded.deltas}))
+        for name in [NEW] if change.delta is not None else _images(change) if names else ():
+            record = change.record if change.delta is not None else single_image(change.record, name)
+            doubtful.append(
+                Unfoldable(
+                    change.sequence, f"{name}#DOUBTFUL", record, _REASON, () if change.delta is not None else names
+                )
+            )
+        doubtful += [replace(image, reason=f"{_REASON}; {image.reason}") for image in folded.unfoldable]
     return fresh, doubtful
 
 
-def _images(change: Change) -> Collection[str]:
-    return [name for name, image in change.record["dynamodb"].items() if image is not None]
+def _images(change: Change) -> list[str]:
+    images = change.record["dynamodb"]
+    return [name for name in (NEW, OLD) if images.get(name) is not None]

@@ -1,4 +1,4 @@
-"""A record that cannot be folded is handed to quarantine whole: it fails no batch and leaves no part of itself."""
+"""What a declaration cannot fold waits in quarantine for it: it fails no batch, and the others count."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Sum, Window
+from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
-# "good" is folded before and "late" after those that fail, so that a part would be left behind.
-_PLAN = Plan(
-    (
-        Aggregate("all", _VIEW, pk="ALL", sk="ALL", measures={"n": Count()}),
-        Aggregate("by", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes")}),
-        Window("recent", _VIEW, pk="URL#{url}", time="at"),
-        Window("ever", _VIEW, pk="EVER", time="at", future_tolerance=None, where=Attr("bytes").ge(0)),
-        Aggregate("last", _VIEW, pk="LAST", sk="LAST", measures={"n": Count()}),
-    )
+_DECLARATIONS = (
+    Aggregate("all", _VIEW, pk="ALL", sk="ALL", measures={"n": Count()}),
+    Aggregate("by", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes")}),
+    Window("recent", _VIEW, pk="URL#{url}", time="at"),
+    Window("ever", _VIEW, pk="EVER", time="at", future_tolerance=None, where=Attr("bytes").ge(0)),
+    Aggregate("last", _VIEW, pk="LAST", sk="LAST", measures={"n": Count()}),
 )
+_PLAN = Plan(_DECLARATIONS)
 
 _GOOD = image("view", url="/", bytes=1, at=NOW)
 
@@ -71,7 +70,7 @@ _IMAGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", _IMAGES)
 @pytest.mark.parametrize("place", ["inserted", "corrected to", "corrected from", "both", "deleted"])
-def test_a_malformed_image_goes_to_quarantine_and_leaves_nothing(kind: str, place: str) -> None:
+def test_a_malformed_image_waits_for_those_that_cannot_fold_it(kind: str, place: str) -> None:
     bad = _IMAGES[kind]
     new, old, also = {
         "inserted": (bad, None, []),
@@ -84,19 +83,25 @@ def test_a_malformed_image_goes_to_quarantine_and_leaves_nothing(kind: str, plac
     around = [record(1, _GOOD), record(3, _GOOD)]
 
     folded = fold(_PLAN, changes_of([around[0], malformed, around[1]]))
-    # The other image of the record counts as it would alone.
-    without = fold(_PLAN, changes_of([around[0], *also, around[1]]))
 
     sides = [side for side, image in (("NewImage", new), ("OldImage", old)) if image is bad]
     assert [(int(held.sequence), held.image_name) for held in folded.unfoldable] == [(2, side) for side in sides]
+    [names] = {held.names for held in folded.unfoldable}
     for held in folded.unfoldable:
-        assert held.reason
+        assert all(f"{name}: " in held.reason for name in names)
         assert [name for name in ("NewImage", "OldImage") if name in held.record["dynamodb"]] == [held.image_name]
-    assert [(d.ref, d.first, d.last, d.measures) for d in folded.deltas] == [
-        (d.ref, d.first, d.last, d.measures) for d in without.deltas
-    ]
+    for declaration in _DECLARATIONS:
+        # As if there were no other. The other image of the record counts as it would alone.
+        counted = also if not names or declaration.name in names else [malformed]
+        alone = fold(Plan((declaration,)), changes_of([around[0], *counted, around[1]]))
+        assert not alone.unfoldable
+        assert _contents(folded.deltas, declaration.name) == _contents(alone.deltas, declaration.name)
     for delta in folded.deltas:
         assert delta.layout.key(delta.group, "shard")
+
+
+def _contents(deltas: list[Delta], name: str) -> list[Any]:
+    return [(d.group, d.first, d.last, d.measures) for d in deltas if d.layout.name == name]
 
 
 @pytest.mark.parametrize("change", [{}, {"Keys": {"pk": {"S": "x"}}}, {"NewImage": None}, {"OldImage": None}])

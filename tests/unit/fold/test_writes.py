@@ -40,10 +40,10 @@ class Client:
         return {"ConsumedCapacity": {"CapacityUnits": 1.0}}
 
     def put_item(self, **_: Any) -> None:
-        """Fencing tokens."""
+        """Checkpoints."""
 
     def transact_write_items(self, **_: Any) -> None:
-        """Checkpoints."""
+        """Deployments."""
 
     def get_paginator(self, _: str) -> Any:
         return SimpleNamespace(paginate=lambda **_: iter([{"Items": []}]))

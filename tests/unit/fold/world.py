@@ -13,8 +13,9 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._stream.checkpoint_items import Checkpoint
 from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.commit import Committer
+from dynamodb_counters._stream.commit import Committer, Part
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.watermarks import Watermark
@@ -132,11 +133,11 @@ class World:
     def _count(self, shard: str, records: list[Any]) -> None:
         folded = fold(self.plan, changes_of(records))
         assert not folded.unfoldable
+        checkpoints = Checkpoints(self.table)
+        committer = Committer(self.table, checkpoints, Quarantine(self.table, 1e6), Pruner(self.table, checkpoints))
         watermark = Watermark(shard, old_format=False, now=self.table.clock())
-        pruner = Pruner(self.table, Checkpoints(self.table))
-        committer = Committer(self.table, watermark, Quarantine(self.table, "test", 1e6), pruner, lambda: 1e6)
         committer.commit(
-            folded.deltas, lambda applied_through: fold(self.plan, changes_of(records), applied_through).deltas
+            folded.deltas, Part(self.plan, changes_of(records), (), watermark, Checkpoint(), self.table.clock() + 900)
         )
 
     def _records(self, shard: str) -> list[Any]:

@@ -1,0 +1,54 @@
+"""Clients with a hook: for a test that wants to be there when a request is sent, or lands."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from botocore.exceptions import ClientError
+
+from simulation.faults.actors import Crashed
+
+Hook: TypeAlias = Callable[[str, Callable[[], Any], dict[str, Any]], Any]
+"""Takes a request's method, a function that sends it, and its arguments."""
+
+
+class HookedClient:
+    """The table, with a hook that each request goes through."""
+
+    def __init__(self, client: Any, hook: Hook) -> None:
+        self._table = client
+        self._hook = hook
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._table, name)
+        if name in ("exceptions", "meta", "get_paginator"):
+            return call
+        return lambda **request: self._hook(name, lambda: call(**request), request)
+
+
+class HeldClient(HookedClient):
+    """Requests of one operation are sent, but land when told to; whoever sent them hears nothing more."""
+
+    def __init__(self, client: Any, operation: str) -> None:
+        super().__init__(client, self.hold)
+        self._operation = operation
+        self._sent: list[Callable[[], Any]] = []
+
+    def forget(self) -> None:
+        self._sent.clear()
+
+    def let_through(self) -> None:
+        self._operation = ""
+
+    def land(self) -> None:
+        [send] = self._sent
+        with contextlib.suppress(ClientError):
+            send()
+
+    def hold(self, name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name != self._operation:
+            return send()
+        self._sent.append(send)
+        raise Crashed

@@ -1,0 +1,182 @@
+"""What makes a record count by the declarations of its time, each guard in the worst case it is there for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.checkpoint_items import FRESH
+from dynamodb_counters._stream.deployment_items import deployment_id, history_key, read_history
+from dynamodb_counters._table import Table
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HeldClient, HookedClient
+from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
+from simulation.workbench import QUARANTINE_SECONDS, Workbench
+
+SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=30))
+ONE = Aggregate("sales", SALE, pk="ONE", sk="ALL", measures={"n": Count()})
+TWO = Aggregate("sales", SALE, pk="TWO", sk="ALL", measures={"n": Count()})
+"""The same, elsewhere."""
+OTHER = Aggregate("other", SALE, pk="OTHER", sk="ALL", measures={"n": Count()})
+SUM = Aggregate("sales", SALE, pk="ONE", sk="ALL", measures={"n": Count(), "amount": Sum("amount")})
+"""Folds less than `ONE`: events without amount go to quarantine."""
+
+
+def _sell(bench: Workbench, number: int, **values: Any) -> None:
+    assert bench.counters.accept(SALE, {"shop": "x", "id": number, **values}).status == "accepted"
+
+
+def _counts(bench: Workbench, *aggregates: Aggregate) -> list[int]:
+    return [int(bench.counters.get(aggregate, {}).measures["n"]) for aggregate in aggregates]
+
+
+def _process(bench: Workbench, *declarations: Aggregate, client: Any = None, skew: float = 0.0) -> Aggregator:
+    """A process of a deployment that need not be the newest."""
+    reached: Any = client or bench.table
+    table = Table(
+        bench.table.name,
+        reached,
+        clock=lambda: bench.clock.now + skew,
+        sleep=bench.clock.advance,
+    )
+    return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
+
+
+def _deployments(bench: Workbench) -> list[str]:
+    history = read_history(bench.table.get_item(TableName=bench.table.name, Key=history_key())["Item"])
+    assert history is not None
+    return [era.deployment for era in history.eras]
+
+
+def test_a_batch_half_written_is_finished_by_the_declarations_it_was_begun_by() -> None:
+    bench = Workbench([ONE, OTHER])
+    _sell(bench, 1)
+    held = HeldClient(bench.table, "update_item")
+    with contextlib.suppress(Crashed):
+        bench.deliver(bench.records(), by=bench.process(held))
+    held.land()
+    assert sorted(_counts(bench, ONE, OTHER)) == [0, 1]
+
+    bench.deploy([SUM, OTHER])
+    _sell(bench, 2, amount=5)
+    bench.deliver_all()
+
+    assert _counts(bench, ONE, OTHER) == [2, 2]
+    assert bench.counters.get(SUM, {}).measures["amount"] == 5
+    assert list(bench.counters.quarantined()) == []
+
+
+def test_whoever_does_not_know_of_a_takeover_folds_nothing_that_comes_after_it() -> None:
+    bench = Workbench([ONE])
+    bench.aggregator.handle({})
+    # Taken over at the last moment by a clock that is behind, which lands as late as it can...
+    held = HeldClient(bench.table, "transact_write_items")
+    newer = _process(bench, TWO, client=held, skew=-SKEW_SECONDS)
+    with contextlib.suppress(Crashed):
+        newer.handle({})
+    bench.clock.advance(LONGEST_INVOCATION + LANDING_SECONDS)
+    older = bench.process()
+    older.handle({})
+    held.land()
+    # ...while one that knows nothing of it counts as long as it may.
+    bench.clock.advance(FRESH - 1)
+    _sell(bench, 1)
+    bench.deliver(bench.records(), by=older)
+
+    bench.deliver(bench.records(), by=_process(bench, TWO))
+    assert _counts(bench, ONE, TWO) == [1, 0]
+
+
+def test_a_warm_process_learns_of_a_takeover() -> None:
+    bench = Workbench([ONE])
+    older = bench.aggregator
+    older.handle({})
+    bench.deploy([TWO])
+    _sell(bench, 1)
+
+    bench.deliver(bench.records(), by=older)
+
+    assert _counts(bench, ONE, TWO) == [0, 1]
+
+
+def test_two_takeovers_at_once_are_two_eras() -> None:
+    bench = Workbench([ONE])
+    bench.aggregator.handle({})
+    raced: list[Aggregator] = []
+
+    def race(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name == "transact_write_items" and not raced:
+            raced.append(_process(bench, OTHER))
+            raced[0].handle({})
+        return send()
+
+    _process(bench, TWO, client=HookedClient(bench.table, race)).handle({})
+
+    # Both begin at once; the later one holds.
+    assert _deployments(bench) == [deployment_id((ONE,)), deployment_id((TWO,))]
+    _sell(bench, 1)
+    bench.clock.advance(3600)
+    _sell(bench, 2)
+    bench.deliver(bench.records(), by=raced[0])
+    assert _counts(bench, ONE, OTHER, TWO) == [1, 0, 1]
+
+
+def test_a_deployment_that_comes_back_counts_what_is_created_from_then_on() -> None:
+    bench = Workbench([ONE])
+    newer = _process(bench, TWO)
+    for number, process in enumerate((bench.aggregator, newer, bench.process(), newer)):
+        process.handle({})
+        bench.clock.advance(3600)
+        _sell(bench, number)
+    bench.deliver(bench.records(), by=bench.process())
+    bench.deliver(bench.records(), by=newer)
+    assert _counts(bench, ONE, TWO) == [2, 2]
+
+
+def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
+    bench = Workbench([ONE, OTHER])
+    bench.aggregator.handle({})
+    bench.deploy([TWO, OTHER])
+    _sell(bench, 1)
+    held = HeldClient(bench.table, "update_item")
+    with contextlib.suppress(Crashed):
+        bench.deliver(bench.records(), by=bench.process(held))
+    held.land()
+    bench.table.delete_item(TableName=bench.table.name, Key=history_key())
+
+    report = bench.deliver(bench.records(), by=_process(bench, SUM, OTHER))
+
+    # Nobody can tell any more who has begun to count it, and how.
+    assert (report.checkpoint_lost, report.updated) == (True, 0)
+    assert sorted(_counts(bench, TWO, OTHER)) == [0, 1]
+    waiting = list(bench.counters.quarantined())
+    assert sorted(entry.names for entry in waiting) == [("other",), ("sales",)]
+    assert all("may have been counted" in entry.reason for entry in waiting)
+
+
+@pytest.mark.parametrize("before_first", [True, False], ids=["before the boundary", "after it"])
+def test_an_aggregate_that_is_renamed_goes_on_counting_in_those_that_look_at_it(before_first: bool) -> None:
+    shops = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})
+    total = Aggregate("total", shops, pk="TOTAL", sk="ALL", measures={"n": Sum("n"), "shops": Count()})
+    renamed = replace(shops, name="stores")
+    total_after = replace(total, source=renamed)
+    bench = Workbench([shops, total])
+    bench.aggregator.handle({})
+    if before_first:
+        _sell(bench, 1)
+    # What the older one has counted is in the stream once the newer one holds.
+    bench.deploy([renamed, total_after])
+    _sell(bench, 2)
+    bench.deliver_all()
+    _sell(bench, 3)
+    bench.deliver_all()
+
+    assert bench.counters.get(total_after, {}).measures == {"n": 2 + before_first, "shops": 1}
+    assert list(bench.counters.quarantined()) == []
