@@ -126,7 +126,7 @@ def test_a_checkpoint_that_had_settled_stands_for_watermarks_that_were_pruned() 
     bench.table.update_item(TableName=bench.table.name, Key=key, **request)
     work = catch_up(bench, copy)
     [found] = work.find().records.values()
-    assert [key for record in found if (key := key_of(record)[1]).startswith("ID#")] == ["ID#3"]
+    assert [place for _, place in map(key_of, found) if place.startswith("ID#")] == ["ID#3"]
     work.count(work.find())
     assert views(copy) == 4
 
@@ -185,6 +185,22 @@ def test_what_came_and_expired_needs_the_time_of_the_copy() -> None:
         work = catch_up(bench, copy, at)
         work.count(work.find())
         assert views(copy) == counted
+
+
+def test_each_record_is_counted_by_the_declarations_of_its_time() -> None:
+    bench = bench_with(1)
+    deliver(bench)
+    other = Aggregate("other", VIEW, pk="OTHER#{url}", sk="STATISTICS", measures={"views": Count()})
+    bench.counters.accept(VIEW, {"url": "/", "id": 1})
+    bench.deploy([VIEWS, other])
+    deliver(bench)
+    bench.counters.accept(VIEW, {"url": "/", "id": 2})  # The takeover holds for what is created later.
+    bench.clock.advance(7200)
+    bench.counters.accept(VIEW, {"url": "/", "id": 3})
+    copy = copied(bench.table)
+    work = catch_up(bench, copy)
+    work.count(work.find())
+    assert (views(copy), item(copy, ("OTHER#/", "STATISTICS"))["views"]) == (4, {"N": "1"})
 
 
 def test_afterwards_another_aggregator_may_take_over() -> None:
