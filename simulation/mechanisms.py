@@ -16,13 +16,13 @@ _TAKEOVERS: Final = "test_takeovers.py::"
 _CONTENTION: Final = "test_contention.py"
 
 _KEEP: Final = """\
-                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, deadline, report)
+                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)
 """
 _PART: Final = """\
                 unfoldable = []
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
-                part = Part(plan, counted, kept.withheld, watermark, checkpoint, deadline)
+                part = Part(plan, counted, kept.withheld, watermark, checkpoint)
 """
 _COMMIT: Final = """\
                 done = self._committer.commit(folded.deltas, part)
@@ -30,7 +30,7 @@ _COMMIT: Final = """\
 _MOVE: Final = """\
                 report.add(done, len(folded.deltas), folded.late)
                 touched = len(folded.deltas) + kept.new - done.skipped
-                if deadline - self._table.clock() >= RESERVE_SECONDS:
+                if self._client.has_time():
                     report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
 """
 
@@ -265,7 +265,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "contention is not waited out",
-        "_table.py",
+        "_stream/retrying_client.py",
         "if not _may_pass(error):",
         "if True:",
         _CONTENTION,
@@ -273,15 +273,15 @@ MUTATIONS: Final = (
     Mutation(
         "how far a failed batch came is not remembered",
         "_stream/commit.py",
-        "if len(committed) >= WORTH_A_WRITE:",
+        "if failed >= WORTH_A_WRITE:",
         "if False:",
         _MECHANISMS + "test_a_batch_that_no_invocation_can_write_is_written_by_several",
     ),
     Mutation(
         "what is remembered of a failed batch is more than what was committed",
         "_stream/commit.py",
-        "takewhile(lambda delta: delta.ref not in failures, ordered)",
-        "ordered",
+        "shard, last, ordered[failed].place",
+        "shard, last, ordered[-1].place",
         _MECHANISMS + "test_a_batch_that_no_invocation_can_write_is_written_by_several",
     ),
     Mutation(
@@ -357,8 +357,8 @@ MUTATIONS: Final = (
     Mutation(
         "a checkpoint is stamped by the writer's clock, not its deadline",
         "_stream/batch.py",
-        "return self._table.clock() + min(time_left(), LONGEST_INVOCATION)",
-        "return self._table.clock()",
+        "self._client.deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)",
+        "self._clock()",
         _ZOMBIE,
     ),
     Mutation(
@@ -441,7 +441,7 @@ MUTATIONS: Final = (
     Mutation(
         "records older than the guarantee are counted",
         "_stream/batch.py",
-        "created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)",
+        "created_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)",
         "created_before = checkpoint.lost_before",
         _CHECKPOINTS + "test_a_record_older_than_the_guarantee_is_not_counted",
     ),

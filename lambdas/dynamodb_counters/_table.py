@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import botocore
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
 from dynamodb_counters.errors import InvalidArgumentError
@@ -26,32 +27,9 @@ Bulk: TypeAlias = Literal["partiql", "put"]
 CONCURRENCY: Final = 16
 """Concurrent requests."""
 
-RESERVE_SECONDS: Final = 12.0
-"""No request starts with less time left: one that meets every retry of the client takes about that long."""
-
 _FIRST_PAUSE: Final = 0.025
 _LONGEST_PAUSE: Final = 2.0
 _MOST_DOUBLINGS: Final = 10
-
-_PASSING: Final = frozenset(
-    (
-        "InternalServerError",
-        "ProvisionedThroughputExceeded",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestTimeout",
-        "RequestTimeoutException",
-        "ServiceUnavailable",
-        "ServiceUnavailableException",
-        "Throttling",
-        "ThrottlingError",
-        "ThrottlingException",
-        "TransactionConflict",
-        "TransactionConflictException",
-        "TransactionInProgressException",
-    )
-)
-"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -73,6 +51,12 @@ class Table:
             raise InvalidArgumentError("name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
+
+    def reached_by(self, client: Any) -> Table:
+        """The same table, through another client."""
+        other = copy(self)
+        object.__setattr__(other, "client", client)
+        return other
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:
@@ -98,23 +82,6 @@ class Table:
             task.result()
         return [(item, done[index]) for index, item in enumerate(items)]
 
-    def persist(self, request: Callable[[], T], deadline: float) -> T:
-        """Repeat a request while what it meets may pass, such as throttling, and while there is time before a deadline.
-
-        A batch that failed instead would be delivered again, and cut in two: more writes for a table that is busy.
-        """
-        failure: Exception = TimeoutError("the invocation's time is nearly up")
-        for _ in self.tries(None):
-            if deadline - self.clock() < RESERVE_SECONDS:
-                break
-            try:
-                return request()
-            except (ClientError, HTTPClientError) as error:
-                if not _may_pass(error):
-                    raise
-                failure = error
-        raise failure
-
 
 def _work_off(work: Callable[[T], R], waiting: Iterable[tuple[int, T]], done: dict[int, R | Exception]) -> None:
     for index, item in waiting:
@@ -122,14 +89,6 @@ def _work_off(work: Callable[[T], R], waiting: Iterable[tuple[int, T]], done: di
             done[index] = work(item)
         except (ClientError, BotoCoreError, TimeoutError) as error:
             done[index] = error
-
-
-def _may_pass(error: ClientError | HTTPClientError) -> bool:
-    if isinstance(error, HTTPClientError):
-        return True
-    response: Any = error.response
-    reasons = {reason.get("Code", "None") for reason in response.get("CancellationReasons", ())} - {"None"}
-    return response["Error"]["Code"] in _PASSING or bool(reasons and reasons <= _PASSING)
 
 
 def make_client() -> DynamoDBClient:

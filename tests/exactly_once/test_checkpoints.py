@@ -157,7 +157,8 @@ def test_a_checkpoint_moves_after_the_last_item_is_committed(bench: Workbench, m
 
 def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
     client: Any = bench.table
-    first, second = (Checkpoints(Table(bench.table.name, client, clock=bench.clock)) for _ in range(2))
+    table = Table(bench.table.name, client, clock=bench.clock)
+    first, second = (Checkpoints(table, table) for _ in range(2))
     shard, numbers = bench.shards()[0], [f"{number:040}" for number in (2, 4)]
     for process in (first, second):
         process.of(shard, numbers[1], bench.clock.now)
@@ -169,7 +170,8 @@ def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
 
 def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: Workbench) -> None:
     client: Any = bench.table
-    process = Checkpoints(Table(bench.table.name, client, clock=bench.clock))
+    table = Table(bench.table.name, client, clock=bench.clock)
+    process = Checkpoints(table, table)
     shard = bench.shards()[0]
     for number in range(1, 25):
         process.of(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)

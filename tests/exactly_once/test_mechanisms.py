@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -169,6 +170,10 @@ def test_a_change_that_concerns_no_measure_writes_nothing(bench: Workbench) -> N
     assert len(bench.records()) == records + 1
 
 
+def _left(bench: Workbench, deadline: float) -> float:
+    return deadline - bench.clock.now
+
+
 def test_a_batch_that_no_invocation_can_write_is_written_by_several() -> None:
     tagged = Aggregate("tagged", SALE, pk="TAG#{tags[]}", sk="ALL", measures={"sales": Count()})
     tags = [f"tag-{number}" for number in range(500)]
@@ -189,7 +194,7 @@ def test_a_batch_that_no_invocation_can_write_is_written_by_several() -> None:
         deliveries += 1
         with contextlib.suppress(CommitError):
             event = {"shardId": bench.shards()[0], "Records": bench.records()[:1]}
-            process.handle(event, lambda deadline=deadline: deadline - bench.clock.now)
+            process.handle(event, partial(_left, bench, deadline))
             break
 
     # 200 in each, of which the last ones of several threads may be written in vain.

@@ -19,8 +19,9 @@ from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
 from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.retrying_client import RetryingClient
 from dynamodb_counters._stream.watermarks import Watermark
-from dynamodb_counters._table import RESERVE_SECONDS, Table
+from dynamodb_counters._table import Table
 from dynamodb_counters.errors import ShardUnknownError
 
 _MOST_GROUPS: Final = 10_000
@@ -83,11 +84,13 @@ class Aggregator:
         single_shard: bool = False,
         name: str = "",
     ) -> None:
-        self._table = table
-        self._deployments = Deployments(table, declarations, name)
-        self._checkpoints = Checkpoints(table)
-        self._quarantine = Quarantine(table, quarantine_retention_seconds)
-        self._committer = Committer(table, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
+        self._clock = table.clock
+        self._client = RetryingClient(table)
+        retrying = table.reached_by(self._client)
+        self._deployments = Deployments(retrying, declarations, name)
+        self._checkpoints = Checkpoints(table, retrying)
+        self._quarantine = Quarantine(retrying, quarantine_retention_seconds)
+        self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
@@ -96,12 +99,13 @@ class Aggregator:
         `event` is Lambda's: ``shardId`` and its ``Records`` in order. `CommitError` means: deliver it again.
         """
         records = event.get("Records") or []
-        deadline = self._deadline(time_left)
+        # When this invocation has ended at the latest.
+        deadline = self._client.deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
         if not records:
             return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
         shard = self._shard(event)
         last = padded(records[-1]["dynamodb"]["SequenceNumber"])
-        checkpoint = self._table.persist(lambda: self._checkpoints.of(shard, last, deadline), deadline)
+        checkpoint = self._checkpoints.of(shard, last, deadline)
         fresh = _after(checkpoint.applied_through, records)
         report = Report(
             records=len(records),
@@ -118,16 +122,12 @@ class Aggregator:
         self._refresh(deadline, report)
         return report
 
-    def _deadline(self, time_left: Callable[[], float]) -> float:
-        """When this invocation has ended at the latest."""
-        return self._table.clock() + min(time_left(), LONGEST_INVOCATION)
-
     def _count(
         self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, deadline: float, report: Report
     ) -> None:
         self._refresh(deadline, report)
-        created_before = max(self._table.clock() - GUARANTEE, checkpoint.lost_before)
-        watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._table.clock())
+        created_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)
+        watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._clock())
         batch = unwrap(records)
         unfoldable = batch.unreadable
         for plan, changes, is_unknown in self._deployments.parts(batch.changes):
@@ -137,30 +137,28 @@ class Aggregator:
                 folded = fold(plan, fresh, most=_MOST_GROUPS)
                 counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
                 # Before the commit: once a later record moves a watermark past it, only quarantine knows of a record.
-                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, deadline, report)
+                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)
                 unfoldable = []
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
-                part = Part(plan, counted, kept.withheld, watermark, checkpoint, deadline)
+                part = Part(plan, counted, kept.withheld, watermark, checkpoint)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
                 touched = len(folded.deltas) + kept.new - done.skipped
-                if deadline - self._table.clock() >= RESERVE_SECONDS:
+                if self._client.has_time():
                     report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
-        self._keep(shard, unfoldable, checkpoint, deadline, report)
+        self._keep(shard, unfoldable, checkpoint, report)
         if report.touched:
             report.applied_through = padded(records[-1]["dynamodb"]["SequenceNumber"])
 
     def _refresh(self, deadline: float, report: Report) -> None:
-        takeover = self._table.persist(lambda: self._deployments.refresh(deadline), deadline)
+        takeover = self._deployments.refresh(deadline)
         if takeover is not None:
             report.takeover = takeover.text
             report.checkpoint_lost |= takeover.history_lost
 
-    def _keep(
-        self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, deadline: float, report: Report
-    ) -> Kept:
-        kept = self._quarantine.keep(shard, images, deadline, old_format=checkpoint.old_format)
+    def _keep(self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, report: Report) -> Kept:
+        kept = self._quarantine.keep(shard, images, old_format=checkpoint.old_format)
         report.quarantined += kept.new
         report.touched += kept.new
         return kept

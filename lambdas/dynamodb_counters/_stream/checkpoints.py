@@ -49,10 +49,14 @@ _FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :a
 
 
 class Checkpoints:
-    """The checkpoints of one table, as one process knows them."""
+    """The checkpoints of one table, as one process knows them.
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    What is read before a batch is counted is `retrying`; what may as well be done later is tried once.
+    """
+
+    def __init__(self, table: Table, retrying: Table) -> None:
+        self._table = retrying
+        self._once = table
         self._read: dict[str, tuple[Checkpoint, float]] = {}
         self._touched: Counter[str] = Counter()
         self._settled: dict[str, tuple[str, float]] = {}
@@ -65,7 +69,7 @@ class Checkpoints:
             item = self._item(shard)
             found = self._read_item(shard, item) or self._create(shard, deadline, item)
             if found.seen + ALIVE < now:
-                self._write(shard, {"seen": deadline}, f"attribute_exists({PK})")
+                self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
             self._read[shard] = replace(found, just_lost=False), now
         return found
 
@@ -90,8 +94,8 @@ class Checkpoints:
                 units += 1.0
                 # Nothing has been pruned so far. From now on, a checkpoint that is missing was lost.
                 item = witness_item(shard, found.old_format, moved=True, now=self._table.clock())
-                self._table.client.put_item(TableName=self._table.name, Item=item)
-            self._write(shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
+                self._once.client.put_item(TableName=self._table.name, Item=item)
+            self._write(self._once, shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
             return units
@@ -104,7 +108,7 @@ class Checkpoints:
         found = self._read.get(shard)
         values = {"progress_through": through, "progress_place": place}
         try:
-            self._write(shard, values, f"attribute_exists({PK})")
+            self._write(self._once, shard, values, f"attribute_exists({PK})")
         except (ClientError, BotoCoreError):
             return
         if found is not None:
@@ -123,7 +127,7 @@ class Checkpoints:
         for start in range(0, len(unknown), _KEYS_PER_CALL):
             # An old answer is only cautious, so the read need not be consistent, nor complete.
             keys = [checkpoint_key(digest) for digest in unknown[start : start + _KEYS_PER_CALL]]
-            answer = self._table.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
+            answer = self._once.client.batch_get_item(RequestItems={self._table.name: {"Keys": keys}})
             for item in answer["Responses"].get(self._table.name, []):
                 digest, found = item[PK]["S"].removeprefix(CHECKPOINT_PREFIX), _readable(item)
                 if found is None:
@@ -197,10 +201,10 @@ class Checkpoints:
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
         return answer.get("Item")
 
-    def _write(self, shard: str, values: Mapping[str, Any], condition: str) -> None:
-        written = attributes(values, self._table.clock())
-        self._table.client.update_item(
-            TableName=self._table.name,
+    def _write(self, table: Table, shard: str, values: Mapping[str, Any], condition: str) -> None:
+        written = attributes(values, table.clock())
+        table.client.update_item(
+            TableName=table.name,
             Key=checkpoint_key(shard_digest(shard)),
             UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in written),
             # A checkpoint that is lost is created anew, never by chance.

@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
@@ -56,7 +55,6 @@ class Part:
     withheld: Collection[str]
     watermark: Watermark
     checkpoint: Checkpoint
-    deadline: float
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
@@ -117,19 +115,21 @@ class Committer:
                     applied_through[delta.ref] = answer.applied_through
             deltas = part.fold(applied_through) if applied_through else []
         if failures:
-            self._remember(list(takewhile(lambda delta: delta.ref not in failures, ordered)), part)
+            self._remember(ordered, failures, part)
             raise CommitError(list(failures.values()))
         return done
 
-    def _remember(self, committed: Sequence[Delta], part: Part) -> None:
-        if len(committed) >= WORTH_A_WRITE:
+    def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
+        """Note how far the batch came: everything in a place before that of the first failure is committed."""
+        failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
+        if failed >= WORTH_A_WRITE:
             shard, last = part.watermark.shard, part.changes[-1].sequence
-            self._checkpoints.remember(shard, last, committed[-1].place)
+            self._checkpoints.remember(shard, last, ordered[failed].place)
 
     def _write(self, delta: Delta, part: Part) -> _Answer:
         assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
         progress = part.checkpoint
-        if delta.first <= progress.progress_through and delta.place <= progress.progress_place:
+        if delta.first <= progress.progress_through and delta.place < progress.progress_place:
             return _Answer(applied_through=progress.progress_through)
         if not all(map(fits, delta.measures.values())):
             return self._quarantine_delta(delta, part, "the sum has more than 38 digits")
@@ -138,10 +138,7 @@ class Committer:
         returned: Literal["NONE", "ALL_NEW"] = "ALL_NEW" if self._pruner.wants(update.key) else "NONE"
         client = self._table.client
         try:
-            answer = self._table.persist(
-                lambda: client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned),
-                part.deadline,
-            )
+            answer = client.update_item(**request, ReturnConsumedCapacity="TOTAL", ReturnValues=returned)
         except client.exceptions.ConditionalCheckFailedException as error:
             return self._refused(dict(error.response), delta, part)
         except ClientError as error:
@@ -172,11 +169,8 @@ class Committer:
         put: Any = {"TableName": self._table.name, "Item": item, "ConditionExpression": f"attribute_not_exists({PK})"}
         client = self._table.client
         try:
-            answer = self._table.persist(
-                lambda: client.transact_write_items(
-                    TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
-                ),
-                part.deadline,
+            answer = client.transact_write_items(
+                TransactItems=[{"Update": move}, {"Put": put}], ReturnConsumedCapacity="TOTAL"
             )
         except client.exceptions.TransactionCanceledException as error:
             first: dict[str, Any] = dict(error.response["CancellationReasons"][0])
@@ -195,7 +189,7 @@ class Committer:
             for of_record in part.fold_each(delta.ref)
             if delta.first <= of_record.first <= delta.last
         ]
-        new = sum(self._quarantine.put(entry, part.deadline) is None for entry in entries)
+        new = sum(self._quarantine.put(entry) is None for entry in entries)
         return _Answer(float(len(entries)), delta.last, new)
 
     def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:

@@ -37,13 +37,13 @@ class Quarantine:
         self._table = table
         self._retention_seconds = retention_seconds
 
-    def keep(self, shard: str, images: Sequence[Unfoldable], deadline: float, *, old_format: bool) -> Kept:
+    def keep(self, shard: str, images: Sequence[Unfoldable], *, old_format: bool) -> Kept:
         """Keep images that are not kept yet; `CommitError` means: deliver the batch again."""
 
         def put(image: Unfoldable) -> dict[str, Any] | None:
             content = {RECORD: pack(image.record)}
             item = self.item(shard, image.entry_id, image.reason, content, image.names, old_format=old_format)
-            return self.put(item, deadline)
+            return self.put(item)
 
         new, withheld, failures = 0, set[str](), list[Exception]()
         for image, there in self._table.side_by_side(put, images):
@@ -70,17 +70,14 @@ class Quarantine:
         key = quarantine_key(shard, entry_id, old_format=old_format)
         return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
 
-    def put(self, item: dict[str, Any], deadline: float) -> dict[str, Any] | None:
+    def put(self, item: dict[str, Any]) -> dict[str, Any] | None:
         """Put an entry that is not there; return the one that is."""
         try:
-            self._table.persist(
-                lambda: self._table.client.put_item(
-                    TableName=self._table.name,
-                    Item=item,
-                    ConditionExpression=f"attribute_not_exists({PK})",
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                ),
-                deadline,
+            self._table.client.put_item(
+                TableName=self._table.name,
+                Item=item,
+                ConditionExpression=f"attribute_not_exists({PK})",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except self._table.client.exceptions.ConditionalCheckFailedException as error:
             response: Any = error.response

@@ -105,15 +105,16 @@ def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
     shard, sequence = [*item[SK]["S"].split("#"), ""][:2]
     reason = str(item.get(REASON, {}).get("S", ""))
     try:
-        content = unpack(item[DELTA] if DELTA in item else item[RECORD])
+        content, names = unpack(item[DELTA] if DELTA in item else item[RECORD]), names_of(item)
     except UNREADABLE as error:
-        content, reason = {}, f"{type(error).__name__}: the entry cannot be read. {reason}"
+        content, names, reason = {}, (), f"{type(error).__name__}: the entry cannot be read. {reason}"
     key = item[PK]["S"], item[SK]["S"]
-    return Quarantined(shard, sequence, reason, content, names_of(item), item[STATE] == _REDRIVEN, key)
+    return Quarantined(shard, sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
 
 
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(item.get(NAMES, {}).get("SS", ())))
+    """The names an entry has; one without is of all declarations."""
+    return tuple(sorted(item[NAMES]["SS"])) if NAMES in item else ()
 
 
 def redriven_item(change: Mapping[str, Any]) -> Image | None:

@@ -109,3 +109,11 @@ def test_an_entry_that_somebody_has_spoiled_is_kept(spoiled: dict[str, str]) -> 
 
     assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
     assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
+
+
+@pytest.mark.parametrize("names", [{"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None}])
+def test_an_entry_whose_names_are_spoiled_is_not_one_of_all(names: dict[str, Any]) -> None:
+    entry = _held(4)
+    entry["dynamodb"]["NewImage"]["names"] = names
+
+    assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
