@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from botocore.config import Config
 from botocore.session import get_session
 
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._stream.catch_up import CatchUp
 from dynamodb_counters._stream.stream_reader import StreamReader
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CountersError, RestoreError
 
 
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", required=True, help="the restored table, its stream enabled")
     parser.add_argument("--stream", required=True, help="ARN of the original table's stream")
     parser.add_argument("--declarations", help="DECLARATIONS of the function, for a table without deployments' history")
-    parser.add_argument("--at", type=datetime.fromisoformat, help="when the copy was made, unless DynamoDB knows")
+    parser.add_argument("--at", type=datetime.fromisoformat, help="when the copy was made (UTC), unless DynamoDB knows")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     given = parser.parse_args(arguments)
     try:
@@ -50,7 +51,9 @@ def restore(
     streams: Any = None,
 ) -> list[str]:
     """Catch up and tell what was done, in lines."""
-    streams = get_session().create_client("dynamodbstreams") if streams is None else streams
+    if streams is None:
+        config = Config(max_pool_connections=CONCURRENCY, retries={"mode": "standard", "total_max_attempts": 10})
+        streams = get_session().create_client("dynamodbstreams", config=config)
     described = table.client.describe_table(TableName=table.name)["Table"]
     if described.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
         raise RestoreError(
@@ -66,6 +69,8 @@ def restore(
             "the stream is gone: it is readable for 24 hours after it was disabled, or its table deleted. The events "
             "that had not been counted cannot be told from the others any more"
         ) from None
+    if at is not None and at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
     restored_at = at or described.get("RestoreSummary", {}).get("RestoreDateTime")
     catch_up = CatchUp(
         table,
@@ -78,8 +83,8 @@ def restore(
     if catch_up.is_done():
         return ["the table has caught up with this stream before: nothing to do"]
     uncounted = catch_up.find()
-    moment = datetime.fromtimestamp(uncounted.moment, UTC).isoformat()
-    told = [f"the stream is {status}; the latest of its {uncounted.read} records in the table is of {moment}"]
+    latest = datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else "none"
+    told = [f"the stream is {status}", f"{uncounted.read} records read, the latest in the table: {latest}"]
     told += [f"{shard}: {len(records)} records to hand over" for shard, records in uncounted.records.items()]
     if dry_run:
         return [*told, "dry run: nothing was written"]

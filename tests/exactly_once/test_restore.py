@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import copy
 import random
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,10 +16,6 @@ from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from simulation.clock import VirtualClock
-from simulation.delivery.stream_api import ApiSource
-from simulation.dynamodb.client import MemoryTable
-from simulation.dynamodb.stream_source import Record, Source
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
@@ -31,113 +23,12 @@ from simulation.oracle.specs import SPECS, TRADE, Spec, declarations, repaired
 from simulation.oracle.truth import Change, Counts, actual, differences, expected_so_far
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.writers import Writers
+from tests.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 
 QUARANTINE_SECONDS = 14 * 86_400.0
 SEEDS = 200
 CHUNK = 50
 LOCAL_SEEDS = 6
-
-
-@dataclass
-class Copy:
-    """The restored table."""
-
-    name: str
-    client: Any
-    clock: VirtualClock
-    stream: Source
-    items: Callable[[], Iterable[Mapping[str, Any]]]
-
-
-def copied(backend: Backend, seed: int) -> Copy:
-    """A table with the backend's items, whose stream is enabled once it has them."""
-    items = copy.deepcopy(list(backend.items()))
-    if isinstance(backend, MemoryBackend):
-        table = MemoryTable(backend.clock, seed=seed + 10**6, shards=2)
-        for item in items:
-            table.tables[table.name].partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = dict(item)
-        return Copy(table.name, table, backend.clock, table.stream, table.items)
-    assert isinstance(backend, LocalBackend)
-    client, name = backend.client, f"restored-{uuid.uuid4().hex[:12]}"
-    arn = copied_on_engine(client, name, items)
-
-    def scanned() -> Iterator[Mapping[str, Any]]:
-        for page in client.get_paginator("scan").paginate(TableName=name, ConsistentRead=True):
-            yield from page["Items"]
-
-    assert backend._engine.streams is not None
-    return Copy(name, client, backend.clock, ApiSource(backend._engine.streams, arn, backend._amend), scanned)
-
-
-def copied_on_engine(client: Any, name: str, items: Iterable[Mapping[str, Any]]) -> str:
-    client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk")],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    for item in items:
-        client.put_item(TableName=name, Item=dict(item))
-    specification = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-    client.update_table(TableName=name, StreamSpecification=specification)
-    put_first_record(client, name)
-    arn: str = client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
-    return arn
-
-
-def put_first_record(client: Any, name: str) -> None:
-    """DynamoDB Local loses its place in a shard that one has begun to read while the shard was empty."""
-    client.put_item(TableName=name, Item={"pk": {"S": "FIRST"}, "sk": {"S": uuid.uuid4().hex}})
-
-
-class Reader:
-    """What `StreamReader` does, over any engine's stream, with the dates and expiries of virtual time."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def shards(self) -> list[str]:
-        return [shard.id for shard in self._source.shards()]
-
-    def records(self, shard: str) -> Iterator[Record]:
-        return (with_bytes(record) for record in all_records(self._source, shard))
-
-
-def all_records(source: Source, shard: str) -> list[Record]:
-    return source.read(shard, None, 1_000_000).records
-
-
-def with_bytes(value: Any) -> Any:
-    """Undo base64, which Lambda's form of a record has and the API's has not."""
-    if isinstance(value, dict):
-        if isinstance(value.get("B"), str) and len(value) == 1:
-            return {"B": base64.b64decode(value["B"])}
-        return {name: with_bytes(part) for name, part in value.items()}
-    return [with_bytes(part) for part in value] if isinstance(value, list) else value
-
-
-class Dying:
-    """A client that dies at the nth call: before it, or after it."""
-
-    def __init__(self, client: Any, calls: int, *, after: bool) -> None:
-        self._client, self._left, self._after = client, calls, after
-        self.exceptions, self.meta = client.exceptions, client.meta
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._client, name)
-        if name == "get_paginator":
-            return found
-
-        def call(**request: Any) -> Any:
-            self._left -= 1
-            if self._left < 0 and not self._after:
-                raise Crashed
-            answer = found(**request)
-            if self._left < 0:
-                raise Crashed
-            return answer
-
-        return call
 
 
 class World:

@@ -8,7 +8,7 @@ same records, and one that was killed is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ class Uncounted:
     """By shard: those whose changes the copy contains, after what had been counted for certain."""
     counted_through: dict[str, str] = field(default_factory=dict)
     read: int = 0
+    """Records of the original's stream, but those that had been counted for long."""
     moment: float = 0.0
     """When the copy was made, or a little earlier."""
 
@@ -91,18 +92,14 @@ class CatchUp:
         shards, own_shards = self._original.shards(), self._own.shards()
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
-        checkpoints = {shard: Checkpoint.of(self._get(checkpoint_key(shard_digest(shard)))) for shard in shards}
-        found, kept = Uncounted(), dict[str, list[Record]]()
-        for shard in shards:
-            kept[shard] = []
-            for record in self._original.records(shard):
-                found.read += 1
-                if _sequence(record) > checkpoints[shard].settled:
-                    kept[shard].append(record)
+        checkpoints = {shard: self._checkpoint(shard) for shard in shards}
+        kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled)
+        found = Uncounted(read=sum(map(len, kept.values())))
         chains = chains_of(record for records in kept.values() for record in records)
         items = dict(zip(chains, self._table.pool.map(self._item, chains), strict=True))
         # Read after the items, so that it has every change they show.
-        before = first_images(record for shard in own_shards for record in self._own.records(shard))
+        own = self._read(self._own, own_shards, lambda _: "")
+        before = first_images(record for records in own.values() for record in records)
         copy = compare(chains, {**items, **before}, self._at)
         self._refuse(
             [key for key in copy.unknown if self._net(chains[key])],
@@ -145,6 +142,15 @@ class CatchUp:
                 quarantined += report.quarantined
         self._finish()
         return updated, quarantined
+
+    def _read(self, stream: StreamReader, shards: list[str], after: Callable[[str], str]) -> dict[str, list[Record]]:
+        """The records of each shard after some sequence number."""
+
+        def records(shard: str) -> list[Record]:
+            settled = after(shard)
+            return [record for record in stream.records(shard) if _sequence(record) > settled]
+
+        return dict(zip(shards, self._table.pool.map(records, shards), strict=True))
 
     def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
         failure = CommitError([])
@@ -200,6 +206,12 @@ class CatchUp:
         parts = self._deployments.parts([change for batch in batches for change in batch.changes])
         folded = [fold(plan, changes) for plan, changes, _ in parts]
         return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
+
+    def _checkpoint(self, shard: str) -> Checkpoint:
+        try:
+            return Checkpoint.of(self._get(checkpoint_key(shard_digest(shard))))
+        except ValueError as error:
+            raise RestoreError(f"the checkpoint of {shard} cannot be read: {error}") from error
 
     def _last_declarations(self) -> tuple[Declaration, ...]:
         history = read_history(self._get(history_key()))

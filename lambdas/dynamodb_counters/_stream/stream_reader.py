@@ -11,7 +11,7 @@ from dynamodb_counters._fold.records import Record
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
-_QUIET_PAGES: Final = 100
+_QUIET_PAGES: Final = 50
 """Empty pages in a row after which an open shard is taken to have no more: nothing else tells."""
 
 _PAUSE: Final = 0.2  # A shard takes five requests per second.
