@@ -51,7 +51,7 @@ def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) ->
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
-    grant(table, role, "BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem")
+    grant(table, role, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))
