@@ -6,7 +6,13 @@
 (* holds a watermark per shard: the last record applied to it.  Every      *)
 (* shard has a checkpoint: all records up to it are applied everywhere.    *)
 (* A watermark at or below a settled checkpoint guards nothing and may be  *)
-(* pruned.  Records that cannot be folded go to quarantine.                *)
+(* pruned.                                                                 *)
+(*                                                                         *)
+(* Every deployment has declarations: they say in which items a record     *)
+(* counts.  The table holds a history: from when which deployment is in    *)
+(* force.  A record is folded by the deployment in force at its birth,     *)
+(* whoever delivers it.  Declarations that cannot fold it find it in       *)
+(* quarantine; the others count it.                                        *)
 (*                                                                         *)
 (* Sequence numbers count from 1 in each shard; 0 stands for none.         *)
 (***************************************************************************)
@@ -15,30 +21,34 @@ EXTENDS Integers, Sequences, FiniteSets
 CONSTANTS
   None,            \* Stands for what is not there.
   Items, Shards, Processes,
+  Declaration,     \* Of each item.
   Streams,         \* Of each shard: its records when the behavior begins.
   Later,           \* Of each shard: records that are written at some later time.
   Parents,         \* Of each shard: its parent, or None.
   Deployments,     \* 1 is the first.
-  Predecessors,    \* Deployments whose code knows no checkpoints.
+  Predecessors,    \* Deployments whose code knows neither checkpoints nor history.
   Features,        \* What takes part: a subset of AllFeatures.
   Without,         \* Guards that are removed: a subset of AllGuards.
   Timeout,         \* The longest that an invocation runs.
   Landing,         \* The longest that a request is under way.
-  Fresh,           \* A process relies so long on what it has read of a checkpoint.
+  Fresh,           \* A process relies so long on what it has read of a checkpoint, or of the history.
+  Notice,          \* A deployment comes into force so long after the deadline of the invocation that says so.
   Settling,        \* A checkpoint has settled so long after its stamp.
   Margin,          \* Of a lost checkpoint: records younger than this had not settled.
   Alive, Outlived, \* A shard silent for so long says that it wakes up; is taken for gone.
   Guarantee,       \* Records that are older are not folded.
   Clock            \* Of each process: how far its clock is ahead.
 
-AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence"}
+AllFeatures == {"checkpoints", "copies", "marks", "windows", "pruning", "quarantine", "loss", "silence",
+                "history"}
 
 AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
   "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
   "loss noticed", "moves only", "wakes", "outlived read last", "guarantee",
-  "format kept", "switch margin", "had counted", "in order", "met before",
-  "quarantined first", "token checked", "entries read", "redriven once"}
+  "format kept", "switch margin", "had counted", "in order",
+  "notice", "by birth", "history as seen", "history fresh", "part by part",
+  "quarantined first", "redriven once", "only those waiting"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
@@ -54,14 +64,15 @@ VARIABLES
   recounted,    \* <<item, event>>: applied again.
   control,      \* Of each shard: the item with its checkpoint, or None.
   witness,      \* Of each shard: the format of its watermarks, and whether its checkpoint has ever moved.
-  token,        \* Of each shard: the deployment that may quarantine, or None.
+  token,        \* Of each shard: the predecessor that has met it, or None.
+  history,      \* Which deployment is in force from when on, oldest first.
   switched,     \* When a deployment with checkpoints first ran, or None.
   quarantine,   \* Entries, each of one record.
   pruner        \* A request to prune that is under way, and what its process remembers.
 
-vars == <<now, deployed, stream, acked, process, watermark, touched, counted, recounted,
-          control, witness, token, switched, quarantine, pruner>>
 table == <<watermark, touched, counted, recounted>>
+books == <<control, witness, token, history, switched, quarantine>>
+vars == <<now, deployed, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
 
 Has(guard) == guard \notin Without
 With(feature) == feature \in Features
@@ -135,21 +146,43 @@ Created(s, time, stamp) ==
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
+(* The history of deployments, and what each of them makes of a record `x`: *)
+(* the items in which it counts, and the declarations that cannot fold it. *)
+(***************************************************************************)
+
+Last(h) == h[Len(h)]
+InForce(h, time) == h[Max({1} \cup {k \in 1..Len(h) : h[k].from <= time})].deployment
+
+(* A redriven record counts only in the declarations that it waited for; `only` is None for all of them. *)
+Meant(x, d, only) == {i \in x.items[d] : only = None \/ Declaration[i] \in only}
+CannotFold(x, d, only) ==
+  {Declaration[i] : i \in Meant(x, d, only) \ x.folds[d]}
+    \cup (IF only = None THEN {} ELSE only \ {Declaration[i] : i \in x.items[d]})
+CountsIn(x, d, only) == {i \in Meant(x, d, only) : Declaration[i] \notin CannotFold(x, d, only)}
+
+(* The deployment in force when a record was born. *)
+Era(x) == IF With("history") THEN InForce(history, x.born) ELSE deployed
+
+(* The history after a takeover by a process that has read `h`. *)
+TakenOver(h, d, deadline, time) ==
+  LET notice == IF Has("notice") THEN deadline + Notice ELSE time
+  IN IF h = <<>> THEN <<[from |-> 0, deployment |-> d]>>
+     ELSE Append(h, [from |-> Max({Last(h).from, notice}), deployment |-> d])
+
+-----------------------------------------------------------------------------
+(***************************************************************************)
 (* Invocations.                                                            *)
 (***************************************************************************)
 
-Cold == [phase |-> "cold", shard |-> None, begin |-> 0, last |-> 0, deadline |-> 0,
+Cold == [phase |-> "cold", shard |-> None, begin |-> 0, last |-> 0, end |-> 0, deadline |-> 0,
          after |-> [i \in Items |-> 0], skipped |-> {},
-         known |-> None, of |-> None, readAt |-> 0, deployment |-> 0, entries |-> [s \in Shards |-> None]]
-
-(* The phase of an invocation that knows its checkpoint. *)
-Prepared == IF With("quarantine") THEN "taking over" ELSE "committing"
+         known |-> None, of |-> None, readAt |-> 0, deployment |-> 0, history |-> None, historyAt |-> 0]
 
 Running(p) == process[p].phase \notin {"cold", "idle"}
 
 (* What remains of a process between invocations. *)
 Rested(r) == [Cold EXCEPT
-  !.phase = "idle", !.deployment = r.deployment, !.entries = r.entries,
+  !.phase = "idle", !.deployment = r.deployment, !.history = r.history, !.historyAt = r.historyAt,
   !.known = r.known, !.of = r.of, !.readAt = r.readAt]
 
 Sends(p) == Running(p) /\ now <= process[p].deadline
@@ -163,11 +196,22 @@ UsesCheckpoints(r) == With("checkpoints") /\ r.deployment \notin Predecessors
 Format(r) == IF UsesCheckpoints(r) THEN r.known.format
              ELSE IF Predecessors # {} THEN "old" ELSE "compact"
 
-Folds(r, n) == r.deployment \in stream[r.shard][n].folds
+(* The deployment by which an invocation folds a record. *)
+By(r, n) ==
+  IF With("history") /\ r.deployment \notin Predecessors /\ Has("by birth")
+  THEN InForce(r.history, stream[r.shard][n].born)
+  ELSE r.deployment
+
+(* A batch is folded in parts of one deployment each: the end of the part that begins after `begin`. *)
+PartEnd(r, begin) ==
+  Max({begin} \cup {n \in (begin + 1)..r.end : \A m \in (begin + 1)..n : By(r, m) = By(r, begin + 1)})
+
+Only(x) == IF Has("only those waiting") THEN x.only ELSE None
 
 (* Records that an item still lacks, as far as the invocation knows. *)
 Contributing(r, i, after) ==
-  {n \in (after + 1)..r.last : n \notin r.skipped /\ i \in stream[r.shard][n].items}
+  {n \in (after + 1)..r.last :
+    n \notin r.skipped /\ i \in CountsIn(stream[r.shard][n], By(r, n), Only(stream[r.shard][n]))}
 Delta(r, i) == Contributing(r, i, r.after[i])
 Lacking(r) == {i \in Items : Delta(r, i) # {}}
 
@@ -201,6 +245,11 @@ Answered(r, i, delta, mark) ==
   LET through == IF Accepts(mark, delta) \/ mark >= Max(delta) \/ ~Has("refold") THEN r.last ELSE mark
   IN [r EXCEPT !.after[i] = IF through > @ THEN through ELSE @]
 
+(* The phase that folds, and the one before it, once an invocation knows its checkpoint. *)
+Folding == IF With("quarantine") THEN "setting aside" ELSE "committing"
+Prepared(r) == IF r.deployment \in Predecessors THEN "meeting"
+               ELSE IF With("history") THEN "consulting" ELSE Folding
+
 (* The invocation once it knows the checkpoint `c`, read at `time`. *)
 Informed(r, c, time) ==
   LET known == [r EXCEPT !.known = c, !.of = r.shard, !.readAt = time]
@@ -209,7 +258,7 @@ Informed(r, c, time) ==
        !.after = [i \in Items |-> from],
        !.begin = from,
        !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking"
-                 ELSE Prepared]
+                 ELSE Prepared(r)]
 
 -----------------------------------------------------------------------------
 (* Nothing is counted, and nothing runs. *)
@@ -224,6 +273,7 @@ Empty ==
   /\ control = [s \in Shards |-> None]
   /\ witness = [s \in Shards |-> None]
   /\ token = [s \in Shards |-> None]
+  /\ history = <<>>
   /\ switched = None
   /\ quarantine = {}
   /\ pruner = [copy |-> None, shard |-> None, target |-> None]
@@ -235,19 +285,19 @@ Elapse(time) ==
   /\ now' = time
   /\ process' = [p \in Processes |->
        IF Running(p) /\ time > process[p].deadline + Landing THEN Cold ELSE process[p]]
-  /\ UNCHANGED <<deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<deployed, stream, acked, table, books, pruner>>
 
 Write(s) ==
   LET written == Len(stream[s]) - Len(Streams[s]) IN
   /\ written < Len(Later[s])
   /\ stream' = [stream EXCEPT ![s] = @ \o <<[Later[s][written + 1] EXCEPT !.born = now]>>]
-  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<now, deployed, acked, process, table, books, pruner>>
 
 Deploy ==
   /\ deployed < Max(Deployments)
   /\ (Predecessors # {} /\ Has("had counted")) => \E s \in Shards : acked[s] > 0
   /\ deployed' = deployed + 1
-  /\ UNCHANGED <<now, stream, acked, process, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<now, stream, acked, process, table, books, pruner>>
 
 (* The mapping delivers the records after `begin`, up to `last`: new ones, a retry, a part of a batch, or a replay,   *)
 (* even while another invocation runs on.  No records (begin = last) is the end of a tumbling window, which knows     *)
@@ -257,26 +307,27 @@ Deliver(p, s, begin, last, memory, deadline) ==
   /\ begin <= acked[s] /\ begin <= last /\ last <= Len(stream[s])
   /\ begin = last => (With("windows") /\ begin > 0)
   /\ Parents[s] # None => acked[Parents[s]] = Len(stream[Parents[s]])
-  /\ LET r == [memory EXCEPT !.shard = s, !.begin = begin, !.last = last,
+  /\ LET r == [memory EXCEPT !.shard = s, !.begin = begin, !.last = last, !.end = last,
                              !.deadline = deadline,
                              !.after = [i \in Items |-> begin], !.skipped = {}]
      IN process' = [process EXCEPT ![p] =
-          [r EXCEPT !.phase = IF UsesCheckpoints(r) THEN "starting" ELSE Prepared]]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
-
-(* A process that waits for its next invocation: one of an earlier deployment gets none. *)
-Warm(p) == process[p].phase = "idle" /\ process[p].deployment = deployed
+          [r EXCEPT !.phase = IF UsesCheckpoints(r) THEN "starting" ELSE Prepared(r)]]
+  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
 
 (* What a process remembers: nothing, if it is a new one. *)
-Memory(p, d) == IF Warm(p) THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
+Warm(p, d) == process[p].phase = "idle" /\ process[p].deployment = d
+Memory(p, d) == IF Warm(p, d) THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
 
-MayStart(p, d) == IF Warm(p) \/ Has("in order") THEN d = deployed ELSE d <= deployed
+(* Those of earlier deployments may start at any time, but for predecessors. *)
+MayStart(d) ==
+  /\ d <= deployed
+  /\ (d \in Predecessors /\ Has("in order")) => d = deployed
 
 -----------------------------------------------------------------------------
 (* Checkpoint: read, created, announced, moved. *)
 
 (* Where nothing that is read for it can change in between, a checkpoint is created in one step. *)
-InSteps == With("quarantine")
+InSteps == Predecessors # {} \/ With("loss")
 
 Unchanged == UNCHANGED <<now, deployed, stream, acked, pruner>>
 
@@ -286,13 +337,13 @@ UseCopy(p) ==
   /\ Sends(p) /\ r.phase = "starting"
   /\ With("copies") /\ r.known # None /\ r.of = r.shard /\ (now <= r.readAt + Fresh \/ r.known.checkpoint >= r.last \/ r.begin = r.last)
   /\ process' = [process EXCEPT ![p] = Informed(r, r.known, r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, books>>
 
 ReadCheckpoint(p) ==
   LET r == process[p] IN
   /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] # None
   /\ process' = [process EXCEPT ![p] = Informed(r, control[r.shard], now)]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, books>>
 
 (* There is none: the shard is new, or met by invocations that know none, or its checkpoint was lost. *)
 FindNoCheckpoint(p) ==
@@ -301,7 +352,7 @@ FindNoCheckpoint(p) ==
   /\ switched' = Since
   /\ process' = [process EXCEPT ![p] =
        [r EXCEPT !.phase = "creating", !.of = r.shard, !.known = Created(r.shard, TimeAt(p), Stamp(p))]]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, history, quarantine>>
 
 (* Put if absent; otherwise what is there counts. *)
 CreateCheckpoint(p) ==
@@ -315,7 +366,7 @@ CreateCheckpoint(p) ==
   /\ control' = [control EXCEPT ![s] = c]
   /\ witness' = [witness EXCEPT ![s] = IF @ = None THEN [format |-> format, moved |-> FALSE] ELSE @]
   /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
-  /\ Unchanged /\ UNCHANGED <<table, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, token, history, switched, quarantine>>
 
 (* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
 WakeUp(p) ==
@@ -323,11 +374,11 @@ WakeUp(p) ==
   /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
   /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
   /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, witness, token, history, switched, quarantine>>
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
-  /\ r.phase = "committing" /\ UsesCheckpoints(r) /\ r.of = r.shard
+  /\ UsesCheckpoints(r) /\ r.of = r.shard
   /\ Has("all committed") => Lacking(r) = {}
   /\ r.last > r.known.checkpoint \/ (~Has("forward") /\ r.last # r.known.checkpoint)
 
@@ -338,89 +389,102 @@ MoveLands(s, known, through, stamp, time) ==
 
 MoveCheckpoint(p) ==
   LET r == process[p] IN
-  /\ Lands(p) /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
+  /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
   /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
   /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, token, history, switched, quarantine>>
 
 Lose(s) ==
   /\ With("loss") /\ control[s] # None
   /\ control' = [control EXCEPT ![s] = None]
-  /\ Unchanged /\ UNCHANGED <<process, table, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<process, table, witness, token, history, switched, quarantine>>
+
+(* A predecessor that first meets a shard puts its fencing token there. *)
+Meet(p) ==
+  LET r == process[p] IN
+  /\ Lands(p) /\ r.phase = "meeting"
+  /\ token' = [token EXCEPT ![r.shard] = r.deployment]
+  /\ process' = [process EXCEPT ![p].phase = "committing"]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, history, switched, quarantine>>
 
 -----------------------------------------------------------------------------
-(* Quarantine, and the fencing token that guards it. *)
+(* The history: read, appended to; then the batch is folded, part by part. *)
 
-Entry(s, n, state) == [shard |-> s, sequence |-> n, event |-> stream[s][n].event, state |-> state]
-Held(s) == {e.sequence : e \in {x \in quarantine : x.shard = s}}
+Consults(p) == Sends(p) /\ process[p].phase = "consulting"
 
-(* A process that first meets a shard puts its token, then reads what is quarantined. *)
+ReadHistory(p) ==
+  /\ Consults(p) /\ history # <<>>
+  /\ process' = [process EXCEPT ![p].history = history, ![p].historyAt = now]
+  /\ Unchanged /\ UNCHANGED <<table, books>>
+
+(* Any process may append its deployment if it is not the last one, at any time, on condition that nobody else has. *)
 TakeOver(p) ==
-  LET r == process[p] IN
-  /\ Lands(p) /\ r.phase = "taking over"
-  /\ (Predecessors = {} /\ Has("met before") /\ token[r.shard] # None) => token[r.shard] <= r.deployment
-  /\ IF r.entries[r.shard] # None
-     THEN /\ process' = [process EXCEPT ![p].phase = "setting aside"]
-          /\ UNCHANGED token
-     ELSE /\ token' = [token EXCEPT ![r.shard] = r.deployment]
-          /\ process' = [process EXCEPT ![p].phase = "reading entries"]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, switched, quarantine>>
-
-ReadEntries(p) ==
-  LET r == process[p] IN
-  /\ Sends(p) /\ r.phase = "reading entries"
-  /\ process' = [process EXCEPT ![p].phase = "setting aside",
-       ![p].entries[r.shard] = IF Has("entries read") THEN Held(r.shard) ELSE {}]
+  LET r == process[p]
+      known == IF r.history = None THEN <<>> ELSE r.history
+      taken == TakenOver(known, r.deployment, r.deadline + Clock[p], TimeAt(p)) IN
+  /\ Lands(p) /\ r.phase = "consulting"
+  /\ known # <<>> => Last(known).deployment # r.deployment
+  /\ history = known \/ ~Has("history as seen")
+  /\ history' = taken
+  /\ process' = [process EXCEPT ![p].history = taken, ![p].historyAt = now]
   /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
 
-(* Records of the batch that are not folded: quarantined ones, those this deployment cannot fold, doubtful ones. *)
-Unfoldable(r) == {n \in (r.begin + 1)..r.last : ~Folds(r, n)}
-SetAside(r, time) ==
-  LET known == IF r.entries[r.shard] = None THEN {} ELSE r.entries[r.shard]
-  IN {n \in known : n > r.begin} \cup Unfoldable(r) \cup Doubtful(r, time)
-MustKeep(r, time) ==
-  LET known == IF r.entries[r.shard] = None THEN {} ELSE r.entries[r.shard]
-      poisoned == {n \in (r.begin + 1)..r.last : stream[r.shard][n].poisoned}
-      unfolded == Unfoldable(r) \cup Doubtful(r, time)
-  IN (unfolded \cup poisoned) \ known
+(* From here on, this copy counts: whatever is appended meanwhile concerns no record of the batch. *)
+UseHistory(p) ==
+  LET r == process[p] IN
+  /\ Consults(p) /\ r.history # None
+  /\ Has("history fresh") => now <= r.historyAt + Fresh
+  /\ process' = [process EXCEPT ![p].phase = Folding, ![p].last = PartEnd(r, r.begin)]
+  /\ Unchanged /\ UNCHANGED <<table, books>>
 
-(* The phases after a process knows its shard. *)
+NextPart(p) ==
+  LET r == process[p] IN
+  /\ Sends(p) /\ r.phase = "committing" /\ r.last < r.end
+  /\ Has("part by part") => Lacking(r) = {}
+  /\ process' = [process EXCEPT ![p] =
+       [r EXCEPT !.phase = Folding, !.begin = r.last, !.last = PartEnd(r, r.last), !.after = [i \in Items |-> r.last]]]
+  /\ Unchanged /\ UNCHANGED <<table, books>>
+
+-----------------------------------------------------------------------------
+(* Quarantine. *)
+
+Entry(s, n, waiting, state) ==
+  [shard |-> s, sequence |-> n, event |-> stream[s][n].event, declarations |-> waiting, state |-> state]
+Held(s) == {e.sequence : e \in {x \in quarantine : x.shard = s}}
+
+(* What must be in quarantine before the part is committed: doubtful records, and those that some declaration cannot fold. *)
+Aside(r, time) ==
+  {Entry(r.shard, n, None, "doubtful") : n \in Doubtful(r, time) \cap 1..r.last} \cup
+  {Entry(r.shard, n, CannotFold(stream[r.shard][n], By(r, n), Only(stream[r.shard][n])), "waiting") :
+     n \in {m \in (r.begin + 1)..r.last : CannotFold(stream[r.shard][m], By(r, m), Only(stream[r.shard][m])) # {}}
+           \ Doubtful(r, time)}
+
+(* An entry that is there stays as it is. *)
+Put(entries) == quarantine' = quarantine \cup {e \in entries : e.sequence \notin Held(e.shard)}
+
 Keep(p) ==
-  LET r == process[p]
-      time == TimeAt(p)
-      kept == {n \in MustKeep(r, time) : n \notin Held(r.shard)}
-      doubtful == Doubtful(r, time)
-      done == Has("quarantined first") \/ Lacking([r EXCEPT !.skipped = SetAside(r, time)]) = {} IN
+  LET r == process[p] IN
   /\ Lands(p) /\ r.phase = "setting aside"
-  /\ IF MustKeep(r, time) = {} \/ ~done
-     THEN /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = SetAside(r, time)]
-          /\ UNCHANGED quarantine
-     ELSE IF Has("token checked") /\ token[r.shard] # r.deployment
-     THEN \* Another deployment has taken over: the invocation fails.
-          /\ process' = [process EXCEPT ![p] = Rested([r EXCEPT !.entries[r.shard] = None])]
-          /\ UNCHANGED quarantine
-     ELSE /\ quarantine' = quarantine \cup
-               {Entry(r.shard, n, IF n \in doubtful THEN "doubtful" ELSE "waiting") : n \in kept}
-          /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = SetAside(r, time)]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched>>
+  /\ IF Has("quarantined first") THEN Put(Aside(r, TimeAt(p))) ELSE UNCHANGED quarantine
+  /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = Doubtful(r, TimeAt(p))]
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, history, switched>>
 
-(* Without the guard "quarantined first": only after the commit. *)
+(* Without the guard "quarantined first": last of all. *)
 KeepLast(p) ==
   LET r == process[p] IN
   /\ ~Has("quarantined first") /\ Lands(p) /\ r.phase = "committing" /\ Lacking(r) = {}
-  /\ MustKeep(r, TimeAt(p)) \ Held(r.shard) # {}
-  /\ quarantine' = quarantine \cup {Entry(r.shard, n, "waiting") : n \in MustKeep(r, TimeAt(p)) \ Held(r.shard)}
-  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, token, switched>>
+  /\ Put(Aside(r, TimeAt(p))) /\ quarantine' # quarantine
+  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, token, history, switched>>
 
 (* A redrive is a change of the entry, so that its event comes back as a new record. *)
 Redrive(e, s) ==
   /\ e \in quarantine
-  /\ e.state = "waiting" \/ (e.state = "redriven" /\ ~Has("redriven once") /\ Len(stream[s]) < 4)
+  /\ e.state = "waiting" \/ (e.state = "redriven" /\ ~Has("redriven once"))
   /\ \A d \in Shards : Parents[d] # s
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
-       <<[stream[e.shard][e.sequence] EXCEPT !.born = now]>>]
-  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, switched, pruner>>
+       <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.declarations]>>]
+  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, history, switched, pruner>>
 
 -----------------------------------------------------------------------------
 (* Commit. *)
@@ -437,7 +501,7 @@ Commit(p, i, heard) ==
        IF ~heard \/ ~(Has("from watermark") \/ Accepts(watermark[i][Attribute(r.shard)][format], delta))
        THEN process
        ELSE [process EXCEPT ![p] = Answered(r, i, delta, watermark[i][Attribute(r.shard)][format])]
-  /\ Unchanged /\ UNCHANGED <<control, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<books>>
 
 (* Without the guard "from watermark": after a refusal everything is written again, without the bound. *)
 Refold(p, i) ==
@@ -451,29 +515,30 @@ Refold(p, i) ==
      /\ counted' = counted \cup events
      /\ recounted' = recounted \cup (events \cap counted)
   /\ process' = [process EXCEPT ![p].after[i] = r.last]
-  /\ Unchanged /\ UNCHANGED <<touched, control, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<touched, books>>
 
 (* The invocation ends well, and the mapping moves on. *)
 Finish(p) ==
   LET r == process[p] IN
   /\ Sends(p) /\ r.phase = "committing"
   /\ Has("all written") => Lacking(r) = {}
-  /\ ~Has("quarantined first") => MustKeep(r, TimeAt(p)) \subseteq Held(r.shard)
-  /\ acked' = IF r.last > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.last] ELSE acked
+  /\ r.last >= r.end
+  /\ ~Has("quarantined first") => \A e \in Aside(r, TimeAt(p)) : e.sequence \in Held(r.shard)
+  /\ acked' = IF r.end > acked[r.shard] THEN [acked EXCEPT ![r.shard] = r.end] ELSE acked
   /\ process' = [process EXCEPT ![p] = Rested(r)]
-  /\ UNCHANGED <<now, deployed, stream, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<now, deployed, stream, table, books, pruner>>
 
 (* It fails, and the mapping will try again. *)
 Fail(p) ==
   /\ Running(p)
   /\ process' = [process EXCEPT ![p] = Rested(process[p])]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
 
 (* The process dies, or an idle one is retired. *)
 Crash(p) ==
   /\ process[p].phase # "cold"
   /\ process' = [process EXCEPT ![p] = Cold]
-  /\ UNCHANGED <<now, deployed, stream, acked, table, control, witness, token, switched, quarantine, pruner>>
+  /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
 
 -----------------------------------------------------------------------------
 (* Pruning: any process, any time; the item first, then the checkpoint, then the removal. *)
@@ -488,7 +553,7 @@ InTwoSteps == With("silence") \/ ~Has("pruned as seen")
 LookUp(s) ==
   /\ With("silence") /\ ~Has("outlived read last") /\ control[s] # None /\ pruner.target = None
   /\ pruner' = [pruner EXCEPT !.shard = s, !.copy = Prunable(control[s], now)]
-  /\ UNCHANGED <<now, deployed, stream, acked, process, table, control, witness, token, switched, quarantine>>
+  /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
 
 MayPrune(i, s, format, value) ==
   /\ value # 0
@@ -501,7 +566,7 @@ SeeStale(i, s, format) ==
   /\ MayPrune(i, s, format, watermark[i][s][format])
   /\ pruner' = [pruner EXCEPT !.target =
        [item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]]]
-  /\ UNCHANGED <<now, deployed, stream, acked, process, table, control, witness, token, switched, quarantine>>
+  /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
 
 (* Only the watermark that was seen is removed. *)
 PruneLands(target) ==
@@ -514,14 +579,14 @@ PruneAtOnce(i, s, format) ==
   /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, format, watermark[i][s][format])
   /\ PruneLands([item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]])
   /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
-                 control, witness, token, switched, quarantine, pruner>>
+                 books, pruner>>
 
 Prune ==
   /\ pruner.target # None
   /\ PruneLands(pruner.target)
   /\ pruner' = [pruner EXCEPT !.target = None]
   /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
-                 control, witness, token, switched, quarantine>>
+                 books>>
 
 -----------------------------------------------------------------------------
 Next ==
@@ -534,10 +599,10 @@ Next ==
   \/ \E p \in Processes :
        \/ \E s \in Shards, d \in Deployments :
             \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
-              /\ MayStart(p, d)
+              /\ MayStart(d)
               /\ Deliver(p, s, begin, last, Memory(p, d), now + Timeout)
        \/ UseCopy(p) \/ ReadCheckpoint(p) \/ FindNoCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
-       \/ TakeOver(p) \/ ReadEntries(p) \/ Keep(p) \/ KeepLast(p)
+       \/ Meet(p) \/ ReadHistory(p) \/ TakeOver(p) \/ UseHistory(p) \/ NextPart(p) \/ Keep(p) \/ KeepLast(p)
        \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
        \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
 
@@ -555,20 +620,29 @@ Quiescent ==
   /\ \A p \in Processes : ~Running(p)
   /\ \A s \in Shards : acked[s] = Len(stream[s])
 
-Waiting == {e.event : e \in {x \in quarantine : x.state = "waiting"}}
 InDoubt == {e.event : e \in {x \in quarantine : x.state = "doubtful"}}
 
-(* Whenever nothing runs and everything is acknowledged, every item is the sum of what its records contribute, once. *)
+(* For record `n` of shard `s`, declarations `ds` have an entry in quarantine. *)
+Waits(s, n, ds) == \A d \in ds : \E e \in quarantine :
+  e.shard = s /\ e.sequence = n /\ e.declarations # None /\ d \in e.declarations
+
+Settles(s, n) ==
+  LET x == stream[s][n] IN
+  /\ \A i \in CountsIn(x, Era(x), x.only) : <<i, x.event>> \in counted
+  /\ Waits(s, n, CannotFold(x, Era(x), x.only))
+
+(* Whenever nothing runs and everything is acknowledged, every record counts where the deployment of its time says, *)
+(* or is in quarantine for the declarations that cannot fold it.                                                     *)
 Exact ==
-  Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : \A i \in stream[s][n].items :
-    LET e == stream[s][n].event IN
-    e \notin InDoubt => (<<i, e>> \in counted <=> e \notin Waiting)
+  Quiescent => \A s \in Shards : \A n \in 1..Len(stream[s]) : stream[s][n].event \in InDoubt \/ Settles(s, n)
+
+(* Nothing else is counted: so nothing counts that waits, and nothing twice, in items of two deployments. *)
+Justified ==
+  \A c \in counted : \E s \in Shards : \E n \in 1..Len(stream[s]) :
+    LET x == stream[s][n] IN x.event = c[2] /\ c[1] \in CountsIn(x, Era(x), x.only)
 
 (* A checkpoint tells the truth: what it covers is applied, or quarantined. *)
-Covered(s, through) ==
-  \A n \in 1..through :
-    \/ n \in Held(s)
-    \/ \A i \in stream[s][n].items : <<i, stream[s][n].event>> \in counted
+Covered(s, through) == \A n \in 1..through : stream[s][n].event \in InDoubt \/ Settles(s, n)
 CheckpointCovers == \A s \in Shards : control[s] # None => Covered(s, control[s].checkpoint)
 
 TypeOK ==
@@ -579,5 +653,5 @@ TypeOK ==
        /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
-       {"cold", "idle", "starting", "creating", "waking", "taking over", "reading entries", "setting aside", "committing"}
+       {"cold", "idle", "starting", "creating", "waking", "meeting", "consulting", "setting aside", "committing"}
 =============================================================================

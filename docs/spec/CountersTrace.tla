@@ -13,46 +13,57 @@ EXTENDS CountersTraces
 VARIABLES
   trace, step,
   remembered,  \* Of each process and shard: the checkpoint as last known, and when it was read.
-  expired      \* <<item, event>>: was applied, before the item expired.
+  expired      \* <<item, event>>: was applied before the item expired; or the item takes nothing any more.
 
 Tolerance == 125   \* Clocks are wrong by at most two minutes.
 
 NoRecords == [s \in Shards |-> <<>>]
 NoParents == [s \in Shards |-> None]
 InStep == [p \in Processes |-> 0]
+OneForAll == [i \in Items |-> 1]
 
 Log == Traces[trace].log
+
+(* Of each record, by deployment: the items in which it counts, and the images that quarantine must have. *)
+Records(rows) == [n \in 1..Len(rows) |->
+  [event |-> rows[n].event, items |-> rows[n].items, folds |-> rows[n].items, aside |-> rows[n].aside,
+   only |-> None, born |-> rows[n].born]]
 
 TraceInit ==
   /\ trace \in 1..Len(Traces) /\ step = 1 /\ expired = {}
   /\ remembered = [p \in Processes |-> [s \in Shards |-> None]]
-  /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Traces[trace].streams[s] ELSE <<>>]
+  /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Records(Traces[trace].streams[s]) ELSE <<>>]
   /\ Empty
 
-Stays == UNCHANGED <<now, deployed, stream, acked, token, switched, pruner, remembered>>
+Stays == UNCHANGED <<now, deployed, stream, acked, token, history, switched, pruner, remembered>>
 TableOnly == Stays /\ UNCHANGED process
 ProcessOnly == Stays /\ UNCHANGED <<table, control, witness, quarantine>>
 
 InTime(e) == now <= e.deadline + Landing
 
 (* Time passes; what dies of it, the log tells. *)
-Passes(e) == now' = e.now /\ UNCHANGED <<deployed, stream, acked, process, table, control, witness,
-                                         token, switched, quarantine, pruner, remembered>>
+Passes(e) == now' = e.now /\ UNCHANGED <<deployed, stream, acked, process, table, books, pruner, remembered>>
 
 Begins(e) ==
   LET warm == IF e.cold THEN None ELSE remembered[e.process][e.shard]
-      fresh == [Cold EXCEPT !.deployment = e.deployment]
+      fresh == IF e.cold THEN [Cold EXCEPT !.deployment = e.deployment]
+               ELSE [Cold EXCEPT !.deployment = e.deployment, !.history = process[e.process].history,
+                                 !.historyAt = process[e.process].historyAt]
       memory == IF warm = None THEN fresh
                 ELSE [fresh EXCEPT !.known = warm.known, !.of = e.shard, !.readAt = warm.readAt] IN
   /\ Deliver(e.process, e.shard, e.begin, e.last, memory, e.deadline)
   /\ remembered' = IF e.cold THEN [remembered EXCEPT ![e.process] = [s \in Shards |-> None]] ELSE remembered
+
+Meets(e) == process' = [process EXCEPT ![e.process].phase = "committing"] /\ ProcessOnly
 
 Copies(e) == UseCopy(e.process) /\ UNCHANGED remembered
 
 Reads(e) ==
   IF e.found = None
   THEN control[e.shard] = None /\ UNCHANGED <<vars, remembered>>
-  ELSE e.found = control[e.shard] /\ ReadCheckpoint(e.process) /\ UNCHANGED remembered
+  ELSE /\ e.found = control[e.shard] /\ process[e.process].phase \in {"starting", "consulting"}
+       /\ process' = [process EXCEPT ![e.process] = Informed(@, e.found, now)]
+       /\ ProcessOnly
 
 CreateLands(e) ==
   /\ InTime(e)
@@ -67,27 +78,95 @@ CreateHeard(e) ==
   /\ process' = [process EXCEPT ![e.process] = Informed(@, e.created, now)]
   /\ ProcessOnly
 
+(* The history is read, or the copy of it is fresh enough. *)
+Refreshes(e) ==
+  /\ process[e.process].phase = "consulting"
+  /\ process' = [process EXCEPT ![e.process].history = IF now > process[e.process].historyAt + Fresh THEN None ELSE @]
+  /\ ProcessOnly
+
+HistoryRead(e) ==
+  /\ process[e.process].phase = "consulting" /\ e.found = history
+  /\ process' = [process EXCEPT ![e.process].history = IF history = <<>> THEN None ELSE history,
+                                ![e.process].historyAt = now]
+  /\ ProcessOnly
+
+(* The history `seen`, perhaps without its oldest entries, and one more; stamps are in whole seconds of any clock. *)
+Appends(e) ==
+  LET n == Len(e.taken) IN
+  /\ e.taken[n].deployment = e.deployment
+  /\ IF e.seen = <<>> THEN n = 1 /\ e.taken[1].from = 0
+     ELSE /\ \E k \in 1..Len(e.seen) :
+               /\ SubSeq(e.taken, 1, n - 1) = SubSeq(e.seen, k, Len(e.seen))
+               /\ k > 1 => e.seen[k].from <= now - Guarantee
+          /\ Last(e.seen).deployment # e.deployment
+          /\ \/ e.taken[n].from = Last(e.seen).from
+             \/ /\ e.taken[n].from > Last(e.seen).from
+                /\ e.taken[n].from >= e.deadline + Notice - Tolerance /\ e.taken[n].from <= e.deadline + Notice + Tolerance
+
+TakeoverLanded(e) ==
+  /\ InTime(e) /\ Appends(e)
+  /\ e.accepted <=> history = e.seen
+  /\ history' = IF e.accepted THEN e.taken ELSE history
+  /\ UNCHANGED <<now, deployed, stream, acked, token, switched, pruner, remembered,
+                 process, table, control, witness, quarantine>>
+
+TakeoverHeard(e) ==
+  /\ process' = [process EXCEPT ![e.process].history = e.taken, ![e.process].historyAt = now]
+  /\ ProcessOnly
+
 (* Which records of the batch are too old to be folded: at least those that must be. *)
 SetsAside(e) ==
   LET r == process[e.process] IN
-  /\ r.phase = "committing"
+  /\ r.phase \in {"consulting", "committing"}
   /\ e.before >= e.clock - Guarantee
   /\ (UsesCheckpoints(r) /\ r.known.lostBefore # None) => e.before >= r.known.lostBefore
   /\ process' = [process EXCEPT ![e.process].skipped =
-       {n \in (r.begin + 1)..r.last : stream[r.shard][n].born < e.before}]
+       {n \in (r.begin + 1)..r.end : stream[r.shard][n].born < e.before}]
   /\ ProcessOnly
+
+Counting(r, n) == CountsIn(stream[r.shard][n], By(r, n), None)
+Images(s, n) == {x.image : x \in {y \in quarantine : y.shard = s /\ y.sequence = n}}
+(* Whatever of a record is not counted is in quarantine. *)
+Kept(r, n) ==
+  IF n \in r.skipped THEN Counting(r, n) = {} \/ Images(r.shard, n) # {}
+  ELSE stream[r.shard][n].aside[By(r, n)] \subseteq Images(r.shard, n)
+
+Reached(r) == IF r.phase = "consulting" THEN r.begin ELSE r.last
+
+(* The next part: its records are of one deployment, and what it cannot fold is in quarantine. *)
+Parts(e) ==
+  LET r == process[e.process]
+      part == (Reached(r) + 1)..e.last IN
+  /\ r.phase = "consulting" \/ (r.phase = "committing" /\ Lacking(r) = {})
+  /\ part # {} /\ e.last <= r.end
+  /\ Cardinality({By(r, n) : n \in {m \in part : m \notin r.skipped /\ Counting(r, m) # {}}}) <= 1
+  /\ \A n \in part : Kept(r, n)
+  /\ process' = [process EXCEPT ![e.process] =
+       [r EXCEPT !.phase = "committing", !.last = e.last, !.after = [i \in Items |-> Reached(r)]]]
+  /\ ProcessOnly
+
+(* The checkpoint says that the item has these records already. *)
+Skips(e) ==
+  LET r == process[e.process] IN
+  /\ r.phase = "committing"
+  /\ \A n \in Delta(r, e.item) : n <= e.through => <<e.item, stream[r.shard][n].event>> \in counted \cup expired
+  /\ process' = [process EXCEPT ![e.process].after[e.item] = IF e.through < @ THEN @ ELSE IF e.through > r.last THEN r.last ELSE e.through]
+  /\ ProcessOnly
+
+(* The item takes not even a watermark: its records are in quarantine, one by one. *)
+GivesUp(e) == process' = [process EXCEPT ![e.process].after[e.item] = e.last] /\ ProcessOnly
+GivenUp(e) ==
+  LET r == process[e.process] IN {<<e.item, stream[r.shard][n].event>> : n \in {m \in Delta(r, e.item) : m <= e.last}}
 
 UpdateSent(e) ==
   LET r == process[e.process]
-      delta == Delta(r, e.item)
-      kept == {n \in (r.begin + 1)..r.last :
-                 stream[r.shard][n].poisoned \/ (n \in r.skipped /\ stream[r.shard][n].items # {})} IN
+      delta == Delta(r, e.item) IN
   /\ r.phase = "committing" /\ r.shard = e.shard /\ delta # {}
   /\ e.first = Min(delta) /\ e.last = Max(delta) /\ e.format = Format(r)
-  /\ kept \subseteq Held(r.shard)
   /\ UNCHANGED <<vars, remembered>>
 
-Added(e) == {n \in e.first..e.last : n \notin e.skipped /\ e.item \in stream[e.shard][n].items}
+Of(x) == CountsIn(x, IF history = <<>> THEN Min(Predecessors) ELSE InForce(history, x.born), None)
+Added(e) == {n \in e.first..e.last : n \notin e.skipped /\ e.item \in Of(stream[e.shard][n])}
 
 UpdateLanded(e) ==
   /\ InTime(e)
@@ -102,6 +181,7 @@ UpdateHeard(e) ==
 
 MoveSent(e) ==
   LET r == process[e.process] IN
+  /\ r.phase = "committing" \/ r.begin = r.end
   /\ MayMove(r) /\ r.shard = e.shard /\ r.last = e.through
   /\ e.at >= r.deadline - Tolerance /\ e.at <= r.deadline + Tolerance
   /\ e.marks = ReplacesMark(r.known, e.clock)
@@ -110,8 +190,8 @@ MoveSent(e) ==
 
 CoveredOrExpired(s, through) ==
   \A n \in 1..through :
-    \/ n \in Held(s)
-    \/ \A i \in stream[s][n].items : <<i, stream[s][n].event>> \in counted \cup expired
+    \/ Images(s, n) # {}
+    \/ \A i \in Of(stream[s][n]) : <<i, stream[s][n].event>> \in counted \cup expired
 
 MoveLanded(e) ==
   LET c == control[e.shard] IN
@@ -137,9 +217,12 @@ WakeLanded(e) ==
   /\ control' = IF e.accepted THEN [control EXCEPT ![e.shard].seen = e.at] ELSE control
   /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
 
+(* An entry that is there stays as it is. *)
 KeepLanded(e) ==
+  LET entry == [shard |-> e.shard, sequence |-> e.sequence, image |-> e.image] IN
   /\ InTime(e)
-  /\ quarantine' = quarantine \cup {Entry(e.shard, n, "waiting") : n \in e.kept}
+  /\ e.accepted <=> entry \notin quarantine
+  /\ quarantine' = quarantine \cup {entry}
   /\ TableOnly /\ UNCHANGED <<table, control, witness>>
 
 (* Settled, or of a shard that was silent for long; `old` ones of shards without checkpoint are told by their age. *)
@@ -171,19 +254,36 @@ Remembers(p) ==
                 ELSE [remembered EXCEPT ![p][r.shard] =
                        IF r.known = None THEN None ELSE [known |-> r.known, readAt |-> r.readAt]]
 
+(* What remains of the batch counts nowhere, or waits. *)
+Finishes(e) ==
+  LET r == process[e.process] IN
+  /\ Running(e.process) /\ r.phase \in {"consulting", "committing"} /\ Lacking(r) = {}
+  /\ \A n \in (Reached(r) + 1)..r.end : (n \in r.skipped \/ Counting(r, n) = {}) /\ Kept(r, n)
+  /\ acked' = [acked EXCEPT ![r.shard] = IF r.end > @ THEN r.end ELSE @]
+  /\ process' = [process EXCEPT ![e.process] = Rested(r)]
+  /\ UNCHANGED <<now, deployed, stream, table, books, pruner>>
+
 Ends(e) ==
-  CASE e.how = "finished" -> Finish(e.process) /\ Remembers(e.process)
+  CASE e.how = "finished" -> Finishes(e) /\ Remembers(e.process)
     [] e.how = "failed" -> Fail(e.process) /\ Remembers(e.process)
     [] e.how = "crashed" -> Crash(e.process) /\ UNCHANGED remembered
 
 Does(e) ==
   CASE e.op = "time" -> Passes(e)
     [] e.op = "begin" -> Begins(e)
+    [] e.op = "meet" -> Meets(e)
     [] e.op = "copy" -> Copies(e)
     [] e.op = "read" -> Reads(e)
     [] e.op = "create landed" -> CreateLands(e)
     [] e.op = "create heard" -> CreateHeard(e)
+    [] e.op = "refresh" -> Refreshes(e)
+    [] e.op = "history" -> HistoryRead(e)
+    [] e.op = "takeover landed" -> TakeoverLanded(e)
+    [] e.op = "takeover heard" -> TakeoverHeard(e)
     [] e.op = "set aside" -> SetsAside(e)
+    [] e.op = "part" -> Parts(e)
+    [] e.op = "skip" -> Skips(e)
+    [] e.op = "give up" -> GivesUp(e)
     [] e.op = "update sent" -> UpdateSent(e)
     [] e.op = "update landed" -> UpdateLanded(e)
     [] e.op = "update heard" -> UpdateHeard(e)
@@ -199,7 +299,9 @@ Does(e) ==
 TraceNext ==
   \/ /\ step <= Len(Log)
      /\ Does(Log[step])
-     /\ expired' = IF Log[step].op = "expired" THEN expired \cup CountedIn(Log[step].item) ELSE expired
+     /\ expired' = IF Log[step].op = "expired" THEN expired \cup CountedIn(Log[step].item)
+                   ELSE IF Log[step].op = "give up" THEN expired \cup GivenUp(Log[step])
+                   ELSE expired
      /\ step' = step + 1 /\ UNCHANGED trace
   \/ step > Len(Log) /\ UNCHANGED <<vars, trace, step, remembered, expired>>
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Tokenization
+from aws_cdk import Duration, RemovalPolicy, Stack, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -77,6 +79,25 @@ def build_environment(
     if is_emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
+
+
+def build_takeover(scope: Observed) -> events.Rule:
+    """Build the rule that lets a deployment take over once it is complete, and not at its first batch."""
+    return events.Rule(
+        scope,
+        "Deployed",
+        description="Puts the declarations in force that a deployment of this stack has brought",
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/event-detail-stack-status-change.html
+        event_pattern=events.EventPattern(
+            source=["aws.cloudformation"],
+            detail_type=["CloudFormation Stack Status Change"],
+            detail={
+                "stack-id": [Stack.of(scope).stack_id],
+                "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
+            },
+        ),
+        targets=[targets.LambdaFunction(scope.function)],
+    )
 
 
 def build_mapping(

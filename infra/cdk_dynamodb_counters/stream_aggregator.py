@@ -19,6 +19,7 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_environment,
     build_mapping,
     build_role,
+    build_takeover,
     graphs,
 )
 from cdk_dynamodb_counters._arguments import (
@@ -30,7 +31,7 @@ from cdk_dynamodb_counters._arguments import (
     require_memory_size,
     require_sequence,
 )
-from cdk_dynamodb_counters._functions import RUNTIMES, build_function
+from cdk_dynamodb_counters._functions import RUNTIMES, build_function, is_emulated
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
@@ -157,6 +158,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
             log_level=log_level,
         )
         self._mapping = build_mapping(self, table.table, self._bucket, batch_size, max_batching_window)
+        if not is_emulated(self):
+            build_takeover(self)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))

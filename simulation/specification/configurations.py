@@ -12,6 +12,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "None": "= None",
     "Items": "= {1}",
     "Shards": "= {1}",
+    "Declaration": "<- OneEach",
     "Processes": "= {1, 2}",
     "Streams": "<- Two",
     "Later": "<- NoRecords",
@@ -23,6 +24,8 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Timeout": "= 0",
     "Landing": "= 0",
     "Fresh": "= 0",
+    "Notice": "= 0",
+    "Eras": "= 3",
     "Settling": "= 0",
     "Margin": "= 0",
     "Alive": "= 0",
@@ -44,7 +47,7 @@ class Configuration:
     def text(self, **changed: str) -> str:
         constants = {**_DEFAULTS, **self.constants, **changed}
         lines = ["INIT Init", "NEXT Next", "VIEW View", "CONSTRAINT Bounded", "CHECK_DEADLOCK FALSE"]
-        lines += ["INVARIANTS TypeOK AtMostOnce Exact CheckpointCovers", "CONSTANTS"]
+        lines += ["INVARIANTS TypeOK AtMostOnce Justified Exact CheckpointCovers", "CONSTANTS"]
         return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
 
 
@@ -70,6 +73,20 @@ _CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Cro
 _SETTLING: Final = {"Timeout": "= 1", "Settling": "= 1"}
 _LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}', "Margin": "= 1"}
 _TWO_DEPLOYMENTS: Final = {"Deployments": "= {1, 2}"}
+_HISTORY: Final = {
+    "Features": '= {"history"}',
+    "Items": "= {1, 2}",
+    "Notice": "= 1",
+    **_TWO_DEPLOYMENTS,
+}
+_NOTICE: Final = {
+    **_HISTORY,
+    "Declaration": "<- OneForAll",
+    "Streams": "<- OneElsewhere",
+    "Later": "<- LaterRekeyed",
+    "Notice": "= 2",
+    "Eras": "= 2",
+}
 
 CONFIGURATIONS: Final = (
     Configuration("core", "the watermark alone; two shards, two items, two records each", _CROSSED, states=9_831),
@@ -129,7 +146,7 @@ CONFIGURATIONS: Final = (
         "invocations that know no checkpoints still run when the first that does takes over; one shard, one record",
         {
             "Streams": "<- One",
-            "Features": '= {"checkpoints", "quarantine", "pruning"}',
+            "Features": '= {"checkpoints", "pruning"}',
             **_TWO_DEPLOYMENTS,
             **_SETTLING,
             "Predecessors": "= {1}",
@@ -162,28 +179,48 @@ CONFIGURATIONS: Final = (
         },
     ),
     Configuration(
-        "quarantine",
-        "a record that only the second deployment can fold, quarantined and redriven once",
-        {"Streams": "<- OneRepairable", "Features": '= {"quarantine"}', **_TWO_DEPLOYMENTS},
+        "deployments",
+        "two deployments that alternate, of which the second counts elsewhere; a record written meanwhile",
+        {**_HISTORY, "Declaration": "<- OneForAll", "Streams": "<- OneRekeyed", "Later": "<- LaterRekeyed"},
     ),
     Configuration(
-        "quarantine beside another record",
-        "the same, and a record after it that both can fold; one process",
+        "notice",
+        "deployments, and requests that land after their invocation's deadline; one record that counts, written meanwhile",
+        {**_NOTICE, "Landing": "= 1"},
+    ),
+    Configuration(
+        "copied history",
+        "deployments, and processes that use what they have read again; one record that counts, written meanwhile",
+        {**_NOTICE, "Fresh": "= 1"},
+    ),
+    Configuration(
+        "folds less",
+        "the second deployment declares what cannot fold the record: that waits, and is redriven once",
+        {**_HISTORY, "Features": '= {"history", "quarantine"}', "Streams": "<- OneFoldedLess"},
+    ),
+    Configuration(
+        "folds more",
+        "the second deployment folds the record where the first could not; redriven once",
+        {**_HISTORY, "Features": '= {"history", "quarantine"}', "Streams": "<- OneFoldedMore"},
+    ),
+    Configuration(
+        "folds more, with checkpoints",
+        "the same with checkpoints; one process",
         {
+            **_HISTORY,
             "Processes": "= {1}",
-            "Streams": "<- Repairable",
-            "Features": '= {"quarantine"}',
-            **_TWO_DEPLOYMENTS,
+            "Features": '= {"checkpoints", "history", "quarantine"}',
+            "Streams": "<- OneFoldedMore",
         },
     ),
     Configuration(
-        "quarantine with checkpoints",
-        "both records, with checkpoints; one process",
+        "shards",
+        "deployments over two shards, the second of which is new",
         {
-            "Processes": "= {1}",
-            "Streams": "<- Repairable",
-            "Features": '= {"checkpoints", "quarantine"}',
-            **_TWO_DEPLOYMENTS,
+            **_HISTORY,
+            "Declaration": "<- OneForAll",
+            "Shards": "= {1, 2}",
+            "Streams": "<- RekeyedApart",
         },
     ),
     Configuration(
@@ -192,7 +229,7 @@ CONFIGURATIONS: Final = (
         {
             "Shards": "= {1, 2}",
             "Streams": "<- IdleThenNew",
-            "Features": '= {"checkpoints", "quarantine"}',
+            "Features": '= {"checkpoints"}',
             **_TWO_DEPLOYMENTS,
             **_SETTLING,
             "Predecessors": "= {1}",

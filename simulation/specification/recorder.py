@@ -12,13 +12,16 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.records import padded
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.deltas import Delta
+from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
 from dynamodb_counters._stream import batch
+from dynamodb_counters._stream.commit import Committer, Part
+from dynamodb_counters._stream.deployment_items import HISTORY, deployment_id, history_key
+from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
-from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
 from simulation.clock import EPOCH
 from simulation.dynamodb.client import Paginator
@@ -29,25 +32,20 @@ from simulation.schedules.sandbox import LANDING_SECONDS, Sandbox
 Event = dict[str, Any]
 ItemKey = tuple[str, str]
 
+PREDECESSOR: Final = ""
+"""Stands for the deployment of a version that knew no history."""
+
 _GUARDED: Final = re.compile(r"(#\w+) < (:\w+)")
 _SET: Final = re.compile(r"(#\w+) = (:\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSeen:
-    """A delivered record: when it was created, which items it counts in, whether an image of it cannot be folded."""
-
-    created: int
-    items: frozenset[ItemKey]
-    poisoned: bool
-
-
 @dataclass
 class Recording:
-    """The events of one schedule, in order, and all records that were delivered, by shard and sequence number."""
+    """The events of one schedule, in order; all records that were delivered, by shard and sequence number; deployments."""
 
     events: list[Event] = field(default_factory=list)
-    records: dict[str, dict[str, RecordSeen]] = field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deployments: dict[str, tuple[Declaration, ...]] = field(default_factory=dict)
     sandboxes: int = 0
     sending: _Request | None = None
     active: _Recorded | None = None
@@ -63,6 +61,8 @@ class _Recorded:
     number: int
     clock: Callable[[], float]
     own_clock: Callable[[], float]
+    deployment: str
+    requests: int = 0
     deadline: float = 0.0
     shard: str = ""
     created_before: float = -math.inf
@@ -108,7 +108,7 @@ class _Landing:
         return land
 
     def _log(self, request: _Request | None, *, accepted: bool) -> None:
-        if request is not None and request.kind != "read":
+        if request is not None and request.kind not in ("read", "history"):
             about = {**request.about, "deadline": request.deadline, "accepted": accepted}
             self._recording.log(f"{request.kind} landed", request.sandbox, **about)
 
@@ -126,6 +126,7 @@ class _Calling:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
             recording, sandbox = self._recording, self._sandbox
+            sandbox.requests += 1
             request = recording.sending = _classified(name, arguments, sandbox)
             send = getattr(self._client, name)
             if request is not None and request.kind in ("update", "move"):
@@ -153,10 +154,12 @@ class _Calling:
         log, about = self._recording.log, {**request.about, "accepted": accepted}
         if request.kind == "read":
             log("read", self._sandbox, **request.about, found=None if item is None else _checkpoint(item))
+        elif request.kind == "history":
+            log("history", self._sandbox, **request.about, found=(item or {}).get(HISTORY, {}).get("S", ""))
         elif request.kind == "update":
             name = request.about["watermark"]
             log("update heard", self._sandbox, **about, mark=sequence_of(item[name]) if item else None)
-        elif request.kind == "move" or (request.kind == "create" and accepted):
+        elif request.kind == "move" or (request.kind in ("create", "takeover") and accepted):
             log(f"{request.kind} heard", self._sandbox, **about)
 
 
@@ -165,13 +168,27 @@ def recorded() -> Iterator[Recording]:
     """Record every sandbox made in this block."""
     recording = Recording()
     make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
+    refresh, commit, write, give_up = (
+        Deployments.refresh,
+        Committer.commit,
+        Committer._write,
+        Committer._quarantine_each,
+    )
     known: dict[Sandbox, _Recorded] = {}
 
-    def made(self: Sandbox, backend: Any, *arguments: Any, **options: Any) -> None:
-        make(self, backend, *arguments, **options)
+    def active() -> _Recorded:
+        assert recording.active is not None
+        return recording.active
+
+    def made(
+        self: Sandbox, backend: Any, declarations: tuple[Declaration, ...], *arguments: Any, **options: Any
+    ) -> None:
+        make(self, backend, declarations, *arguments, **options)
         table: Any = self._aggregator._table
         recording.sandboxes += 1
-        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock)
+        deployment = PREDECESSOR if self.old_version else deployment_id(declarations)
+        recording.deployments[deployment] = declarations
+        sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock, deployment)
         faulty = table.client
         faulty.client = _Landing(recording, faulty.client)
         vars(table)["client"] = _Calling(recording, sandbox, faulty)
@@ -179,7 +196,7 @@ def recorded() -> Iterator[Recording]:
     def handled(self: Sandbox, delivery: Any, deadline: float) -> Any:
         sandbox = recording.active = known[self]
         sandbox.deadline, sandbox.shard, sandbox.created_before = deadline - EPOCH, delivery.shard, -math.inf
-        _begin(recording, sandbox, self, delivery)
+        _begin(recording, sandbox, delivery)
         how = "crashed"
         try:
             answer = handle(self, delivery, deadline)
@@ -194,14 +211,34 @@ def recorded() -> Iterator[Recording]:
         finally:
             recording.log("end", sandbox, how=how)
 
-    def aside(plan: Any, changes: Any, created_before: float, quarantined: Any) -> Any:
-        sandbox = recording.active
-        assert sandbox is not None
+    def aside(plan: Any, changes: Any, created_before: float) -> Any:
+        sandbox = active()
         sandbox.created_before = created_before - EPOCH
         recording.log(
             "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
         )
-        return set_aside(plan, changes, created_before, quarantined)
+        return set_aside(plan, changes, created_before)
+
+    def refreshed(self: Deployments, deadline: float) -> Any:
+        recording.log("refresh", active(), shard=active().shard)
+        return refresh(self, deadline)
+
+    def committed(self: Committer, deltas: Any, part: Part) -> Any:
+        recording.log("part", active(), shard=part.watermark.shard, last=part.changes[-1].sequence)
+        return commit(self, deltas, part)
+
+    def written(self: Committer, delta: Delta, part: Part) -> Any:
+        sandbox, sent = active(), active().requests
+        answer = write(self, delta, part)
+        if sandbox.requests == sent:
+            about = {"item": _key(delta, part), "through": answer.applied_through}
+            recording.log("skip", sandbox, shard=sandbox.shard, **about)
+        return answer
+
+    def gave_up(self: Committer, delta: Delta, part: Part, reason: str) -> Any:
+        answer = give_up(self, delta, part, reason)
+        recording.log("give up", active(), shard=active().shard, item=_key(delta, part), last=delta.last)
+        return answer
 
     def expire(self: MemoryBackend, limit: int) -> list[dict[str, Any]]:
         items = expire_items(self, limit)
@@ -215,18 +252,19 @@ def recorded() -> Iterator[Recording]:
         patch.object(Sandbox, "__init__", made),
         patch.object(Sandbox, "handle", handled),
         patch.object(batch, "set_aside", aside),
+        patch.object(Deployments, "refresh", refreshed),
+        patch.object(Committer, "commit", committed),
+        patch.object(Committer, "_write", written),
+        patch.object(Committer, "_quarantine_each", gave_up),
     ):
         yield recording
 
 
-def _begin(recording: Recording, sandbox: _Recorded, handler: Sandbox, delivery: Any) -> None:
-    records = recording.records.setdefault(delivery.shard, {})
-    plan = handler._aggregator._plan
-    for record in delivery.records:
-        sequence = padded(record["dynamodb"]["SequenceNumber"])
-        if sequence not in records:
-            records[sequence] = _seen(plan, delivery.shard, record)
+def _begin(recording: Recording, sandbox: _Recorded, delivery: Any) -> None:
     sequences = [padded(record["dynamodb"]["SequenceNumber"]) for record in delivery.records]
+    records = recording.records.setdefault(delivery.shard, {})
+    for sequence, record in zip(sequences, delivery.records, strict=True):
+        records.setdefault(sequence, record)
     end = (delivery.event.get("state") or {}).get("applied_through")
     recording.log(
         "begin",
@@ -235,17 +273,13 @@ def _begin(recording: Recording, sandbox: _Recorded, handler: Sandbox, delivery:
         first=sequences[0] if sequences else None,
         last=sequences[-1] if sequences else end,
         deadline=sandbox.deadline,
-        old=handler.old_version,
+        deployment=sandbox.deployment,
     )
 
 
-def _seen(plan: Any, shard: str, record: Any) -> RecordSeen:
-    unwrapped = unwrap([record], ())
-    folded = fold(plan, unwrapped.changes)
-    keys = (Update(delta.layout, delta.group, {}, shard).key for delta in folded.deltas)
-    items = frozenset((key["pk"], key["sk"]) for key in keys)
-    created = int(record["dynamodb"]["ApproximateCreationDateTime"] - EPOCH)
-    return RecordSeen(created, items, bool(unwrapped.unreadable or folded.unfoldable))
+def _key(delta: Delta, part: Part) -> ItemKey:
+    key = Update(delta.layout, delta.group, {}, part.watermark.shard).key
+    return key["pk"], key["sk"]
 
 
 def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> _Request | None:
@@ -256,10 +290,16 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
         first = arguments["TransactItems"][0]
         if "Update" in first:
             return request("update", **_update(first["Update"], sandbox))
-        kept = [write["Put"]["Item"]["sk"]["S"] for write in arguments["TransactItems"][1:]]
-        return request("keep", kept=[sk.split("#")[1] for sk in kept])
+        return request("takeover", **_takeover(first["Put"], sandbox))
     key = arguments.get("Key") or arguments.get("Item") or {}
     pk, sk = key.get("pk", {}).get("S", ""), key.get("sk", {}).get("S", "")
+    if name == "get_item" and key == history_key():
+        return request("history")
+    if name == "put_item" and pk.startswith(QUARANTINE_PREFIX):
+        shard, sequence, image = [*sk.split("#", 2), ""][:3]
+        # Others are of what an item could not take.
+        is_image = shard == sandbox.shard and image.partition("#")[0] in (NEW, OLD)
+        return request("keep", sequence=sequence, image=image) if is_image else None
     if pk.startswith(CHECKPOINT_PREFIX):
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
@@ -275,12 +315,14 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
 
 def _of_checkpoint(
     name: str, arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]
-) -> _Request:
+) -> _Request | None:
     if name == "get_item":
         return request("read")
     if name == "put_item":
         return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
+    if "progress_through" in values:
+        return None
     if "applied_through" not in values:
         return request("wake", at=_seconds(values["seen"]))
     marks = "mark" in values
@@ -309,6 +351,11 @@ def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
     }
 
 
+def _takeover(put: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
+    seen = put.get("ExpressionAttributeValues", {}).get(":seen", {"S": ""})["S"]
+    return {"seen": seen, "taken": put["Item"][HISTORY]["S"], "deployment": sandbox.deployment}
+
+
 def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
     def sequence(name: str) -> str:
         return str(item.get(name, {}).get("S", ""))
@@ -334,7 +381,9 @@ def _seconds(value: Mapping[str, Any] | None) -> int:
 
 
 def _is_refusal(error: ClientError) -> bool:
-    return error.response["Error"]["Code"] in ("ConditionalCheckFailedException", "TransactionCanceledException")
+    response: Any = error.response
+    codes = {response["Error"]["Code"], *(reason.get("Code") for reason in response.get("CancellationReasons") or ())}
+    return bool(codes & {"ConditionalCheckFailedException", "ConditionalCheckFailed"})
 
 
 def _refused_item(error: ClientError) -> Mapping[str, Any] | None:

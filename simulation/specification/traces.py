@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream import checkpoint_items
 from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED
+from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
-from simulation.specification.recorder import Event, Recording, recorded
+from simulation.specification.recorder import PREDECESSOR, Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
@@ -30,14 +34,17 @@ class Trace:
     shards: int
     items: int
     processes: int
+    deployments: int
     streams: str
     log: list[str]
 
 
 def trace_of(seed: int) -> Trace:
-    """Run a schedule and convert what its handlers did."""
+    """Run a schedule and convert what its handlers did; of one whose bookkeeping somebody edits, nothing."""
+    schedule = Schedule(seed)
     with recorded() as recording:
-        Schedule(seed).run()
+        if not getattr(getattr(schedule, "_kind", None), "spoiled", False):
+            schedule.run()
     return _Conversion(recording).trace(seed)
 
 
@@ -66,13 +73,15 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Streams": "<- NoRecords",
         "Later": "<- NoRecords",
         "Parents": "<- NoParents",
-        "Deployments": "= {1, 2}",
+        "Declaration": "<- OneForAll",
+        "Deployments": f"= {_numbers(max(trace.deployments for trace in traces))}",
         "Predecessors": "= {1}",
-        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning"}',
+        "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "history"}',
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
         "Landing": f"= {LANDING_SECONDS + 1:.0f}",
         "Fresh": f"= {checkpoint_items.FRESH}",
+        "Notice": f"= {checkpoint_items.FRESH + checkpoint_items.SKEW}",
         "Settling": f"= {checkpoint_items.SETTLED_AFTER}",
         "Margin": f"= {checkpoint_items.LONGEST_INVOCATION}",
         "Alive": f"= {ALIVE}",
@@ -98,7 +107,9 @@ class _Conversion:
         }
         self._items: dict[tuple[str, str], int] = {}
         self._slots = _slots(recording.events)
+        self._deployments = _deployments(recording)
         self._begun: set[int] = set()
+        self._plans: dict[str, Plan] = {}
         self._named = {
             Watermark(shard, old_format=old, now=0).name: (shard, "old" if old else "compact")
             for shard in self._shards
@@ -113,6 +124,7 @@ class _Conversion:
             max(len(streams), 1),
             max(len(self._items), 1),
             max(self._slots.values(), default=1),
+            len(self._deployments),
             _sequence(streams),
             log,
         )
@@ -120,17 +132,35 @@ class _Conversion:
     def _stream(self, shard: str) -> str:
         number, rows = self._shards[shard], []
         for sequence in self._records[shard]:
-            seen = self._recording.records[shard][sequence]
+            record = self._recording.records[shard][sequence]
+            effects = [self._effect(name, shard, record) for name in self._deployments]
             rows.append(
                 _record(
                     event=f"<<{number}, {self._numbers[shard][sequence]}>>",
-                    items=_set(sorted(self._item(key) for key in seen.items)),
-                    folds="{1, 2}",
-                    poisoned=str(seen.poisoned).upper(),
-                    born=str(seen.created),
+                    items=_sequence([items for items, _ in effects]),
+                    aside=_sequence([aside for _, aside in effects]),
+                    born=str(_created(record)),
                 )
             )
         return _sequence(rows)
+
+    def _effect(self, deployment: str, shard: str, record: Any) -> tuple[str, str]:
+        """In which items a deployment counts a record, and which of its images go to quarantine."""
+        if deployment not in self._recording.deployments:
+            return "{}", "{}"
+        unwrapped = unwrap([record])
+        folded = fold(self._plan(deployment), unwrapped.changes)
+        keys = (Update(delta.layout, delta.group, {}, shard).key for delta in folded.deltas)
+        items = sorted({self._item((key["pk"], key["sk"])) for key in keys})
+        images = sorted({image.image_name for image in (*unwrapped.unreadable, *folded.unfoldable)})
+        return _set(items), _texts(images)
+
+    def _plan(self, deployment: str) -> Plan:
+        if deployment not in self._plans:
+            known = self._recording.deployments
+            others = [known[name] for name in sorted(self._deployments) if name not in (deployment, PREDECESSOR)]
+            self._plans[deployment] = Plan(known[deployment], others)
+        return self._plans[deployment]
 
     def _log(self) -> Iterator[str]:
         now = 0
@@ -163,14 +193,19 @@ class _Conversion:
             **dict.fromkeys(("deadline", "at", "clock"), lambda seconds: str(math.floor(seconds))),
             **dict.fromkeys(("accepted", "marks"), lambda truth: str(truth).upper()),
             **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
+            **dict.fromkeys(("seen", "taken"), self._history),
             **dict.fromkeys(
-                ("first", "last", "through", "settled", "mark"), lambda number: str(self._number(shard, number))
+                ("first", "last", "through", "settled", "mark", "sequence"),
+                lambda number: str(self._number(shard, number)),
             ),
+            "deployment": lambda name: str(self._deployments[name]),
+            "image": lambda name: f'"{name}"',
             "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
-            "kept": lambda sequences: _set(sorted({self._number(shard, sequence) for sequence in sequences})),
             "removed": lambda watermarks: self._removed(watermarks, event["now"]),
         }
+        if op == "history":
+            return _record(**fields, found=self._history(event["found"]))
         fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
         if "watermark" in event:
             old = event["watermark"].startswith(OLD_FORMAT_PREFIX)
@@ -190,18 +225,20 @@ class _Conversion:
             begin=str(begin),
             last=str(last),
             deadline=str(math.floor(event["deadline"])),
-            deployment="1" if event["old"] else "2",
+            deployment=str(self._deployments[event["deployment"]]),
             cold=str(event["process"] not in self._begun).upper(),
         )
         self._begun.add(event["process"])
-        if not event["old"]:
-            mine = [other["op"] for other in self._invocation(index)]
-            if mine and mine[0] != "read sent":
+        if event["deployment"] == PREDECESSOR:
+            yield _record(op='"meet"', process=process)
+        else:
+            mine = [other.get("how", other["op"]) for other in self._invocation(index)]
+            if mine and mine[0] not in ("read sent", "failed", "crashed"):
                 yield _record(op='"copy"', process=process)
 
     def _is_old(self, event: Event) -> bool:
         """Whether some records of the shard may be too old to be folded."""
-        oldest = min((seen.created for seen in self._recording.records[event["shard"]].values()), default=math.inf)
+        oldest = min(map(_created, self._recording.records[event["shard"]].values()), default=math.inf)
         return bool(oldest < max(event["before"], event["now"] - _NEARLY_OLD))
 
     def _invocation(self, index: int) -> list[Event]:
@@ -238,7 +275,7 @@ class _Conversion:
         if created == -math.inf:
             return "{}"
         records = self._recording.records[shard]
-        return _set([n for n, sequence in enumerate(self._records[shard], 1) if records[sequence].created < created])
+        return _set([n for n, sequence in enumerate(self._records[shard], 1) if _created(records[sequence]) < created])
 
     def _checkpoint(self, shard: str, fields: Mapping[str, Any] | None) -> str:
         if fields is None:
@@ -248,6 +285,14 @@ class _Conversion:
         lost = "None" if fields["lostBefore"] is None else str(fields["lostBefore"])
         times["shard"] = str(self._shards[shard])
         return _record(**numbers, **times, lostBefore=lost, format=f'"{fields["format"]}"')
+
+    def _history(self, text: str) -> str:
+        rows = []
+        for era in text.split():
+            valid_from, _, name = era.partition(":")
+            from_ = math.floor(max(0, int(valid_from) - EPOCH))
+            rows.append(f"[from |-> {from_}, deployment |-> {self._deployments[name]}]")
+        return _sequence(rows)
 
     def _removed(self, removed: Mapping[str, Any], now: float) -> str:
         rows = []
@@ -277,8 +322,20 @@ def _slots(events: Sequence[Event]) -> dict[int, int]:
     return slots
 
 
+def _deployments(recording: Recording) -> dict[str, int]:
+    """Numbers for the deployments that ever came into force; that of a predecessor is the first."""
+    texts = [event["taken"] for event in recording.events if event["op"] == "takeover landed"]
+    in_force = {era.partition(":")[2] for text in texts for era in text.split()}
+    began = {event["deployment"] for event in recording.events if event["op"] == "begin"}
+    return {name: number for number, name in enumerate([PREDECESSOR, *sorted((began | in_force) - {PREDECESSOR})], 1)}
+
+
+def _created(record: Any) -> int:
+    return int(record["dynamodb"]["ApproximateCreationDateTime"] - EPOCH)
+
+
 def _ceil(value: float) -> int:
-    return -1_000_000_000 if value == -math.inf else math.ceil(value)
+    return math.ceil(min(max(value, -1e9), 1e9))
 
 
 def _record(**fields: str) -> str:
@@ -291,6 +348,10 @@ def _sequence(rows: Sequence[str]) -> str:
 
 def _set(numbers: Sequence[int]) -> str:
     return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+def _texts(texts: Sequence[str]) -> str:
+    return "{" + ", ".join(f'"{text}"' for text in texts) + "}"
 
 
 def _numbers(count: int) -> str:

@@ -1,12 +1,14 @@
-"""A store over any engine, with a clock that stands still, pauses that take no time, and faults on demand."""
+"""A store over any engine, with a clock that only pauses move, and faults on demand."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.deployment_items import History, history_key, read_history
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from tests.unit.fold.streams import NOW, Record, record
@@ -30,7 +32,7 @@ class Store:
         # moto's parser refuses parameters in a PartiQL INSERT.
         bulk = "put" if engine.name == "moto" else "partiql"
         self.counters = Counters(name, client=typed, bulk=bulk, clock=self.clock)  # type: ignore[arg-type]
-        self.table = Table(name, typed, bulk, self.clock, sleep=lambda _: None, jitter=lambda: 0.5)  # type: ignore[arg-type]
+        self.table = Table(name, typed, bulk, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
         """Build a consumer, as a cold start does."""
@@ -40,8 +42,25 @@ class Store:
         """Deliver a batch to a new consumer."""
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
+    def deploy(self, *declarations: Aggregate | Window) -> Report:
+        """Take over by an invocation, and let time pass until the declarations hold for what is created from then on."""
+        report = self.aggregator(*declarations).handle({})
+        self.clock.now = max(self.clock.now, self.history().last.valid_from)
+        return report
+
+    def history(self) -> History:
+        history = read_history(self.item(*(key["S"] for key in history_key().values())))
+        assert history is not None
+        return history
+
+    def meet_old_version(self, shard: str) -> None:
+        """Leave what a version without checkpoints leaves in quarantine of a shard it serves: its fencing token."""
+        key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(shard.encode()) % 8}"}, "sk": {"S": f"FENCE#{shard}"}}
+        token = {"_type": {"S": "quarantine"}, "deployment": {"S": "old"}}
+        self.client.put_item(TableName=self.name, Item={**key, **token})
+
     def items(self) -> list[dict[str, Any]]:
-        """All items but fencing tokens and checkpoints."""
+        """All items but checkpoints, deployments and the tokens of older versions."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
         return [
             item
@@ -65,6 +84,9 @@ class Store:
         register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
         return answers
 
+    def _pass_time(self, seconds: float) -> None:
+        self.clock.now += seconds
+
     def inserts(self, first: int = 10**21) -> list[Record]:
-        """Return the stream's records of all items."""
-        return [record(first + place, item) for place, item in enumerate(self.items())]
+        """Return the stream's records of all items, created now."""
+        return [record(first + place, item, created=self.clock()) for place, item in enumerate(self.items())]

@@ -142,7 +142,9 @@ def test_hostile_values_are_counted_exactly(store: Store, events: list[tuple[str
     views = Aggregate("views", hit, pk=f"{run}#URL#{{url}}", sk="STATISTICS", measures={"n": Count()})
     visits = Aggregate("visits", hit, pk=f"{run}#CID#{{clientId}}#T#{{time}}", sk="N", measures={"n": Count()})
     recent = Window("recent", hit, pk=f"{run}#URL#{{url}}", time="at")
-    sent = [{"url": url, "time": time, "clientId": client, "at": NOW} for url, time, client in events]
+    store.deploy(views, visits, recent)
+    now = int(store.clock())
+    sent = [{"url": url, "time": time, "clientId": client, "at": now} for url, time, client in events]
 
     assert {outcome.status for outcome in store.counters.accept_many(hit, sent)} <= {"accepted"}
     assert {outcome.status for outcome in store.counters.accept_many(hit, sent)} <= {"duplicate"}

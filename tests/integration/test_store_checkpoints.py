@@ -11,7 +11,6 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SETTLED_AFTER, checkpoint_key
 from dynamodb_counters._stream.pruning import PRUNED_AT
-from dynamodb_counters._stream.quarantine_items import token_key
 from dynamodb_counters._stream.upgrade import STILL_RUNNING
 from dynamodb_counters._stream.watermarks import Watermark, shard_digest
 from dynamodb_counters.errors import CheckpointError
@@ -204,8 +203,8 @@ def test_two_shards_of_one_digest_are_told(store: Store, monkeypatch: pytest.Mon
 
 
 def _serve_without_checkpoints(store: Store, shard: str) -> None:
-    """What a version without checkpoints leaves: a fencing token, and the watermark in the item it wrote."""
-    store.client.put_item(TableName=store.name, Item={**token_key(shard), "_type": {"S": "quarantine"}})
+    """What a version without checkpoints leaves: its token, and the watermark in the item it wrote."""
+    store.meet_old_version(shard)
     watermark = Watermark(shard, old_format=True, now=store.clock())
     item = {"pk": {"S": f"URL#{_URL}"}, "sk": {"S": "STATISTICS"}, "_type": {"S": "views"}, "n": {"N": "2"}}
     store.client.put_item(TableName=store.name, Item={**item, watermark.name: watermark.value(f"{2:040}")})
@@ -234,7 +233,7 @@ def test_a_shard_that_comes_up_while_such_a_version_may_run_keeps_its_format(sto
 def test_watermarks_in_the_old_format_go_when_their_records_are_too_old_to_be_counted(store: Store) -> None:
     _serve_without_checkpoints(store, SHARD)
     for number in range(1, 12):
-        store.client.put_item(TableName=store.name, Item={**token_key(_shard(number)), "_type": {"S": "quarantine"}})
+        store.meet_old_version(_shard(number))
         store.deliver([_view(number)], _VIEWS, shard=_shard(number))
     store.clock.now += 71 * 3600
     store.deliver([_view(61, created=store.clock.now)], _VIEWS, shard=_shard(61))

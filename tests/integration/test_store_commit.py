@@ -12,8 +12,8 @@ from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
-from tests.unit.fold.streams import Record, image, record
-from tests.unit.writes.clients import fault, no_fault
+from tests.unit.fold.streams import NOW, Record, image, record
+from tests.unit.writes.clients import failure, fault, no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "sum": Sum("number")})
@@ -107,14 +107,26 @@ def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> No
     assert _sums(store) == {"a": 101, "b": 1010}
 
 
-def test_an_update_whose_answer_is_lost_is_not_repeated(store: Store) -> None:
-    records = _records("abab")
-    store.client.after = fault("update_item", "InternalServerError", "URL#")
-    with pytest.raises(CommitError, match="2 item"):
-        _deliver(store, records)
+def test_a_throttled_item_is_waited_for(store: Store) -> None:
+    refusals = iter(range(5))
 
-    store.client.after = no_fault
-    assert _deliver(store, records).skipped == 2
+    def busy(name: str, arguments: Mapping[str, Any]) -> None:
+        if name == "update_item" and arguments["Key"]["pk"]["S"] == "URL#b" and next(refusals, None) is not None:
+            raise failure("ThrottlingException", name)
+
+    store.client.before = busy
+
+    assert _deliver(store, _records("abab")).updated == 2
+    assert (next(refusals, None), _sums(store)) == (None, {"a": 101, "b": 1010})
+    assert store.clock.now > NOW
+
+
+def test_an_update_whose_answer_is_lost_is_sent_again_and_counts_once(store: Store) -> None:
+    store.client.after = fault("update_item", "InternalServerError", "URL#")
+
+    report = _deliver(store, _records("abab"))
+
+    assert (report.updated, report.skipped) == (0, 2)
     assert _sums(store) == {"a": 101, "b": 1010}
 
 
@@ -155,7 +167,7 @@ def test_a_record_of_quarantine_is_kept_once_and_the_rest_is_counted(store: Stor
 
 def test_quarantine_that_cannot_be_written_fails_the_batch_before_anything_is_counted(store: Store) -> None:
     records = [*_records("a"), record(_FIRST + 10, image("view", url="a")), *_records("b", _FIRST + 20)]
-    store.client.before = fault("transact_write_items", "ThrottlingException", "QUARANTINE#")
+    store.client.before = fault("put_item", "ThrottlingException", "QUARANTINE#")
     with pytest.raises(CommitError, match="ThrottlingException"):
         _deliver(store, records)
     assert _sums(store) == {"a": 0, "b": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
 from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters.errors import CommitError
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -22,6 +22,7 @@ _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n":
 _HOURS = Window("hours", _EVENT, pk="SHOP#{shop}", time="at")
 _MENDED = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count()})
 """The same aggregate after the fix: it no longer needs an amount."""
+_SALES_ANYWHERE = Aggregate("sales", _EVENT, pk="ALL", sk="SALES", measures={"n": Count()})
 
 _AT = "2026-09-21T13:00:00Z"
 
@@ -64,15 +65,40 @@ POISON: dict[str, Record] = {
 }
 
 
+_NOT_COUNTED_IN = {
+    **dict.fromkeys(
+        (
+            "missing measure",
+            "a string for a number",
+            "a null",
+            "infinity",
+            "not a number",
+            "a huge item",
+            "a huge item that cannot be compressed",
+        ),
+        ("sales",),
+    ),
+    **dict.fromkeys(
+        ("missing time", "no time at all", "a time without an offset", "a time far ahead", "microseconds"), ("hours",)
+    ),
+    "no image": (),
+}
+"""The declarations that cannot count a poisoned record, unless neither can; none where nobody knows which."""
+
+
 def _redriven(store: Store, entry: Quarantined, sequence: int = 9) -> Record:
     """Redrive an entry; return the record that the stream would carry of it."""
     before = store.item(*entry.key)
     assert store.counters.redrive(entry)
-    return record(sequence, store.item(*entry.key), before)
+    return record(sequence, store.item(*entry.key), before, created=store.clock())
 
 
 def _count(store: Store, measure: str = "n") -> Any:
     return store.counters.get(_SALES, {"shop": "a"}, consistent=True).measures[measure]
+
+
+def _hours(store: Store) -> int:
+    return store.counters.window(_HOURS, {"shop": "a"}, last=timedelta(days=1), consistent=True).count
 
 
 @pytest.mark.parametrize("kind", POISON)
@@ -82,8 +108,13 @@ def test_a_poisoned_record_is_kept_and_its_neighbours_are_counted(store: Store, 
 
     report = store.deliver(batch, _SALES, _HOURS)
 
-    assert (report.quarantined, _count(store)) == (1, 2)
+    assert report.quarantined == 1
     [entry] = store.counters.quarantined()
+    # The declarations that can count it, do.
+    assert entry.names == _NOT_COUNTED_IN.get(kind, ("hours", "sales"))
+    declared = ("sales", "hours")
+    uncounted = entry.names or declared
+    assert (_count(store), _hours(store)) == tuple(2 if name in uncounted else 3 for name in declared)
     assert (entry.shard, int(entry.sequence), entry.redriven) == (SHARD, 150, False)
     assert entry.reason
     assert entry.content["dynamodb"]["SequenceNumber"] == "150"
@@ -98,6 +129,7 @@ def test_a_mended_record_is_counted_once_however_often_it_is_redriven(store: Sto
     store.deliver([_sale(1), _without(2, "amount"), _sale(3)], _SALES)
     [entry] = store.counters.quarantined()
 
+    store.deploy(_MENDED)
     change = _redriven(store, entry)
     for _ in range(3):
         store.deliver([change], _MENDED, shard=OTHER_SHARD)
@@ -123,6 +155,7 @@ def test_a_redelivery_to_mended_code_leaves_a_record_to_quarantine(store: Store)
     batch = [_without(2, "amount"), _sale(3)]
     store.deliver(batch, _SALES)
 
+    store.deploy(_MENDED)
     store.deliver(batch, _MENDED)
     assert _count(store) == 1
 
@@ -146,10 +179,13 @@ def test_an_event_from_the_future_counts_when_its_time_has_come(store: Store) ->
 def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Store) -> None:
     store.deliver([_without(2, "amount")], _SALES)
     [entry] = store.counters.quarantined()
+    store.deploy(_MENDED)
     _redriven(store, entry)
     item = store.item(*entry.key)
 
-    store.deliver([record(10, None, item, expired=True), record(11, None, item)], _MENDED, shard=OTHER_SHARD)
+    now = store.clock()
+    gone = [record(10, None, item, created=now, expired=True), record(11, None, item, created=now)]
+    store.deliver(gone, _MENDED, shard=OTHER_SHARD)
 
     assert _count(store) == 0
 
@@ -191,9 +227,11 @@ def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(
     store.client.before = no_fault
     [entry] = store.counters.quarantined()
 
+    store.deploy(_HOURS)
     store.deliver([_redriven(store, entry)], _HOURS, shard=OTHER_SHARD)
     assert _count(store) == 0
     [kept] = store.counters.quarantined()
+    store.deploy(_SALES)
     store.deliver([_redriven(store, kept, 10)], _SALES, shard=OTHER_SHARD)
 
     assert _count(store) == 2
@@ -205,21 +243,57 @@ def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: St
     assert _count(store) == 1
 
     # Redriving both changes nothing: one adds what the other takes back.
+    store.deploy(_MENDED)
     for place, entry in enumerate(list(store.counters.quarantined()), start=9):
         store.deliver([_redriven(store, entry, place)], _MENDED, shard=OTHER_SHARD)
     assert _count(store) == 1
 
 
-def test_a_deployment_that_was_taken_over_quarantines_nothing_more(store: Store) -> None:
-    before, batch = store.aggregator(_SALES), [_without(2, "amount"), _sale(3)]
-    before.handle({"Records": [_sale(1)], "shardId": SHARD})
-    store.deliver(batch, _MENDED)
+def test_of_a_redriven_image_the_declarations_that_had_counted_it_count_nothing(store: Store) -> None:
+    batch = [_sale(1), _without(2, "amount"), _sale(3, at="yesterday")]
+    store.deliver(batch, _SALES, _HOURS)
+    entries = {entry.names: entry for entry in store.counters.quarantined()}
+    assert set(entries) == {("sales",), ("hours",)}
+    assert (_count(store), _hours(store)) == (2, 2)
 
-    with pytest.raises(CommitError, match="taken over"):
-        before.handle({"Records": batch, "shardId": SHARD})
+    store.deploy(_MENDED, _HOURS)
+    change = _redriven(store, entries["sales",])
+    again = _redriven(store, entries["hours",], 10)
+    for _ in range(2):
+        store.deliver([change, again], _MENDED, _HOURS, shard=OTHER_SHARD)
 
-    assert list(store.counters.quarantined()) == []
-    assert _count(store) == 3
+    assert (_count(store), _hours(store)) == (3, 2)
+    # What is still poisoned waits for the same declaration as before.
+    [back] = store.counters.quarantined()
+    assert (back.names, back.content) == (("hours",), entries["hours",].content)
+
+
+def test_of_two_declarations_that_an_image_waits_for_the_one_that_is_gone_waits_on(store: Store) -> None:
+    store.deliver([_sale(1, at="yesterday"), _without(2, "shop"), _sale(3)], _SALES, _HOURS)
+    both = next(entry for entry in store.counters.quarantined() if entry.names == ("hours", "sales"))
+
+    store.deploy(_SALES_ANYWHERE)
+    store.deliver([_redriven(store, both)], _SALES_ANYWHERE, shard=OTHER_SHARD)
+
+    assert store.counters.get(_SALES_ANYWHERE, {}, consistent=True).measures == {"n": 1}
+    assert sorted(entry.names for entry in store.counters.quarantined()) == [("hours",), ("hours",)]
+
+
+def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
+    store.deliver([_without(2, "amount")], _SALES)
+    [entry] = store.counters.quarantined()
+    before = store.item(*entry.key)
+    store.clock.now += 60
+
+    assert store.deliver([_without(2, "amount")], _SALES).quarantined == 0
+
+    puts = [
+        arguments
+        for name, arguments in store.client.calls
+        if name == "put_item" and arguments["Item"]["_type"]["S"] == "quarantine"
+    ]
+    assert [put["ReturnValuesOnConditionCheckFailure"] for put in puts] == ["ALL_OLD"] * 2
+    assert store.item(*entry.key) == before
 
 
 def test_an_event_counted_by_a_transaction_is_corrected_and_taken_back_by_the_stream(store: Store) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._stream.commit import RESERVE_SECONDS
+from dynamodb_counters._table import RESERVE_SECONDS
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import image, record
+from tests.unit.writes.clients import no_fault
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
@@ -84,13 +86,22 @@ def test_a_retracted_event_is_gone_and_can_come_again(store: Store) -> None:
 
 
 def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(store: Store) -> None:
-    left = iter([60.0, 60.0, RESERVE_SECONDS, RESERVE_SECONDS - 0.1, 0.0])
     batch = [_view(n, url) for n, url in enumerate("abcd", start=1)]
     aggregator = store.aggregator(_VIEWS)
+    store.table.__dict__["pool"] = ThreadPoolExecutor(1)
+    written: list[str] = []
 
+    def slow(name: str, _: object) -> None:
+        if name == "update_item":
+            written.append(name)
+            store.clock.now += RESERVE_SECONDS / 2
+
+    store.client.after = slow
     with pytest.raises(CommitError, match=r"2 item.*time is nearly up"):
-        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: next(left))
+        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: 1.9 * RESERVE_SECONDS)
+    store.client.after = no_fault
 
+    assert len(written) == 2
     counted = store.counters.get_many([(_VIEWS, {"url": url}) for url in "abcd"], consistent=True)
     assert sum(group.measures["n"] for group in counted) == 2
     report = aggregator.handle({"Records": batch, "shardId": SHARD})

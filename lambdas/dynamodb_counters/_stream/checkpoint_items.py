@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeGuard
 
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
@@ -29,6 +29,7 @@ WITNESS: Final = "WITNESS"
 """Sort key of the item that tells that there was a checkpoint."""
 
 _KEPT: Final = 400 * DAY
+_MOST_PROGRESS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,9 @@ class Checkpoint:
     """The checkpoint was lost: records created earlier may have been counted."""
     old_format: bool = False
     """Whether items hold this shard's watermark in the format of versions without checkpoints."""
-    progress_through: str = ""
-    progress_place: str = ""
-    """Of a batch that failed: all groups up to this place have applied all records up to that one."""
+    progress: tuple[tuple[str, str], ...] = ()
+    """Of batches that failed, sequence numbers and places: all groups before the place have applied all records up to
+    the number."""
     just_lost: bool = False
     """Whether this process has just found out."""
 
@@ -73,9 +74,24 @@ class Checkpoint:
             sequence("settled"),
             number("lost_before"),
             bool(_value(item, "old_format", "BOOL", fallback=False)),
-            progress_through=sequence("progress_through"),
-            progress_place=str(_value(item, "progress_place", "S", "")),
+            progress=tuple(
+                (through, place)
+                for through, _, place in (part.partition(":") for part in _value(item, "progress", "S", "").split())
+                if is_sequence(through)
+            ),
         )
+
+    def applied_through_at(self, place: str) -> str:
+        """The last record that the groups at a place have applied, as far as is known."""
+        return max((through for through, before in self.progress if place < before), default="")
+
+    def with_progress(self, progress: Iterable[tuple[str, str]]) -> Checkpoint:
+        """The same, of which more is known; without what says nothing that other progress does not."""
+        known = {one for one in (*self.progress, *progress) if one[0] > self.applied_through}
+        telling = [
+            one for one in known if not any(one != two and one[0] <= two[0] and one[1] <= two[1] for two in known)
+        ]
+        return replace(self, progress=tuple(sorted(telling)[-_MOST_PROGRESS:]))
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""
@@ -95,6 +111,10 @@ def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
     if kind not in typed:
         raise ValueError(f"invalid {name}={typed!r:.80}: expected type {kind}")
     return typed[kind]
+
+
+def progress_text(progress: Iterable[tuple[str, str]]) -> str:
+    return " ".join(f"{through}:{place}" for through, place in progress)
 
 
 def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:

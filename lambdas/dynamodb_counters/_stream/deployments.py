@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
@@ -170,7 +171,9 @@ class Deployments:
         return True
 
     def _told(self, before: History | None, after: History) -> str:
-        told = f"deployment {self._id} takes over: it holds for records created from {after.last.valid_from} on"
+        since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
+        told = f"deployment {self._id} takes over: it holds for "
+        told += f"records created from {since} on" if after.last.valid_from else "all records"
         if before is None:
             return told
         known = self._load(before.last.deployment)

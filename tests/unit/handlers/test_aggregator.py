@@ -149,3 +149,15 @@ def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFix
     assert (again["Records"], again["ItemsUpdated"], again["AlreadyCounted"], again["Quarantined"]) == (3, 0, 2, 0)
     assert first["WriteUnits"] > 0
     assert first["LateEvents"] == 0
+
+
+def test_the_event_of_a_complete_deployment_puts_its_declarations_in_force(
+    module: ModuleType, moto_engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    event = {"source": "aws.cloudformation", "detail": {"status-details": {"status": "UPDATE_COMPLETE"}}}
+
+    assert module.handler(event, LAMBDA_CONTEXT) == {"state": {}}
+
+    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
+    assert moto_engine.client.get_item(TableName=_TABLE, Key=key)["Item"]["history"]["S"].startswith("0:")
+    assert "takes over: it holds for all records" in caplog.text

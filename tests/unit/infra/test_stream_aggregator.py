@@ -106,8 +106,8 @@ def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Templat
 def test_nothing_has_a_physical_name(template: Template) -> None:
     names = {"AlarmName", "BucketName", "FunctionName", "LogGroupName", "RoleName", "TableName"}
     for logical_id, resource in template.to_json()["Resources"].items():
-        # A mapping's FunctionName is the function it invokes.
-        if resource["Type"] != "AWS::Lambda::EventSourceMapping":
+        # Of these, FunctionName is the function they are about.
+        if resource["Type"] not in ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Permission"):
             assert names.isdisjoint(resource["Properties"]), logical_id
 
 
@@ -137,14 +137,24 @@ def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:
     synthesized(stack).resource_count_is("AWS::S3::Bucket", 0)
 
 
-def test_context_flag_for_emulators_adds_one_variable_and_nothing_else() -> None:
-    real, emulated = (
-        synthesized(build(StreamAggregator, stack)).to_json()
+def test_context_flag_for_emulators_adds_one_variable_and_leaves_out_what_they_do_not_send() -> None:
+    plain, flagged = (
+        synthesized(build(StreamAggregator, stack)).to_json()["Resources"]
         for stack in (new_stack(), new_stack(single_shard_stream="true"))
     )
-    [function] = [r for r in emulated["Resources"].values() if r["Type"] == "AWS::Lambda::Function"]
-    assert function["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
-    assert emulated == real
+    [name] = [name for name, resource in flagged.items() if resource["Type"] == "AWS::Lambda::Function"]
+    assert flagged[name]["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
+    assert flagged == {name: resource for name, resource in plain.items() if "Deployed" not in name}
+
+
+def test_a_deployment_is_put_in_force_once_it_is_complete(template: Template) -> None:
+    rule = properties(template, "AWS::Events::Rule")
+    assert rule["EventPattern"]["source"] == ["aws.cloudformation"]
+    assert rule["EventPattern"]["detail"]["stack-id"] == [{"Ref": "AWS::StackId"}]
+    assert "UPDATE_ROLLBACK_COMPLETE" in rule["EventPattern"]["detail"]["status-details"]["status"]
+    [function_id] = template.find_resources("AWS::Lambda::Function")
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [function_id, "Arn"]}]
+    assert properties(template, "AWS::Lambda::Permission")["Principal"] == "events.amazonaws.com"
 
 
 def test_order_of_declaration_does_not_show() -> None:
