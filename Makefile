@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test spec soak mutations snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo bench test spec soak mutations nightly snapshot lint synth diff deploy clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
@@ -47,6 +47,9 @@ mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check 
 
 spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writes docs/spec/README.md [ARGS='--traces 100']
 	$(PYTHON) -m simulation.specification $(ARGS)
+
+nightly: mutations soak spec ## Run mutations, soak and spec one after the other: what a night is for [MINUTES=30]
+.NOTPARALLEL: nightly
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)

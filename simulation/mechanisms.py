@@ -29,7 +29,7 @@ _COMMIT: Final = """\
 """
 _MOVE: Final = """\
                 report.add(done, len(folded.deltas), folded.late)
-                touched = len(folded.deltas) + kept.new - done.skipped
+                touched = len(folded.deltas) + kept.new - done.skipped + done.unguarded * WORTH_A_WRITE
                 if self._client.has_time():
                     report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
 """

@@ -20,6 +20,7 @@ from typing import Final
 
 from simulation.engines import dynamodb_local
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
+from simulation.schedules.function import LONGEST_BACKOFF
 from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.schedule import Schedule
 
@@ -34,7 +35,10 @@ _for_life: Final = ExitStack()
 
 @dataclass
 class Totals:
-    """What a soak came to; `wrong` counts schedules with a count that is not exact."""
+    """What a soak came to; `wrong` counts schedules with a count that is not exact, or a shard that stood still.
+
+    `paused` is the longest that an invocation without a fault has waited, in seconds.
+    """
 
     engine: str
     first_seed: int
@@ -43,6 +47,7 @@ class Totals:
     records: int = 0
     wrong: int = 0
     seconds: float = 0.0
+    paused: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -53,6 +58,7 @@ class Totals:
         self.records += outcome.records
         self.faults += outcome.faults
         self.reached += outcome.reached
+        self.paused = max(self.paused, outcome.paused)
         if outcome.wrong:
             self.wrong += 1
             self.failures.append(str(WrongCountError(outcome, self.engine)))
@@ -68,6 +74,8 @@ class Totals:
             *(f"  {number:>9,}  {name}" for name, number in self.faults.most_common()),
             "came across:",
             *(f"  {number:>9,}  {name}" for name, number in self.reached.most_common()),
+            f"without a fault, no invocation failed or waited longer than {self.paused:.2f} s"
+            f" (the longest backoff is {LONGEST_BACKOFF:.0f} s)",
             f"{self.wrong} schedules with wrong counts",
             *self.failures[:_MOST_SHOWN],
         ]

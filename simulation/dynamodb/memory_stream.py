@@ -62,9 +62,9 @@ class MemoryStream:
             while shard.trimmed < len(shard.records) and _created(shard.records[shard.trimmed]) < created_before:
                 shard.trimmed += 1
 
-    def history(self) -> Iterator[Record]:
-        """Every record there ever was, shard by shard."""
-        return (record for shard in self._shards.values() for record in shard.records)
+    def history(self) -> Iterator[tuple[str, Record]]:
+        """Every record there ever was and its shard, shard by shard."""
+        return ((shard.id, record) for shard in self._shards.values() for record in shard.records)
 
     def append(self, keys: Item, old: Item | None, new: Item | None, *, size: int, by_ttl: bool = False) -> None:
         """Write the record of a change to the shard that owns its partition key, the first of `keys`."""

@@ -16,6 +16,7 @@ from simulation.dynamodb.client_errors import failure
 from simulation.faults.actors import Crashed
 
 _ENDPOINT: Final = "http://harness"
+TAKEOVER: Final = " of a takeover"
 _THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -24,6 +25,8 @@ class Fault(Enum):
 
     NONE = "none"
     THROTTLED = "throttled"
+    """Refused, not applied."""
+    CONFLICT = "conflict with a transaction"
     """Refused, not applied."""
     INTERNAL = "internal error"
     """Failed, not applied."""
@@ -53,7 +56,8 @@ def _never(_: Any) -> None:
 class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
-    `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes.
+    `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes;
+    `heard` takes each answer with its request.
     """
 
     client: Any
@@ -61,6 +65,7 @@ class FaultyClient:
     rng: random.Random
     postpone: Callable[[Callable[[], Any]], None] = _never
     delay: Callable[[float], None] = _never
+    heard: Callable[[dict[str, Any], Any], None] = lambda *_: None
 
     def __post_init__(self) -> None:
         self.exceptions, self.meta = self.client.exceptions, self.client.meta
@@ -68,14 +73,22 @@ class FaultyClient:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self.client, name)
         operation = name.title().replace("_", "")
-        return lambda **request: self._call(operation, lambda: call(**request))
+
+        def sent(**request: Any) -> Any:
+            item = request.get("Key") or request.get("Item") or {}
+            about = operation + TAKEOVER if item.get("sk", {}).get("S", "").startswith("DEPLOYMENT") else operation
+            answer = self._call(operation, about, lambda: call(**request))
+            self.heard(request, answer)
+            return answer
+
+        return sent
 
     def get_paginator(self, operation: str) -> Paginator:
         assert operation == "query"
         return Paginator(self.query)
 
-    def _call(self, operation: str, send: Callable[[], Any]) -> Any:
-        fault = self.decide(operation)
+    def _call(self, operation: str, about: str, send: Callable[[], Any]) -> Any:
+        fault = self.decide(about)
         if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
             _ignored(send)
         elif fault in (Fault.LATE, Fault.LATE_RETRIED, Fault.CRASH_DURING):
@@ -83,6 +96,8 @@ class FaultyClient:
         match fault:
             case Fault.THROTTLED:
                 raise failure(operation, self.rng.choice(_THROTTLED))
+            case Fault.CONFLICT:
+                raise _conflict(operation)
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
             case Fault.LOST_ACK:
@@ -90,7 +105,7 @@ class FaultyClient:
             case Fault.LATE:
                 raise ReadTimeoutError(endpoint_url=_ENDPOINT)
             case Fault.RETRIED | Fault.LATE_RETRIED:
-                return self._call(operation, send)
+                return self._call(operation, about, send)
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:
                 raise Crashed
             case Fault.SLOW:
@@ -109,18 +124,30 @@ class FaultyClient:
 
 @dataclass
 class FaultPlan:
-    """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end."""
+    """Draws a fault for a share of all calls, until its budget is used up, so that a schedule comes to an end.
+
+    Of the calls of a takeover, the share is `takeovers`; of the next `crowded` calls, nine in ten are refused.
+    """
 
     rng: random.Random
     rate: float
     budget: int
     injected: Counter[str] = field(default_factory=Counter)
+    takeovers: float = 0.0
+    crowded: int = 0
 
-    def draw(self) -> Fault:
-        if not self._happens(self.rate):
+    def draw(self, about: str = "") -> Fault:
+        if self.crowded:
+            self.crowded -= 1
+            if self.rng.random() < 0.9:
+                refused = self.rng.choice((Fault.THROTTLED, Fault.CONFLICT))
+                self.injected[f"{refused.value}, as nine in ten calls"] += 1
+                return refused
+        takeover = about.endswith(TAKEOVER)
+        if not self._happens(max(self.rate, self.takeovers) if takeover else self.rate):
             return Fault.NONE
         fault = self.rng.choice(FAULTS)
-        self._count(fault.value)
+        self._count(fault.value + TAKEOVER if takeover else fault.value)
         return fault
 
     def strikes(self, name: str, probability: float = 1) -> bool:
@@ -135,6 +162,13 @@ class FaultPlan:
     def _count(self, name: str) -> None:
         self.budget -= 1
         self.injected[name] += 1
+
+
+def _conflict(operation: str) -> ClientError:
+    if operation != "TransactWriteItems":
+        return failure(operation, "TransactionConflictException")
+    reasons = [{"Code": "TransactionConflict", "Message": "injected"}]
+    return failure(operation, "TransactionCanceledException", CancellationReasons=reasons)
 
 
 def _ignored(send: Callable[[], Any]) -> None:

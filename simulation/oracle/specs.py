@@ -27,6 +27,8 @@ from dynamodb_counters._items.conditions import Attr
 Values: TypeAlias = Mapping[str, Any]
 """Attributes of an event, as plain Python values."""
 
+Key: TypeAlias = tuple[str, str]
+
 Parts: TypeAlias = dict[str, Decimal]
 """What an event adds, by attribute of the aggregate's item."""
 
@@ -38,30 +40,65 @@ AT_LEAST: Final = (1, 3)
 NET: Final = "NET" + 750 * "T"
 
 
+UNCOUNTABLE: Final = (ArithmeticError, LookupError, ValueError)
+"""What a spec raises for an event that it cannot count."""
+
+LONGEST_TEXT: Final = 8192
+MOST_GROUPS: Final = 6
+BEYOND_ALL_TEXTS: Final = "~"
+"""Texts that are too long begin with it, the others come before it."""
+
+
 @dataclass(frozen=True)
 class Spec:
     """A declaration and what it means.
 
-    `key` is that of the item an event is counted in, `parts` what the event adds (nothing if filtered out); `coarser`
-    is the key and the slot in a window's second tier.
+    `key` is that of the item an event is counted in (`keys` if there are several), `parts` what the event adds
+    (nothing if filtered out); `coarser` is the key and the slot in a window's second tier.
     """
 
     declaration: Declaration
-    key: Callable[[Values], tuple[str, str]]
+    key: Callable[[Values], Key]
     parts: Callable[[Values], Parts]
-    coarser: Callable[[Values], tuple[tuple[str, str], str]] | None = None
+    coarser: Callable[[Values], tuple[Key, str]] | None = None
+    keys: Callable[[Values], list[Key]] | None = None
 
-    def places(self, values: Values, parts: Parts) -> list[tuple[tuple[str, str], Parts]]:
-        """Every item an event is counted in, and what it adds there."""
-        places = [(self.key(values), parts)]
+    @property
+    def family(self) -> str:
+        return family(self.declaration.name)
+
+    def places(self, values: Values) -> list[tuple[Key, Parts]]:
+        """Every item an event is counted in, and what it adds there; one of `UNCOUNTABLE` if that cannot be told."""
+        parts = {name: number for name, number in self.parts(values).items() if number}
+        if not parts:
+            return []
+        places = [(key, parts) for key in (self.keys(values) if self.keys else [self.key(values)])]
         if self.coarser is not None:
             key, slot = self.coarser(values)
             places.append((key, {"total": parts["total"], slot: parts["total"]}))
         return places
 
 
+RENAMED: Final = {
+    "by_desk": "by_table",
+    "by_cell": "by_field",
+    "books-members": "volumes-members",
+    "books": "volumes",
+}
+"""Other names that deployments give to declarations."""
+
+_FAMILIES: Final = {new: old for old, new in RENAMED.items()}
+
+
+def family(name: str) -> str:
+    """The first name of a declaration, whose items all of its names share."""
+    return _FAMILIES.get(name, name)
+
+
 def escaped(value: str) -> str:
     """A value as the key layout escapes it."""
+    if len(value.encode()) > LONGEST_TEXT:
+        raise ValueError("too long for a group")
     text = value.replace("%", "%25").replace("#", "%23").replace("\n", "%0A")
     return text or "%"
 
@@ -78,6 +115,13 @@ def slots(values: Values, number: Decimal) -> Parts:
 
 def amount(values: Values) -> Decimal:
     return Decimal(values["amount"])
+
+
+def tag_keys(values: Values, most: int) -> list[Key]:
+    keys = [(f"TAG#{escaped(tag)}", f"CAT#{escaped(cat)}") for tag in values["tags"] for cat in values["cats"]]
+    if len(keys) > most:
+        raise ValueError("too many groups")
+    return keys
 
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
@@ -159,16 +203,32 @@ SPECS: Final = (
         lambda v: ("VOLUME", f"WINDOW#volume#{bucket(v['at'])}"),
         lambda v: slots(v, amount(v)) if v["status"] != "void" else {},
     ),
+    Spec(
+        Aggregate(
+            "by_tag",
+            TRADE,
+            pk="TAG#{tags[]}",
+            sk="CAT#{cats[]}",
+            measures={"trades": Count()},
+            max_groups=MOST_GROUPS,
+        ),
+        lambda _: ("", ""),
+        lambda _: {"trades": ONE},
+        keys=lambda v: tag_keys(v, MOST_GROUPS),
+    ),
 )
 
 
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
     """What the runtime is given for some specs, and for what looks at their groups."""
     declared = [spec.declaration for spec in specs]
-    for by_desk in (part for part in tuple(declared) if isinstance(part, Aggregate) and part.name == "by_desk"):
-        declared += _of_desks(by_desk)
-    books = [BOOKS.total] if BOOKS.members in declared else []
-    return (*declared, *books)
+    for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
+        if family(source.name) == "by_desk":
+            declared += _of_desks(source)
+        elif family(source.name) == BOOKS.members.name:
+            name = source.name.removesuffix("-members")
+            declared.append(replace(BOOKS.total, name=name, source=source))
+    return tuple(declared)
 
 
 def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
@@ -184,22 +244,3 @@ def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
         Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
         Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
     )
-
-
-def repaired(spec: Spec) -> Spec:
-    """The spec after the deployment that fixes its poisoned records: what has no amount to add is left out."""
-    declared = spec.declaration
-    measures = [declared.measure] if isinstance(declared, Window) else list(declared.measures.values())
-    if Sum("amount") not in measures:
-        return spec
-    # Only a number is less than a number.
-    is_number = Attr("amount").lt(Decimal("1E+100"))
-    where = is_number if declared.where is None else is_number & declared.where
-    return replace(spec, declaration=replace(declared, where=where), parts=lambda values: _parts_or_none(spec, values))
-
-
-def _parts_or_none(spec: Spec, values: Values) -> Parts:
-    try:
-        return spec.parts(values)
-    except (ArithmeticError, LookupError):
-        return {}

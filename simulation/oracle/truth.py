@@ -1,15 +1,33 @@
-"""What the counts must be, added up by brute force from what was written, and where the table differs."""
+"""What the counts must be, added up by brute force: each record by the declarations in force when it was created."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Context, Decimal, Inexact
 from typing import Any, Final, TypeAlias
 
+from boto3.dynamodb.types import TypeDeserializer
+
 from dynamodb_counters._declarations import Window
-from simulation.oracle.specs import AT_LEAST, EXACTLY, ONE, RETENTION, Parts, Spec, Values, declarations
+from simulation.dynamodb.stream_source import Record
+from simulation.oracle.eras import Eras
+from simulation.oracle.specs import (
+    AT_LEAST,
+    EXACTLY,
+    ONE,
+    RETENTION,
+    SPECS,
+    TRADE,
+    UNCOUNTABLE,
+    Key,
+    Parts,
+    Spec,
+    Values,
+    family,
+)
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 """By declaration, partition key and sort key: attribute and number; no zeros, and no bucket whose retention is over."""
@@ -17,97 +35,280 @@ Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
 Change: TypeAlias = tuple[Values | None, Values | None, bool]
 """An event before and after a write, and whether TTL deleted it."""
 
+Entry: TypeAlias = tuple[str, str, str]
+"""An image that may be in quarantine: shard, sequence number, name."""
+
+Waiting: TypeAlias = dict[Entry, frozenset[str]]
+"""The declarations that could not count an image."""
+
 EXACT: Final = Context(prec=400, Emax=9999, Emin=-9999, traps=[Inexact])
 
 _SPREAD: Final = re.compile(r"#~\d+$")
+_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#(NewImage|OldImage)?")
+_SIGNS: Final = {"NewImage": 1, "OldImage": -1}
+_TTL_MATTERS: Final = 5 * 365 * 86_400
+_PLAIN: Final = TypeDeserializer()
 
 
-def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float) -> tuple[Counts, int]:
-    """What the counts must be while poisoned images wait in quarantine, and how many of these there are."""
-    counts: Counts = {}
-    poisoned = 0
-    for old, new, by_ttl in history:
-        before = [spec for spec in specs if not by_ttl or spec.declaration.on_expiry == "subtract"]
-        for values, wanted, sign in ((new, specs, 1), (old, before, -1)):
-            if values is None:
-                continue
-            try:
-                parts = [(spec, spec.parts(values)) for spec in wanted]
-            except (ArithmeticError, LookupError):
-                poisoned += 1
-                continue
-            for spec, numbers in parts:
-                if numbers:
-                    signed = numbers if sign > 0 else {n: part.copy_negate() for n, part in numbers.items()}
-                    for key, placed in spec.places(values, signed):
-                        _add(counts, (spec.declaration.name, *key), placed)
-    return _with_derived(_comparable(specs, counts, now)), poisoned
+@dataclass(frozen=True)
+class _Held:
+    """An image of an event, and the declarations that are to count it."""
+
+    values: Values
+    sign: int
+    names: frozenset[str]
+
+
+@dataclass
+class Truth:
+    """What the records of a table's stream come to.
+
+    `waiting` is what must be in quarantine, by declarations; `unclear` are the groups that images may or may not have
+    been counted in, with what they would add; nobody can tell who counts `vague` ones.
+    """
+
+    counts: Counts = field(default_factory=dict)
+    waiting: Waiting = field(default_factory=dict)
+    unclear: list[tuple[tuple[str, str, str], Parts]] = field(default_factory=list)
+    vague: set[Entry] = field(default_factory=set)
+
+    def wanted(self, now: float) -> Counts:
+        return comparable(self.counts, now)
+
+
+def truth(
+    records: Iterable[tuple[str, Record]],
+    eras: Eras,
+    doubtful: Collection[Entry] = (),
+    unreadable: Collection[Entry] = (),
+) -> Truth:
+    """Add up a stream; images in quarantine as `doubtful` may have been counted, `unreadable` entries can never be."""
+    found, held = Truth(), dict[Entry, _Held]()
+    redrives: list[tuple[str, Record]] = []
+    for shard, record in records:
+        images = record["dynamodb"]
+        specs = eras.specs_at(images["ApproximateCreationDateTime"])
+        kind = (images.get("NewImage") or images.get("OldImage") or {}).get("_type", {}).get("S", "")
+        if kind == "quarantine":
+            redrives += [(shard, record)] if _is_redrive(images) else []
+        elif kind == TRADE.name:
+            for image in _SIGNS.keys() & images.keys():
+                _add_event(found, held, specs, record, (shard, _padded(record), image), doubtful)
+        elif family(kind) in ("by_desk", "books-members"):
+            _add_derived(found, specs, (shard, record), doubtful)
+    while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
+        # What is redriven may be in quarantine again, and redriven once more.
+        for shard, record in ready:
+            _add_redriven(found, held, eras, (shard, record), unreadable)
+        redrives = [redrive for redrive in redrives if redrive not in ready]
+    return found
 
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
     """What the counts must be, from nothing but the events live in the end and those TTL deleted."""
-    history: list[Change] = [(None, values, False) for values in live]
+    counts: Counts = {}
+    for values in live:
+        for spec in specs:
+            _add_parts(counts, spec, values, 1)
     for values in expired:
-        history += [(None, values, False), (values, None, True)]
-    counts, poisoned = expected_so_far(specs, history, now)
-    assert not poisoned
-    return counts
+        for spec in specs:
+            if spec.declaration.on_expiry == "keep":
+                _add_parts(counts, spec, values, 1)
+    return _with_derived(comparable(counts, now))
 
 
-def actual(specs: Sequence[Spec], items: Iterable[Mapping[str, Any]], now: float) -> Counts:
+def actual(items: Iterable[Mapping[str, Any]], now: float) -> Counts:
     """The counts in a table's items."""
-    names = {declared.name for declared in declarations(specs)}
     counts: Counts = {}
     for item in items:
-        name = item.get("_type", {}).get("S", "")
-        if name not in names:
+        name = family(item.get("_type", {}).get("S", ""))
+        if name not in _COUNTED:
+            continue
+        numbers = {
+            attribute: Decimal(value["N"])
+            for attribute, value in item.items()
+            if "N" in value and attribute != "ttl" and not attribute.startswith("_w")
+        }
+        _add(counts, (name, _SPREAD.sub("", item["pk"]["S"]), item["sk"]["S"]), numbers)
+    return comparable(counts, now)
+
+
+def differences(want: Counts, have: Counts, unclear: Sequence[tuple[tuple[str, str, str], Parts]] = ()) -> list[str]:
+    """Where two sets of counts differ, one line per item; by no more than what is `unclear` is no difference."""
+    wrong = []
+    for key in sorted({*want, *have}):
+        low, high = dict(want.get(key, {})), dict(want.get(key, {}))
+        for other, parts in unclear:
+            if other == key:
+                for name, part in parts.items():
+                    bound = high if part > 0 else low
+                    bound[name] = EXACT.add(bound.get(name, Decimal(0)), part)
+        found = have.get(key, {})
+        names = {*low, *high, *found}
+        zero = Decimal(0)
+        if not all(low.get(name, zero) <= found.get(name, zero) <= high.get(name, zero) for name in names):
+            wrong.append(f"{key}: expected {_shown(want.get(key, {}))}, found {_shown(found)}")
+    return wrong
+
+
+def comparable(counts: Counts, now: float) -> Counts:
+    return {
+        key: kept
+        for key, numbers in counts.items()
+        if (kept := {name: number for name, number in numbers.items() if number})
+        and not (key[0] in _RETAINED and _bucket_end(key[2]) + RETENTION.total_seconds() <= now)
+    }
+
+
+_COUNTED: Final = {spec.family for spec in SPECS} | {"crowded", "sizes", "books"}
+_RETAINED: Final = {s.family for s in SPECS if isinstance(s.declaration, Window) and s.declaration.retention}
+
+
+def _add_event(
+    found: Truth,
+    held: dict[Entry, _Held],
+    specs: Sequence[Spec] | None,
+    record: Record,
+    entry: Entry,
+    doubtful: Collection[Entry],
+) -> None:
+    image = entry[-1]
+    values, sign = _values(record["dynamodb"][image]), _SIGNS[image]
+    wanted = SPECS if specs is None else specs
+    if image == "OldImage" and _expired(record):
+        wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
+    counts: Counts = {}
+    names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(counts, spec, values, sign))
+    if specs is None or entry in doubtful:
+        # Whoever counted it, if anybody did.
+        found.unclear += list(counts.items())
+    else:
+        for key, parts in counts.items():
+            _add(found.counts, key, parts)
+    if specs is None:
+        found.vague.add(entry)
+    elif names:
+        held[entry] = _Held(values, sign, names)
+        found.waiting[entry] = names
+
+
+def _add_redriven(
+    found: Truth, held: dict[Entry, _Held], eras: Eras, redrive: tuple[str, Record], unreadable: Collection[Entry]
+) -> None:
+    shard, record = redrive
+    redriven = _redriven(record)
+    what = held[redriven]
+    found.waiting.pop(redriven)
+    if redriven in unreadable:
+        # The redrive itself is in quarantine, for as long as somebody does not mend the entry.
+        found.waiting[shard, _padded(record), "NewImage"] = frozenset()
+        return
+    # What has another name by now is still the same.
+    specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
+    by_family = {spec.family: spec for spec in specs}
+    left: set[str] = set()
+    for name in what.names:
+        spec = by_family.get(family(name))
+        if spec is None or not _add_parts(found.counts, spec, what.values, what.sign):
+            left.add(name if spec is None else spec.declaration.name)
+    if left:
+        entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
+        held[entry] = _Held(what.values, what.sign, frozenset(left))
+        found.waiting[entry] = frozenset(left)
+
+
+def _add_derived(
+    found: Truth, specs: Sequence[Spec] | None, delivered: tuple[str, Record], doubtful: Collection[Entry]
+) -> None:
+    """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
+    shard, record = delivered
+    for image, sign in _SIGNS.items():
+        item = record["dynamodb"].get(image)
+        if item is None:
+            continue
+        name = family(item["_type"]["S"])
+        if specs is not None and not any(spec.family == name for spec in specs):
             continue
         numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
-        numbers.pop("ttl", None)
-        _add(counts, (name, _SPREAD.sub("", item["pk"]["S"]), item["sk"]["S"]), numbers)
-    return _comparable(specs, counts, now)
+        for key, parts in _derived(name, item["pk"]["S"], numbers):
+            if specs is None or (shard, _padded(record), image) in doubtful:
+                found.unclear.append((key, _signed(parts, sign)))
+            else:
+                _add(found.counts, key, _signed(parts, sign))
 
 
-def differences(want: Counts, have: Counts) -> list[str]:
-    """Where two sets of counts differ, one line per item."""
-    return [
-        f"{key}: expected {_shown(want.get(key, {}))}, found {_shown(have.get(key, {}))}"
-        for key in sorted({*want, *have})
-        if want.get(key, {}) != have.get(key, {})
-    ]
+def _derived(name: str, region: str, numbers: Mapping[str, Decimal]) -> Iterator[tuple[tuple[str, str, str], Parts]]:
+    if name == "books-members":
+        if numbers.get("items", 0) >= 1:
+            yield ("books", region, "BOOKS"), {"distinct": ONE}
+    elif trades := numbers.get("trades", Decimal(0)):
+        if trades >= 2:
+            yield ("crowded", "CROWDED", region), {"desks": ONE, "trades": trades}
+        exactly = {f"exactly.{number}": ONE for number in EXACTLY if trades == number}
+        at_least = {f"at_least.{number}": ONE for number in AT_LEAST if trades >= number}
+        yield ("sizes", "SIZES", region), exactly | at_least | {"capped": min(trades, Decimal(3))}
 
 
 def _with_derived(counts: Counts) -> Counts:
-    """Add what looks at the groups of another aggregate: it sees their keys and numbers only."""
     derived: Counts = {}
     for (name, region, _), numbers in counts.items():
-        if name == "books-members":
-            _add(derived, ("books", region, "BOOKS"), {"distinct": ONE})
-        trades = numbers.get("trades", Decimal(0)) if name == "by_desk" else Decimal(0)
-        if trades >= 2:
-            _add(derived, ("crowded", "CROWDED", region), {"desks": ONE, "trades": trades})
-        if trades:
-            exactly = {f"exactly.{number}": ONE for number in EXACTLY if trades == number}
-            at_least = {f"at_least.{number}": ONE for number in AT_LEAST if trades >= number}
-            capped = {"capped": min(trades, Decimal(3))}
-            _add(derived, ("sizes", "SIZES", region), exactly | at_least | capped)
+        if name in ("by_desk", "books-members"):
+            for key, parts in _derived(name, region, numbers):
+                _add(derived, key, parts)
     return counts | derived
+
+
+def entry_of(sort_key: str) -> Entry:
+    """The image that a quarantine item's sort key tells."""
+    found = _ENTRY.search(sort_key)
+    return (found[1], found[2], found[3] or "") if found else ("", "", "")
+
+
+def _redriven(record: Record) -> Entry:
+    return entry_of(record["dynamodb"]["Keys"]["sk"]["S"])
+
+
+def _padded(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"]).zfill(40)
+
+
+def _is_redrive(images: Mapping[str, Any]) -> bool:
+    states = [images.get(image, {}).get("state", {}).get("S") for image in ("OldImage", "NewImage")]
+    return states == ["waiting", "released"]
+
+
+def _values(image: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: _PLAIN.deserialize(value) for name, value in image.items()}
+    return {name: int(value) if name in ("at", "id") else value for name, value in values.items()}
+
+
+def _expired(record: Record) -> bool:
+    change = record["dynamodb"]
+    if record["eventName"] != "REMOVE":
+        return False
+    age = change["ApproximateCreationDateTime"] - float(change["OldImage"].get("ttl", {"N": "inf"})["N"])
+    return "userIdentity" in record or 0 <= age < _TTL_MATTERS
+
+
+def _add_parts(counts: Counts, spec: Spec, values: Values, sign: int) -> bool:
+    """Add what an event adds; False if the spec cannot count it."""
+    try:
+        places = spec.places(values)
+    except UNCOUNTABLE:
+        return False
+    for key, parts in places:
+        _add(counts, (spec.family, *key), _signed(parts, sign))
+    return True
+
+
+def _signed(parts: Parts, sign: int) -> Parts:
+    return parts if sign > 0 else {name: part.copy_negate() for name, part in parts.items()}
 
 
 def _add(counts: Counts, key: tuple[str, str, str], parts: Parts) -> None:
     numbers = counts.setdefault(key, {})
     for name, number in parts.items():
         numbers[name] = EXACT.add(numbers.get(name, Decimal(0)), number)
-
-
-def _comparable(specs: Sequence[Spec], counts: Counts, now: float) -> Counts:
-    retained = {s.declaration.name for s in specs if isinstance(s.declaration, Window) and s.declaration.retention}
-    return {
-        key: kept
-        for key, numbers in counts.items()
-        if (kept := {name: number for name, number in numbers.items() if number})
-        and not (key[0] in retained and _bucket_end(key[2]) + RETENTION.total_seconds() <= now)
-    }
 
 
 def _bucket_end(sort_key: str) -> float:

@@ -46,8 +46,8 @@ class Backend(Protocol):
     def trim(self, created_before: float) -> None:
         """Forget old records, if the engine can be told to."""
 
-    def history(self) -> Iterable[Record]:
-        """Every record that can still be known."""
+    def history(self) -> Iterable[tuple[str, Record]]:
+        """Every record that can still be known, and its shard."""
 
     def drop(self) -> None: ...
 
@@ -76,7 +76,7 @@ class MemoryBackend(MemoryTable):
     def trim(self, created_before: float) -> None:
         self.stream.trim(created_before)
 
-    def history(self) -> Iterable[Record]:
+    def history(self) -> Iterable[tuple[str, Record]]:
         return self.stream.history()
 
     def drop(self) -> None:
@@ -128,9 +128,10 @@ class LocalBackend:
     def trim(self, created_before: float) -> None:
         """The engine forgets nothing while a schedule runs."""
 
-    def history(self) -> Iterable[Record]:
+    def history(self) -> Iterable[tuple[str, Record]]:
         for shard in self.stream.shards():
-            yield from self.stream.read(shard.id, None, 100_000).records
+            for record in self.stream.read(shard.id, None, 100_000).records:
+                yield shard.id, record
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

@@ -19,13 +19,22 @@ HOURS: Final = "batch acknowledged after hours of retries"
 REPLAYED: Final = "mapping re-created"
 DEPLOYED: Final = "deployment"
 ROLLED_OVER: Final = "all shards replaced"
-DOUBTFUL: Final = "record too old to be counted"
+DOUBTFUL: Final = "record that may have been counted"
+REDECLARED: Final = "deployment that declares something else"
+STRAGGLER: Final = "invocation of a deployment that is not the last"
+ERAS: Final = "takeover"
+PARTLY: Final = "image that some declarations count, others cannot"
+AGAIN: Final = "redriven image in quarantine again"
+ANCIENT: Final = "record of more than 48 hours delivered"
+SPOILED: Final = "bookkeeping spoiled"
+CROWDED: Final = "nine in ten calls refused for a while"
+FLOOD: Final = "flood of malformed events"
 
 
-def of_records(records: Iterable[Record]) -> Counter[str]:
+def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:
     """What the stream tells of checkpoints and watermarks."""
     found: Counter[str] = Counter()
-    for record in records:
+    for _, record in records:
         old, new = record["dynamodb"].get("OldImage") or {}, record["dynamodb"].get("NewImage")
         if new is None:
             continue

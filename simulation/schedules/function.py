@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Crashed
@@ -13,6 +14,12 @@ from simulation.oracle.specs import Spec, declarations
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
+
+LONGEST_BACKOFF: Final = 2.0
+"""An invocation that meets no fault pauses no longer before it tries again."""
+
+_IN_TIME: Final = 60.0
+"""With less time left, an invocation may well give up."""
 
 
 class Function:
@@ -28,20 +35,33 @@ class Function:
         self._declarations = declarations(specs)
         self._deployment = 0
         self._warm: list[Sandbox] = []
+        self._stragglers: list[Sandbox] = []
+        self._has_stragglers = False
         self._doomed: set[Invocation] = set()
         self.old_version = old_version
         self.running: list[Invocation] = []
         self.reached: Counter[str] = Counter()
+        self.copies: list[tuple[float, list[tuple[int, str]]]] = []
+        """Of each invocation, when its last record was created, and the deployments that it knew."""
+        self.standstills: list[str] = []
+        """Invocations that failed, or waited for long, without a fault."""
+        self.paused = 0.0
 
-    def deploy(self, specs: Sequence[Spec]) -> None:
-        """Serve what is invoked from now on by new sandboxes of the present version."""
+    def deploy(self, specs: Sequence[Spec], *, stragglers: bool = False) -> None:
+        """Serve what is invoked from now on by new sandboxes of the present version; `stragglers` are invoked on."""
+        if stragglers:
+            self._stragglers += [sandbox for sandbox in self._warm if not sandbox.old_version]
+        else:
+            self._stragglers.clear()
         self._declarations = declarations(specs)
         self._deployment += 1
         self.old_version = False
-        self.cool_down()
+        self._has_stragglers = stragglers
+        self._warm.clear()
 
     def cool_down(self) -> None:
         self._warm.clear()
+        self._stragglers.clear()
 
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
@@ -49,7 +69,11 @@ class Function:
             self._warm.append(
                 Sandbox(self._backend, self._declarations, self._deployment, self._random, old_version=self.old_version)
             )
-        sandbox = self._warm.pop(self._random.randrange(len(self._warm)))
+        warm = self._warm
+        if self._stragglers and self._random.random() < 0.3:
+            warm = self._stragglers
+            self.reached[coverage.STRAGGLER] += 1
+        sandbox = warm.pop(self._random.randrange(len(warm)))
         invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)
         self.running.append(invocation)
         if doomed:
@@ -73,10 +97,14 @@ class Function:
         self._doomed.discard(invocation)
         sandbox = invocation.sandbox
         sandbox.invocation = None
+        self._look_at(invocation)
         if invocation.error is None:
             self.reached[coverage.DROPPED] += sandbox.report.redelivered
-        if sandbox.deployment == self._deployment and not isinstance(invocation.error, Crashed):
-            self._warm.append(sandbox)
+        if not isinstance(invocation.error, Crashed):
+            if sandbox.deployment == self._deployment:
+                self._warm.append(sandbox)
+            elif self._has_stragglers and not sandbox.old_version:
+                self._stragglers.append(sandbox)
         if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
             raise invocation.error
         return invocation
@@ -88,9 +116,26 @@ class Function:
             if delivery.shard == shard and delivery.records and invocation.timed_out:
                 invocation.retried |= int(delivery.records[-1]["dynamodb"]["SequenceNumber"]) <= int(last)
 
+    def _look_at(self, invocation: Invocation) -> None:
+        """Note what an invocation that has ended knew, and whether it failed or waited for nothing."""
+        sandbox, records = invocation.sandbox, invocation.delivery.records
+        if sandbox.old_version:
+            return
+        if records and invocation.folded:
+            created = records[-1]["dynamodb"]["ApproximateCreationDateTime"]
+            self.copies.append((created, sandbox.history))
+        if invocation.disturbed or isinstance(invocation.error, Crashed):
+            return
+        self.paused = max(self.paused, invocation.paused)
+        in_time = self._backend.clock.now < invocation.deadline - _IN_TIME
+        if invocation.paused > LONGEST_BACKOFF or (invocation.error is not None and in_time):
+            error = f"{type(invocation.error).__name__}: {invocation.error}"
+            self.standstills.append(f"an invocation without a fault waited {invocation.paused:.1f} s and met {error}")
+
     def _go_on(self, invocation: Invocation) -> None:
         dead = self._backend.clock.now >= invocation.deadline
         dead = dead or (invocation in self._doomed and self._random.random() < 0.3)
+        invocation.disturbed |= dead
         if not invocation.waiting:
             if dead:
                 invocation.die()
@@ -104,4 +149,6 @@ class Function:
             invocation.outlived = True
             self.reached[coverage.OUTLIVED] += 1
             self.reached[coverage.OLD_ZOMBIE] += invocation.sandbox.old_version and not self.old_version
-        invocation.step(self._faults.draw())
+        fault = self._faults.draw(invocation.waiting)
+        invocation.disturbed |= fault is not Fault.NONE
+        invocation.step(fault)

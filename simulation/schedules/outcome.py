@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Outcome:
     """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind.
 
-    `reached` counts what it came across by the names of `coverage`.
+    `reached` counts what it came across by the names of `coverage`; `paused` is the longest that an invocation without
+    a fault has waited between two tries.
     """
 
     seed: int
@@ -19,6 +20,7 @@ class Outcome:
     records: int
     faults: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
+    paused: float = 0.0
 
 
 class WrongCountError(AssertionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
@@ -14,6 +15,7 @@ from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
+from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.schedules.backend import Backend
 from simulation.schedules.old_version import OldAggregator
 
@@ -62,7 +64,8 @@ class Invocation(Actor):
     """One invocation of the function, dead at its `deadline`.
 
     `timed_out` once the mapping has given up on it although it runs on, `asleep` while it makes no step, `retried` once
-    its records are acknowledged to another, `outlived` once it has made a step after that.
+    its records are acknowledged to another, `outlived` once it has made a step after that, `disturbed` once it has met
+    a fault, `folded` once it has updated an aggregate; `paused` is how long it has waited on its own accord.
     """
 
     def __init__(self, sandbox: Sandbox, delivery: Delivery, deadline: float) -> None:
@@ -70,7 +73,8 @@ class Invocation(Actor):
         self.sandbox = sandbox
         self.delivery = delivery
         self.deadline = deadline
-        self.timed_out = self.asleep = self.retried = self.outlived = False
+        self.timed_out = self.asleep = self.retried = self.outlived = self.disturbed = self.folded = False
+        self.paused = 0.0
 
     def die(self) -> None:
         """End before the first step."""
@@ -96,8 +100,8 @@ class Sandbox:
         self._random = rng
         self._deadline = 0.0
         skew = rng.choice((0.0, rng.uniform(-SKEW_SECONDS, SKEW_SECONDS), rng.choice((-SKEW_SECONDS, SKEW_SECONDS))))
-        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time)
-        table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._pass_time, jitter=rng.random)
+        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time, self._hear)
+        table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
         self._aggregator: Aggregator | OldAggregator = (
             OldAggregator(table, declarations, deployment)
@@ -108,6 +112,8 @@ class Sandbox:
         self.old_version = old_version
         self.report = Report()
         self.invocation: Invocation | None = None
+        self.history: list[tuple[int, str]] = []
+        """What it has read of the table's deployments."""
 
     def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
         """What the Lambda handler does."""
@@ -123,6 +129,19 @@ class Sandbox:
     def _postpone(self, send: Callable[[], Any]) -> None:
         delay = self._random.choice((self._random.uniform(0, LANDING_SECONDS), LANDING_SECONDS))
         self._clock.call_at(self._clock.now + delay, send)
+
+    def _hear(self, request: dict[str, Any], answer: Any) -> None:
+        assert self.invocation is not None
+        if "UpdateExpression" in request and not request["Key"]["pk"]["S"].startswith("CHECKPOINT#"):
+            self.invocation.folded = True
+        if request.get("Key") == HISTORY_KEY:
+            with suppress(LookupError, ValueError):
+                self.history = entries_of(answer.get("Item") or {})
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.invocation is not None
+        self.invocation.paused += seconds
+        self._pass_time(seconds)
 
     def _pass_time(self, seconds: float) -> None:
         self._clock.advance(seconds)

@@ -12,47 +12,58 @@ from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
-from simulation.oracle.specs import SPECS, repaired
-from simulation.oracle.truth import Counts, actual, differences, expected, expected_so_far
+from simulation.oracle.specs import SPECS
+from simulation.oracle.truth import Counts, expected
 from simulation.schedules import coverage
+from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.deployments import Deployments
 from simulation.schedules.function import Function
 from simulation.schedules.housekeeping import housekeeping
+from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.sandbox import Invocation
+from simulation.schedules.spoiling import Spoiler
 from simulation.schedules.writers import Writers
 
 # A run takes some hundred; one that takes this many goes round in circles.
 _MOST_STEPS: Final = 200_000
+_MOST_DEPLOYMENTS: Final = 8
 _HOUR: Final = 3600.0
 
 _BACKLOG_SECONDS: Final = 16 * _HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
+_ANCIENT_SECONDS: Final = 60 * _HOUR
+_OUTLIVED: Final = 48 * _HOUR
 
-_HOURS_SHARE: Final = 0.1
-"""Of schedules that take hours and days; the others take minutes."""
+_IN_FORCE_SECONDS: Final = 0.6 * _HOUR
+"""A deployment that has taken over is in force by then."""
 
 
 class Schedule:
     """A run of the whole system, step by step decided by a seed: of minutes, or of hours and days."""
 
-    def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
+    def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend, kind: Kind | None = None) -> None:
         rng = random.Random(seed)
         self._seed = seed
         self._random = rng
         self._backend = make_backend(rng)
-        self._specs = rng.sample(SPECS, rng.randint(2, 4))
-        self._hours = rng.random() < _HOURS_SHARE
-        self._eager = rng.random() < 0.5
-        self._old_version = old_version = rng.random() < 0.15
-        poison = 0.0 if old_version else rng.choice((0.0, 0.0, 0.0, 0.15))
+        self._kind = kind = kind or Kind.draw(rng)
+        self._deployments = Deployments(rng, rng.sample(SPECS, rng.randint(2, 4)), whole=kind.whole)
         # Entries of the quarantine live for two weeks.
-        self._pauses = 0 if poison or not self._hours else 2
-        books, operations = (12, rng.randint(24, 48)) if self._hours else (4, rng.randint(5, 24))
-        self._writers = Writers(self._backend, rng, operations, poison, books)
-        self._faults = FaultPlan(rng, rng.choice((0.0, 0.02, 0.1, 0.3)), rng.randint(0, 50 if self._hours else 25))
-        self._forgets = rng.random() < 0.5
+        keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
+        self._pauses = 0 if keeps_entries or not kind.hours else 2
+        books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
+        self._writers = Writers(self._backend, rng, operations, kind.poison, books)
+        self._faults = FaultPlan(
+            rng,
+            rng.choice((0.0, 0.02, 0.1, 0.3)),
+            rng.randint(0, 50 if kind.hours else 25),
+            takeovers=rng.choice((0.0, 0.3)),
+        )
+        self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
+        self._forgets = not kind.ancient and rng.random() < 0.5
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
             max_bytes=None,
@@ -60,54 +71,83 @@ class Schedule:
             bisect=rng.random() < 0.5,
             max_age_seconds=23 * _HOUR if self._forgets else math.inf,
         )
-        self._function = Function(self._backend, rng, self._faults, self._specs, old_version=old_version)
+        self._function = Function(
+            self._backend, rng, self._faults, self._deployments.current, old_version=kind.old_version
+        )
         self._mappings = [self._mapping_anew()]
         self._acknowledged: dict[str, str] = {}
         self._counted: set[str] = set()
         self._tried_since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
+        self._repairs = False
         self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
-        with housekeeping(eager=self._eager):
+        with housekeeping(eager=self._kind.eager):
             return self._run()
 
     def _run(self) -> Outcome:
-        """Run until all is delivered and nothing runs any more; then repair poisoned records and go on."""
+        """Run until all is delivered and nothing runs any more; then redrive what waits, repaired, and go on."""
         for left in range(self._pauses, 0, -1):
             self._drain(self._writers.left * left // (left + 1))
             self._let_pass(self._random.choice((2.1, 8)) * 24 * _HOUR)
             self._create_mapping()
         self._drain()
-        want, poisoned = expected_so_far(self._specs, self._writers.history, self._backend.clock())
-        wrong = self._wrong(want)
-        waiting = self._quarantined()
-        if len(waiting) != poisoned:
-            wrong.append(f"quarantine: expected {poisoned} records, found {len(waiting)}")
-        if poisoned:
-            self._specs = [repaired(spec) for spec in self._specs]
-            self._function.deploy(self._specs)
-            table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
-            for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
-                redrive(table, record)
-            self._drain()
-            if left := len(self._quarantined()):
-                wrong.append(f"quarantine: {left} records cannot be counted after the repair either")
-        writers = self._writers
-        wrong += self._wrong(expected(self._specs, writers.live.values(), writers.expired, self._backend.clock()))
+        audit = self._audit()
+        wrong = audit.wrong() + audit.wrong_copies(self._function.copies)
+        self._reached += audit.reached
+        if audit.waiting:
+            wrong += self._repair()
+        elif not (self._kind.redeclared or self._kind.spoiled or self._kind.ancient):
+            wrong += audit.wrong_beside(self._expected())
         expired = (record for mapping in self._mappings for batch in mapping.on_failure for record in batch)
         if lost := sum(record["eventID"] not in self._counted for record in expired):
             wrong.append(f"{lost} records expired before they were counted")
+        self._reached[coverage.FLOOD] += self._writers.flooded
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
         return Outcome(
             self._seed,
-            wrong,
+            wrong + self._function.standstills,
             sum(mapping.deliveries for mapping in self._mappings),
             sum(mapping.delivered for mapping in self._mappings),
             self._faults.injected,
             reached,
+            self._function.paused,
         )
+
+    def _audit(self) -> Audit:
+        return Audit(self._backend, self._deployments.made, self._spoiler.groups, self._spoiler.entries)
+
+    def _expected(self) -> Counts:
+        """What the counts must be, by the events there are."""
+        writers = self._writers
+        return expected(self._deployments.current, writers.live.values(), writers.expired, self._backend.clock())
+
+    def _repair(self) -> list[str]:
+        """Redrive until nothing waits, by deployments that can count everything; return what is wrong then."""
+        self._repairs = True
+        redriven_only = self._kind.spoiled or self._kind.ancient
+        wrong = []
+        for specs in [self._deployments.current] if redriven_only else self._deployments.last():
+            self._function.deploy(specs)
+            # Once so that it takes over, once when it is in force, and once for what it has redriven itself.
+            for _ in range(1 if redriven_only else 3):
+                if waiting := self._quarantined():
+                    table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+                    for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
+                        redrive(table, record)
+                    self._drain()
+                    self._backend.clock.advance(_IN_FORCE_SECONDS)
+            audit = self._audit()
+            wrong += audit.wrong() + audit.wrong_copies(self._function.copies)
+            self._reached[coverage.AGAIN] += audit.waiting
+        if not redriven_only:
+            if left := audit.waiting:
+                wrong.append(f"quarantine: {left} images cannot be counted after the repair either")
+            if not self._kind.redeclared or self._kind.whole:
+                wrong += audit.wrong_beside(self._expected())
+        return wrong
 
     @property
     def _mapping(self) -> EventSourceMapping:
@@ -126,8 +166,8 @@ class Schedule:
         for _ in range(_MOST_STEPS):
             if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
-                if self._hours and draw() < 0.3:
-                    self._let_pass(self._random.choice((0.4, 1, 4, 13)) * _HOUR)
+                if self._kind.hours and draw() < 0.3:
+                    self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * _HOUR)
             elif draw() < 0.25:
                 self._start()
             elif draw() < 0.06:
@@ -157,6 +197,10 @@ class Schedule:
         if delivery is None:
             return False
         self._reached[coverage.FINAL] += not delivery.records
+        created_before = self._backend.clock.now - _OUTLIVED
+        self._reached[coverage.ANCIENT] += sum(
+            record["dynamodb"]["ApproximateCreationDateTime"] < created_before for record in delivery.records
+        )
         self._tried_since.setdefault(shard, self._backend.clock.now)
         self._function.invoke(delivery, doomed=self._fails(shard))
         return True
@@ -189,11 +233,33 @@ class Schedule:
             self._wait,
             self._wait,
         ]
-        if self._hours or self._old_version:
+        kind = self._kind
+        if kind.hours or kind.old_version:
             choices += [self._deploy]
-        if self._hours:
+        if kind.redeclared and not self._function.old_version:
+            choices += [self._redeclare, self._redeclare, self._redeclare, self._redeclare, self._wait]
+        if kind.hours:
             choices += [self._replay, self._fail_for_hours]
+        if kind.crowded:
+            choices += [self._crowd]
+        if kind.spoiled:
+            choices += [self._spoil, self._spoil, self._spoil]
         self._random.choice(choices)()
+
+    def _redeclare(self) -> None:
+        """Deploy something else; invocations of the one before run on, and some of its processes are invoked again."""
+        if self._random.random() < 0.5 and len(self._deployments.made) < _MOST_DEPLOYMENTS and not self._repairs:
+            self._reached[coverage.REDECLARED] += 1
+            self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
+            self._abandon(0.3)
+
+    def _crowd(self) -> None:
+        if not self._faults.crowded and self._faults.strikes(coverage.CROWDED):
+            self._faults.crowded = self._random.randint(20, 200)
+
+    def _spoil(self) -> None:
+        if self._faults.budget > 0 and (kind := self._spoiler.spoil()) is not None:
+            self._faults.strikes(f"{coverage.SPOILED}: {kind}")
 
     def _replay(self) -> None:
         if self._faults.strikes("mapping re-created"):
@@ -235,8 +301,7 @@ class Schedule:
         # Only what the version before has counted tells this one that it was there.
         if (running and self._counted) if old_version else self._random.random() < 0.5:
             self._reached[coverage.DEPLOYED] += 1
-            # In another order they make another deployment, which counts the same.
-            self._function.deploy(self._random.sample(self._specs, len(self._specs)))
+            self._function.deploy(self._deployments.reorder())
             self._abandon(1 if old_version else 0.5)
 
     def _create_mapping(self) -> None:
@@ -250,7 +315,7 @@ class Schedule:
     def _fail_for_hours(self) -> None:
         shards = self._mapping.shards()
         if shards and self._faults.strikes("a shard fails for hours"):
-            hours = self._random.choice((1, 5, 19))
+            hours = self._random.choice((30, 50) if self._kind.ancient else (1, 5, 19))
             self._failing[self._random.choice(shards)] = self._backend.clock.now + hours * _HOUR
 
     def _abandon(self, share: float) -> None:
@@ -266,8 +331,9 @@ class Schedule:
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
-        if self._hours:
-            left = self._oldest_waiting() + _BACKLOG_SECONDS - clock.now
+        if self._kind.hours:
+            backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
+            left = self._oldest_waiting() + backlog - clock.now
             if seconds > left:
                 self._failing.clear()
                 seconds = left
@@ -298,15 +364,10 @@ class Schedule:
         return True
 
     def _quarantined(self) -> list[Quarantined]:
-        """What waits to be redriven, without records that had been counted before they were too old."""
+        """What waits to be redriven, without records that may have been counted already."""
         table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
-        waiting = list(list_quarantined(table, redriven=False))
-        doubtful = [entry for entry in waiting if "may have been counted" in entry.reason]
-        self._reached[coverage.DOUBTFUL] += len(doubtful)
-        return [entry for entry in waiting if entry not in doubtful]
-
-    def _wrong(self, want: Counts) -> list[str]:
-        return differences(want, actual(self._specs, self._backend.items(), self._backend.clock()))
+        waiting = list_quarantined(table, redriven=False)
+        return [entry for entry in waiting if entry.key[1].endswith("Image")]
 
 
 def check(seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory") -> Outcome:

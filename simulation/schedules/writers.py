@@ -10,7 +10,7 @@ from boto3.dynamodb.types import TypeSerializer
 
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many
-from simulation.oracle.specs import TRADE, escaped
+from simulation.oracle.specs import BEYOND_ALL_TEXTS, LONGEST_TEXT, MOST_GROUPS, TRADE, escaped
 from simulation.oracle.truth import Change
 from simulation.schedules.backend import Backend
 
@@ -29,6 +29,7 @@ _AMOUNTS: Final = (
     Decimal("12345678901234567890123456789.0625"),
     10**30,
 )
+_TAGS: Final = ("t", "#", "50%")
 _HOUR: Final = 3600
 
 
@@ -54,10 +55,13 @@ class Writers:
         self.expired: list[dict[str, Any]] = []
         self.history: list[Change] = []
         self.left = operations
+        self.flooded = False
 
     def write(self) -> None:
         self.left -= 1
         weights = {self._accept: 6, self._accept_many: 1}
+        if self._poison and not self.flooded:
+            weights[self._flood] = 1
         if self.live:
             weights |= {self._correct: 5, self._touch: 1, self._delete: 2, self._expire: 2}
         [act] = self._random.choices(list(weights), list(weights.values()))
@@ -74,10 +78,26 @@ class Writers:
             "status": draw.choice(_STATUSES),
             "amount": draw.choice(_AMOUNTS),
             "at": draw.choice((now, now - draw.randint(0, 5 * _HOUR), now + draw.randint(0, 600))),
+            "tags": draw.sample(_TAGS, draw.randint(0, 2)),
+            "cats": draw.sample(_TAGS, draw.randint(0, 3)),
         }
+        if draw.random() < 0.7:
+            values["fee"] = draw.choice(_AMOUNTS)
         if draw.random() < self._poison:
-            draw.choice((lambda: values.pop("amount"), lambda: values.update(amount="much")))()
+            self._poisoned(values)
         return values
+
+    def _poisoned(self, values: dict[str, Any]) -> None:
+        """Make an event one that some declarations cannot count."""
+        kind = self._random.randrange(4)
+        if kind == 0:
+            values.pop("amount", None)
+        elif kind == 1:
+            values["amount"] = "much"
+        elif kind == 2:
+            values["desk"] = BEYOND_ALL_TEXTS + LONGEST_TEXT * "x"
+        else:
+            values["tags"] = values["cats"] = [str(number) for number in range(MOST_GROUPS)]
 
     def _accept(self) -> None:
         values = self._values(*self._random.choice(self._keys))
@@ -94,6 +114,16 @@ class Writers:
             assert outcome.status in ("accepted", "duplicate"), outcome
             if outcome.status == "accepted":
                 self._changed(None, values)
+
+    def _flood(self) -> None:
+        """Accept many events that cannot be counted, of new keys."""
+        self.flooded = True
+        batch = [self._values("flood", number) for number in range(self._random.randint(10, 40))]
+        for values in batch:
+            self._poisoned(values)
+        for values, outcome in zip(batch, accept_many(self._table, TRADE, batch), strict=True):
+            assert outcome.status == "accepted", outcome
+            self._changed(None, values)
 
     def _correct(self) -> None:
         key = self._random.choice(list(self.live))

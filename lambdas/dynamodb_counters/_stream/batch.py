@@ -12,7 +12,7 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import Record, padded
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
-from dynamodb_counters._stream.checkpoints import Checkpoints
+from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
@@ -96,7 +96,7 @@ class Aggregator:
     def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
         """Count a batch, each record exactly once however often it is delivered.
 
-        `event` is Lambda's: ``shardId`` and its ``Records`` in order. `CommitError` means: deliver it again.
+        `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again.
         """
         records = event.get("Records") or []
         # When this invocation has ended at the latest.
@@ -144,7 +144,7 @@ class Aggregator:
                 part = Part(plan, counted, kept.withheld, watermark, checkpoint)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
-                touched = len(folded.deltas) + kept.new - done.skipped
+                touched = len(folded.deltas) + kept.new - done.skipped + done.unguarded * WORTH_A_WRITE
                 if self._client.has_time():
                     report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
         self._keep(shard, unfoldable, checkpoint, report)

@@ -29,6 +29,7 @@ WITNESS: Final = "WITNESS"
 """Sort key of the item that tells that there was a checkpoint."""
 
 _KEPT: Final = 400 * DAY
+_MOST_PROGRESS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,9 @@ class Checkpoint:
     """The checkpoint was lost: records created earlier may have been counted."""
     old_format: bool = False
     """Whether items hold this shard's watermark in the format of versions without checkpoints."""
-    progress_through: str = ""
-    progress_place: str = ""
-    """Of a batch that failed: all groups up to this place have applied all records up to that one."""
+    progress: tuple[tuple[str, str], ...] = ()
+    """Of batches that failed, sequence numbers and places: all groups before the place have applied all records up to
+    the number."""
     just_lost: bool = False
     """Whether this process has just found out."""
 
@@ -73,9 +74,21 @@ class Checkpoint:
             sequence("settled"),
             number("lost_before"),
             bool(_value(item, "old_format", "BOOL", fallback=False)),
-            progress_through=sequence("progress_through"),
-            progress_place=str(_value(item, "progress_place", "S", "")),
+            progress=tuple(
+                (through, place)
+                for through, _, place in (part.partition(":") for part in _value(item, "progress", "S", "").split())
+                if is_sequence(through)
+            ),
         )
+
+    def applied_through_at(self, place: str) -> str:
+        """The last record that the groups at a place have applied, as far as is known."""
+        return max((through for through, before in self.progress if place < before), default="")
+
+    def progressed(self, through: str, place: str) -> str:
+        """What to store as the progress after another failure."""
+        kept = [one for one in self.progress if one[0] > max(through, self.applied_through) or one[1] > place]
+        return " ".join(f"{known}:{before}" for known, before in [*kept[-_MOST_PROGRESS:], (through, place)])
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""

@@ -105,14 +105,13 @@ class Checkpoints:
 
     def remember(self, shard: str, through: str, place: str) -> None:
         """Note how far a batch came that fails, so that its next delivery comes farther."""
-        found = self._read.get(shard)
-        values = {"progress_through": through, "progress_place": place}
+        found, _ = self._read[shard]
         try:
-            self._write(self._once, shard, values, f"attribute_exists({PK})")
+            self._write(self._once, shard, {"progress": found.progressed(through, place)}, f"attribute_exists({PK})")
         except (ClientError, BotoCoreError):
             return
-        if found is not None:
-            self._read[shard] = replace(found[0], progress_through=through, progress_place=place), found[1]
+        # The next delivery reads it, whoever gets it.
+        self._read.pop(shard)
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""

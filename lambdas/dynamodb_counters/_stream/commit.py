@@ -74,6 +74,8 @@ class Committed:
     updated: int = 0
     skipped: int = 0
     quarantined: int = 0
+    unguarded: int = 0
+    """Of the entries, those of an item that takes no watermark: only the checkpoint keeps them from being counted."""
     write_units: float = 0.0
 
 
@@ -83,6 +85,7 @@ class _Answer:
     applied_through: str | None = None
     """The item's watermark, if it refused the update."""
     quarantined: int = 0
+    unguarded: int = 0
 
 
 class Committer:
@@ -107,6 +110,7 @@ class Committer:
                     continue
                 done.write_units += answer.write_units
                 done.quarantined += answer.quarantined
+                done.unguarded += answer.unguarded
                 if answer.applied_through is None:
                     done.updated += 1
                 elif answer.applied_through >= delta.last:
@@ -128,9 +132,10 @@ class Committer:
 
     def _write(self, delta: Delta, part: Part) -> _Answer:
         assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
-        progress = part.checkpoint
-        if delta.first <= progress.progress_through and delta.place < progress.progress_place:
-            return _Answer(applied_through=progress.progress_through)
+        if part.checkpoint.progress:
+            through = part.checkpoint.applied_through_at(delta.place)
+            if delta.first <= through:
+                return _Answer(applied_through=through)
         if not all(map(fits, delta.measures.values())):
             return self._quarantine_delta(delta, part, "the sum has more than 38 digits")
         update = Update(delta.layout, delta.group, delta.measures, part.watermark.shard)
@@ -190,7 +195,7 @@ class Committer:
             if delta.first <= of_record.first <= delta.last
         ]
         new = sum(self._quarantine.put(entry) is None for entry in entries)
-        return _Answer(float(len(entries)), delta.last, new)
+        return _Answer(float(len(entries)), delta.last, new, len(entries))
 
     def _entry(self, delta: Delta, part: Part, reason: str) -> dict[str, Any]:
         numbers = {name: format_number(number) for name, number in delta.measures.items()}

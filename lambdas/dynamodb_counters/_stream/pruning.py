@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -60,18 +60,16 @@ class Pruner:
             return write_units(item_bytes(item))
 
     def _settled(self, watermarks: Mapping[str, Any]) -> dict[str, Any]:
-        compact = {
-            name.removeprefix(WATERMARK_PREFIX): sequence_of(value)
-            for name, value in watermarks.items()
-            if not name.startswith(OLD_FORMAT_PREFIX) and "B" in value  # Somebody may have spoiled it.
-        }
+        readable: dict[str, str] = {}
+        for name, value in watermarks.items():
+            with suppress(LookupError, TypeError, ValueError):  # Somebody may have spoiled it.
+                readable[name] = sequence_of(value)
+        old_format = {name for name in readable if name.startswith(OLD_FORMAT_PREFIX)}
+        compact = {name.removeprefix(WATERMARK_PREFIX): readable[name] for name in readable.keys() - old_format}
         settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(compact)}
         oldest = int(self._table.clock()) // HOUR - _OLD_FORMAT_HOURS
-        return {
-            name: value
-            for name, value in watermarks.items()
-            if name in settled or (name.startswith(OLD_FORMAT_PREFIX) and _hour_of(value) < oldest)
-        }
+        settled |= {name for name in old_format if int(watermarks[name]["S"][SEQUENCE_DIGITS + 1 :]) < oldest}
+        return {name: value for name, value in watermarks.items() if name in settled}
 
     def _remove(self, key: Mapping[str, Any], watermarks: Mapping[str, Any]) -> float:
         watermarks = dict(list(watermarks.items())[:_MOST_PRUNED])
@@ -87,12 +85,6 @@ class Pruner:
             ReturnConsumedCapacity="TOTAL",
         )
         return answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
-
-
-def _hour_of(value: Mapping[str, Any]) -> float:
-    """When a watermark of the old format was written; never, if it cannot be read."""
-    hour = str(value.get("S", ""))[SEQUENCE_DIGITS + 1 :]
-    return int(hour) if hour.isdecimal() else math.inf
 
 
 def _saves_a_unit(item: Mapping[str, Any], watermarks: Mapping[str, Any]) -> bool:

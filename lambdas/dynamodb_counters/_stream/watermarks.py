@@ -54,8 +54,9 @@ class Watermark:
         return {"B": packed(sequence)} if self._hour is None else {"S": sequence}
 
     def of(self, item: Mapping[str, Any]) -> str:
-        """The padded sequence number in an item that has the watermark."""
-        return sequence_of(item[self.name])
+        """The padded sequence number in an item that has the watermark; an error if somebody has spoiled it."""
+        kind = "B" if self._hour is None else "S"
+        return sequence_of({kind: item[self.name][kind]})
 
 
 def packed(sequence: str) -> bytes:
@@ -70,7 +71,13 @@ def packed(sequence: str) -> bytes:
 
 
 def sequence_of(value: Mapping[str, Any]) -> str:
-    """The padded sequence number of a watermark of either format."""
+    """The padded sequence number of a watermark of either format; an error if it is neither."""
     if "S" in value:
-        return str(value["S"][:SEQUENCE_DIGITS])
-    return str(int.from_bytes(value["B"][1:], "big")).zfill(SEQUENCE_DIGITS)
+        sequence, _, hour = value["S"].partition("@")
+        if len(sequence) != SEQUENCE_DIGITS or not (sequence + hour).isdecimal():
+            raise ValueError(f"invalid watermark {value['S']!r:.80}: expected <sequence number>@<hour>")
+        return str(sequence)
+    length, *content = value["B"]
+    if length != len(content):
+        raise ValueError(f"invalid watermark {value['B']!r:.80}: expected a length byte and as many bytes")
+    return str(int.from_bytes(bytes(content), "big")).zfill(SEQUENCE_DIGITS)

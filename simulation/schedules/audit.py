@@ -1,0 +1,98 @@
+"""What a schedule came to, beside what it must have come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from simulation.oracle.eras import Eras
+from simulation.oracle.specs import Spec
+from simulation.oracle.truth import Counts, Entry, Truth, actual, differences, entry_of, truth
+from simulation.oracle.variants import FEES
+from simulation.schedules import coverage
+from simulation.schedules.backend import Backend
+
+_DOUBTFUL: Final = "#DOUBTFUL"
+
+
+class Audit:
+    """Compares a table with its stream: counts, quarantine and deployments.
+
+    `deployed` is every deployment there was; of `spoiled` groups and entries, somebody has edited the bookkeeping.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        deployed: Sequence[Sequence[Spec]],
+        spoiled: Collection[tuple[str, str, str]] = (),
+        unreadable: Collection[Entry] = (),
+    ) -> None:
+        records = list(backend.history())
+        self._unreadable = unreadable
+        self._backend = backend
+        self._spoiled = spoiled
+        self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
+        doubtful = frozenset(entry_of(item["sk"]["S"]) for item in self._items if _is_doubtful(item))
+        self.eras = Eras(records, deployed)
+        self._truth: Truth = truth(records, self.eras, doubtful, unreadable)
+        self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.ERAS: len(self.eras) - 1})
+        self.reached[coverage.PARTLY] = sum(bool(item.get("names")) for item in self._items)
+
+    @property
+    def waiting(self) -> int:
+        """How many images wait in quarantine that are known not to be counted."""
+        return len(self._truth.waiting)
+
+    def wrong(self) -> list[str]:
+        have = {key: numbers for key, numbers in self._actual().items() if key not in self._spoiled}
+        want = {key: numbers for key, numbers in self._wanted().items() if key not in self._spoiled}
+        return [*self.eras.wrong, *differences(want, have, self._truth.unclear), *self._wrong_quarantine()]
+
+    def wrong_beside(self, want: Counts) -> list[str]:
+        """Where the counts differ from others, which know no fees."""
+        have = {
+            key: {name: number for name, number in numbers.items() if name != FEES}
+            for key, numbers in self._actual().items()
+        }
+        return differences(want, {key: numbers for key, numbers in have.items() if numbers})
+
+    def wrong_copies(self, copies: Sequence[tuple[float, Sequence[tuple[int, str]]]]) -> list[str]:
+        """Invocations that had records of an era that they could not know of."""
+        return [
+            f"deployments: a record of {created} was folded by a process that knew {known[-1]} as the last"
+            for created, known in copies
+            if created >= self.eras.after(known)
+        ]
+
+    def _wanted(self) -> Counts:
+        return self._truth.wanted(self._backend.clock())
+
+    def _actual(self) -> Counts:
+        return actual(self._backend.items(), self._backend.clock())
+
+    def _wrong_quarantine(self) -> list[str]:
+        have = {
+            entry_of(item["sk"]["S"]): _names(item)
+            for item in self._items
+            if not _is_doubtful(item) and "sum" not in item
+        }
+        want = self._truth.waiting
+        return [
+            f"quarantine, {entry}: expected {_text(want.get(entry))}, found {_text(have.get(entry))}"
+            for entry in sorted({*want, *have})
+            if want.get(entry) != have.get(entry) and entry not in {*self._unreadable, *self._truth.vague}
+        ]
+
+
+def _is_doubtful(item: Mapping[str, Any]) -> bool:
+    return str(item["sk"]["S"]).endswith(_DOUBTFUL)
+
+
+def _names(item: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(item.get("names", {}).get("SS", ()))
+
+
+def _text(names: frozenset[str] | None) -> str:
+    return "nothing" if names is None else ", ".join(sorted(names)) or "all"

@@ -1,0 +1,46 @@
+"""What a schedule is about: the share of each kind of trouble, drawn from its seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Of which kinds of trouble a schedule has some.
+
+    `hours`: it takes hours and days, the others take minutes. `eager`: housekeeping happens whenever it may.
+    `old_version`: it begins with a version that knew no checkpoints. `redeclared`: deployments declare something else;
+    `whole` if all they count stays comparable with the events there are. `poison`: the share of events that some
+    declarations cannot count. `crowded`: nine in ten calls are refused for a while. `spoiled`: somebody edits the
+    bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed.
+    """
+
+    hours: bool = False
+    eager: bool = False
+    old_version: bool = False
+    redeclared: bool = False
+    whole: bool = True
+    poison: float = 0.0
+    crowded: bool = False
+    spoiled: bool = False
+    ancient: bool = False
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> Kind:
+        hours = rng.random() < 0.1
+        trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, 12, 38, 10))[0]
+        spoiled = trouble == "spoiled"
+        redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
+        return cls(
+            hours=hours,
+            eager=rng.random() < 0.5,
+            old_version=trouble == "old version",
+            redeclared=redeclared,
+            whole=rng.random() < 0.5,
+            poison=0.0 if trouble == "old version" else rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
+            crowded=rng.random() < 0.1,
+            spoiled=spoiled,
+            ancient=hours and not redeclared and trouble != "old version" and rng.random() < 0.3,
+        )

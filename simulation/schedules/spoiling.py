@@ -1,0 +1,78 @@
+"""Bookkeeping that somebody edits by hand: entries of the quarantine, watermarks, checkpoints, deployments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simulation.oracle.eras import HISTORY_KEY
+from simulation.oracle.specs import family
+from simulation.oracle.truth import Entry, entry_of
+from simulation.schedules.backend import Backend
+
+_NONSENSE: Final[tuple[dict[str, Any], ...]] = (
+    {"S": "?"},
+    {"N": "7"},
+    {"B": b"\x00\xff"},
+    {"BOOL": True},
+    {"NULL": True},
+    {"M": {}},
+)
+
+
+class Spoiler:
+    """Spoils items of a table, and remembers which groups' items and which entries of the quarantine.
+
+    Without `deployments`, it leaves their history alone: once that is lost, nobody can tell what must be counted.
+    """
+
+    def __init__(self, backend: Backend, rng: random.Random, *, deployments: bool) -> None:
+        self._backend = backend
+        self._random = rng
+        self._deployments = deployments
+        self.groups: set[tuple[str, str, str]] = set()
+        self.entries: set[Entry] = set()
+
+    def spoil(self) -> str | None:
+        """Spoil one item, if there is one, and tell which kind it is of."""
+        items = sorted(self._backend.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+        kinds = {
+            "quarantine entry": [item for item in items if item.get("state") == {"S": "waiting"}],
+            "watermark": [item for item in items if _watermarks(item) and not item["pk"]["S"].startswith("CHECK")],
+            "checkpoint": [item for item in items if item["sk"] == {"S": "CHECKPOINT"}],
+            "history": [item for item in items if (item["pk"], item["sk"]) == tuple(HISTORY_KEY.values())],
+            "deployment": [item for item in items if item["sk"]["S"].startswith("DEPLOYMENT#")],
+        }
+        if not self._deployments:
+            kinds["history"] = kinds["deployment"] = []
+        kind = self._random.choice(sorted(name for name, found in kinds.items() if found) or [""])
+        if not kind:
+            return None
+        item = dict(self._random.choice(kinds[kind]))
+        if kind == "watermark":
+            self.groups.add((family(item["_type"]["S"]), item["pk"]["S"].partition("#~")[0], item["sk"]["S"]))
+            self._edit(item, self._random.choice(_watermarks(item)))
+        elif kind == "quarantine entry":
+            if item["sk"]["S"].endswith("Image"):
+                self.entries.add(entry_of(item["sk"]["S"]))
+            self._edit(item, self._random.choice([name for name in ("record", "names", "sum") if name in item]))
+        elif self._random.random() < 0.5:
+            self._backend.client.delete_item(TableName=self._backend.name, Key=_key(item))
+        else:
+            self._edit(item, self._random.choice(sorted(item.keys() - {"pk", "sk", "_type", "ttl", "shard"})))
+        return kind
+
+    def _edit(self, item: dict[str, Any], name: str) -> None:
+        # A binary watermark is of the right type, and one that lies cannot be told from one that does not.
+        nonsense = [value for value in _NONSENSE if value.keys() != item[name].keys() or "S" in value]
+        item[name] = self._random.choice(nonsense)
+        self._backend.client.put_item(TableName=self._backend.name, Item=item)
+
+
+def _watermarks(item: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in item if name.startswith("_w"))
+
+
+def _key(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pk": item["pk"], "sk": item["sk"]}
