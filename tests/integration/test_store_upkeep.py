@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._table import RESERVE_SECONDS
+from dynamodb_counters._stream.retrying_client import RESERVE_SECONDS
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import image, record
