@@ -9,16 +9,21 @@ from unittest.mock import patch
 
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream import batch, deployments
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.checkpoint_items import Checkpoint
+from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.commit import Committer
-from dynamodb_counters._stream.deployment_items import History
+from dynamodb_counters._stream.deployments import Deployments
 
 _commit = Committer.commit
+_advance = Checkpoints.advance
 
 
 def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
     return _commit(self, deltas[1:], part)
+
+
+def _stamped_by_clock(self: Checkpoints, shard: str, last: str, _: float) -> float:
+    return _advance(self, shard, last, self._table.clock())
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
@@ -27,11 +32,11 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "a checkpoint settles at once": lambda: patch.object(
         Checkpoint, "settled_through", lambda self, _: self.applied_through
     ),
-    "stamps are the clock's, not the deadline": lambda: patch.object(
-        Aggregator, "_deadline", lambda self, _: self._table.clock()
-    ),
+    "stamps are the clock's, not the deadline": lambda: patch.object(Checkpoints, "advance", _stamped_by_clock),
     "a deployment is in force at once": lambda: patch.multiple(deployments, FRESH=-900, SKEW=0),
-    "a record is folded by the last deployment": lambda: patch.object(History, "at", lambda self, _: self.last),
+    "a record is folded by the deployment that delivers it": lambda: patch.object(
+        Deployments, "parts", lambda self, changes: [(self._own_plan, list(changes), False)]
+    ),
     "checkpoints are not heeded": lambda: patch.object(batch, "_after", lambda _, records: records),
 }
 """What is wrong, and a context in which it is."""

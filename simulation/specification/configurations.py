@@ -151,6 +151,7 @@ CONFIGURATIONS: Final = (
             **_SETTLING,
             "Predecessors": "= {1}",
         },
+        states=903,
     ),
     Configuration(
         "two items",
@@ -212,6 +213,7 @@ CONFIGURATIONS: Final = (
             "Features": '= {"checkpoints", "history", "quarantine"}',
             "Streams": "<- OneFoldedMore",
         },
+        states=6_356,
     ),
     Configuration(
         "shards",
@@ -276,7 +278,12 @@ REMOVALS: Final = (
     Removal(
         "the checkpoint moves before quarantine has the record", "folds more, with checkpoints", "quarantined first"
     ),
-    Removal("a redrive can be repeated", "folds more", "redriven once"),
+    Removal(
+        "a redrive can be repeated",
+        "folds more",
+        "redriven once",
+        constants={"Processes": "= {1}", "Eras": "= 2"},
+    ),
     Removal("a redrive counts in all declarations", "folds more", "only those waiting"),
     Removal(
         "a version without checkpoints has counted a batch before one with checkpoints runs",
