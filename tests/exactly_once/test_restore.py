@@ -19,8 +19,9 @@ from dynamodb_counters.errors import CommitError
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
-from simulation.oracle.specs import SPECS, TRADE, Spec, declarations, repaired
-from simulation.oracle.truth import Change, Counts, actual, differences, expected_so_far
+from simulation.oracle.specs import SPECS, TRADE, Spec, declarations
+from simulation.oracle.truth import Change, actual, differences, expected_so_far
+from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.writers import Writers
 from tests.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
@@ -119,19 +120,6 @@ def count_own_stream(world: World, copied_table: Copy, specs: list[Spec]) -> Non
                 aggregator.handle({"shardId": shard, "Records": batch})
 
 
-def truth(specs: list[Spec], history: list[Change], now: float) -> tuple[Counts, int]:
-    """What the counts must be, and how many images are in quarantine, for whichever declarations."""
-    counts: Counts = {}
-    for spec in specs:
-        counts |= expected_so_far([spec], history, now)[0]
-    images: list[Change] = []
-    for old, new, by_ttl in history:
-        images += [(None, new, False)] if new is not None else []
-        images += [(old, None, by_ttl)] if old is not None else []
-    poisoned = sum(any(expected_so_far([spec], [image], now)[1] for spec in specs) for image in images)
-    return counts, poisoned
-
-
 def check(seed: int, make_backend: Callable[[random.Random], Backend], *, command: bool = True) -> list[str]:
     world = World(seed, make_backend)
     world.live(world.random.randint(5, 60), world.random.random())
@@ -143,8 +131,8 @@ def check(seed: int, make_backend: Callable[[random.Random], Backend], *, comman
         restore(world, restored, at)
     count_own_stream(world, restored, world.specs)
     now = restored.clock()
-    want, poisoned = truth(world.specs, history, now)
-    wrong = differences(want, actual(world.specs, restored.items(), now))
+    want, poisoned = expected_so_far(world.specs, history, now)
+    wrong = differences(want, actual(restored.items(), now))
     table = world.table(restored)
     waiting = list(list_quarantined(table, redriven=False))
     # An event that came and went within the copy's second may be taken for part of it: both images, so nothing.
@@ -175,7 +163,7 @@ def after_repair(world: World, restored: Copy, history: list[Change], waiting: l
     count_own_stream(world, restored, specs)
     now = restored.clock()
     left = [entry.reason for entry in list_quarantined(table, redriven=False)]
-    return [*left, *differences(truth(specs, history, now)[0], actual(specs, restored.items(), now))]
+    return [*left, *differences(expected_so_far(specs, history, now)[0], actual(restored.items(), now))]
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
