@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -47,6 +48,34 @@ def test_a_failed_condition_returns_the_old_item(engine: Engine, table: str) -> 
         )
     assert failure.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
     assert dict(failure.value.response)["Item"] == item
+
+
+def test_a_refused_put_returns_the_item_that_is_there(engine: Engine, table: str) -> None:
+    item = {"pk": {"S": "p"}, "sk": {"S": "s"}, "names": {"SS": ["a", "b"]}}
+    engine.client.put_item(TableName=table, Item=item)
+    with pytest.raises(ClientError) as failure:
+        engine.client.put_item(
+            TableName=table,
+            Item={"pk": {"S": "p"}, "sk": {"S": "s"}},
+            ConditionExpression="attribute_not_exists(pk)",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+        )
+    assert failure.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
+    there = dict(failure.value.response)["Item"]
+    assert {**there, "names": {"SS": sorted(there["names"]["SS"])}} == item
+
+
+def test_a_refused_transaction_says_which_condition_failed_and_writes_nothing(engine: Engine, table: str) -> None:
+    def put(sk: str) -> Any:
+        item = {"pk": {"S": "p"}, "sk": {"S": sk}}
+        return {"Put": {"TableName": table, "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}}
+
+    engine.client.transact_write_items(TransactItems=[put("a")])
+    with pytest.raises(ClientError) as failure:
+        engine.client.transact_write_items(TransactItems=[put("a"), put("b")])
+    reasons = dict(failure.value.response)["CancellationReasons"]
+    assert [reason.get("Code") for reason in reasons] == ["ConditionalCheckFailed", "None"]
+    assert "Item" not in engine.client.get_item(TableName=table, Key={"pk": {"S": "p"}, "sk": {"S": "b"}})
 
 
 def test_writes_show_in_the_stream(engine: Engine, table: str) -> None:

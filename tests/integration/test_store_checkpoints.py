@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -257,3 +259,38 @@ def test_a_mapping_that_starts_over_reads_once_per_shard_and_counts_nothing_twic
 
     assert calls == ["get_item"] * 3
     assert _count(store, "u5") == 3
+
+
+def test_what_an_older_version_left_to_quarantine_is_counted_by_no_declaration_until_it_is_redriven(
+    store: Store,
+) -> None:
+    names = Aggregate("names", _VIEW, pk="NAME#{name}", sk="STATISTICS", measures={"n": Count()})
+    _serve_without_checkpoints(store, SHARD)
+    bad = _view(3)  # Has no name, but a url.
+    key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(SHARD.encode()) % 8}"}, "sk": {"S": f"{SHARD}#{3:040}#NewImage"}}
+    entry = {"_type": {"S": "quarantine"}, "state": {"S": "waiting"}, "reason": {"S": "?"}, "ttl": {"N": str(10**10)}}
+    content = {"record": {"S": json.dumps(bad)}}
+    store.client.put_item(TableName=store.name, Item={**key, **entry, **content})
+
+    reports = [store.deliver([_view(2), bad, _view(4)], _VIEWS, names) for _ in range(2)]
+
+    assert [report.quarantined for report in reports] == [2, 0]  # Records 2 and 4, for names alone.
+    assert _count(store) == 3
+    [older] = [entry for entry in store.counters.quarantined() if not entry.names]
+    assert store.counters.redrive(older)
+    item = store.item(*older.key)
+    change = record(9, item, {**item, "state": {"S": "waiting"}})
+    for _ in range(2):
+        store.deliver([change], _VIEWS, names, shard=_shard(9))
+    assert _count(store) == 4
+
+
+def test_an_older_version_cannot_quarantine_any_more(store: Store) -> None:
+    _serve_without_checkpoints(store, SHARD)
+    key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(SHARD.encode()) % 8}"}, "sk": {"S": f"FENCE#{SHARD}"}}
+    before = store.item(key["pk"]["S"], key["sk"]["S"])["deployment"]
+
+    store.deliver([_view(3)], _VIEWS)
+
+    after = store.item(key["pk"]["S"], key["sk"]["S"])["deployment"]
+    assert before != after == {"S": "superseded"}

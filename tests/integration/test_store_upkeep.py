@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._table import RESERVE_SECONDS
+from dynamodb_counters._stream.retrying_client import RESERVE_SECONDS
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import image, record
@@ -85,10 +84,12 @@ def test_a_retracted_event_is_gone_and_can_come_again(store: Store) -> None:
     assert store.counters.accept(_VIEW, values).status == "accepted"
 
 
-def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(store: Store) -> None:
+def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batch = [_view(n, url) for n, url in enumerate("abcd", start=1)]
     aggregator = store.aggregator(_VIEWS)
-    store.table.__dict__["pool"] = ThreadPoolExecutor(1)
+    monkeypatch.setattr("dynamodb_counters._table.CONCURRENCY", 1)
     written: list[str] = []
 
     def slow(name: str, _: object) -> None:

@@ -110,11 +110,12 @@ EXAMPLES = {
     "Bucket: hour": "URL#/ WINDOW#views_24h#H#2026-11-20T10",
     "Bucket: day": "URL#/ WINDOW#views_24h#D#2026-11-20",
     "Bucket: month": "URL#/ WINDOW#views_24h#N#2026-11",
-    "Quarantined image": f"QUARANTINE#? {SHARD}#*Image",
-    "Quarantined delta": f"QUARANTINE#? {SHARD}#*#shops",
-    "Fencing token": "QUARANTINE#? FENCE#*",
+    "Quarantined image": f"QUARANTINE#* {SHARD}#*Image",
+    "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
+    "History": "CHECKPOINT# DEPLOYMENTS",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#*",
     "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
@@ -232,7 +233,9 @@ class World:
         store = Store(engine, "counters")
         store.clock.now = NOW
         self.client, self.counters = store.client, store.counters
-        self._aggregator = Aggregator(store.table, declarations, quarantine_retention_seconds=30 * 86_400)
+        self._aggregator = Aggregator(
+            store.table, declarations, quarantine_retention_seconds=30 * 86_400, name="App/Counters/Aggregator"
+        )
         self._sequence = FIRST_SEQUENCE
         self._seen: dict[str, Item] = {}
 
@@ -324,8 +327,8 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
-    if name == "deployment":
-        return {"S": "<digest of the runtime's code and its declarations>"}
+    if name == "declarations":
+        return {"S": f"{value['S'][:160]}…"}
     if name in ("pk", "url") and len(value.get("S", "")) > 200:
         return {"S": f"{value['S'][:24]}…{value['S'][-60:]}"}
     return value
