@@ -74,8 +74,10 @@ class Totals:
             *(f"  {number:>9,}  {name}" for name, number in self.faults.most_common()),
             "came across:",
             *(f"  {number:>9,}  {name}" for name, number in self.reached.most_common()),
-            f"without a fault, no invocation failed or waited longer than {self.paused:.2f} s"
-            f" (the longest backoff is {LONGEST_BACKOFF:.0f} s)",
+            (
+                f"without a fault, no invocation waited longer than {self.paused:.2f} s "
+                f"(the longest backoff is {LONGEST_BACKOFF:.0f} s)"
+            ),
             f"{self.wrong} schedules with wrong counts",
             *self.failures[:_MOST_SHOWN],
         ]

@@ -100,10 +100,8 @@ class FaultyClient:
                 raise _conflict(operation)
             case Fault.INTERNAL:
                 raise failure(operation, "InternalServerError")
-            case Fault.LOST_ACK:
+            case Fault.LOST_ACK | Fault.LATE:
                 raise self._lost(operation)
-            case Fault.LATE:
-                raise ReadTimeoutError(endpoint_url=_ENDPOINT)
             case Fault.RETRIED | Fault.LATE_RETRIED:
                 return self._call(operation, about, send)
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:

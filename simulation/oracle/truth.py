@@ -22,7 +22,6 @@ from simulation.oracle.specs import (
     SPECS,
     TRADE,
     UNCOUNTABLE,
-    Key,
     Parts,
     Spec,
     Values,
@@ -93,7 +92,7 @@ def truth(
             redrives += [(shard, record)] if _is_redrive(images) else []
         elif kind == TRADE.name:
             for image in _SIGNS.keys() & images.keys():
-                _add_event(found, held, specs, record, (shard, _padded(record), image), doubtful)
+                _add_event(found, held, specs, record, (shard, _padded(record), image), doubtful=doubtful)
         elif family(kind) in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
@@ -102,6 +101,19 @@ def truth(
             _add_redriven(found, held, eras, (shard, record), unreadable)
         redrives = [redrive for redrive in redrives if redrive not in ready]
     return found
+
+
+def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float) -> tuple[Counts, int]:
+    """What the counts must be by one deployment, and how many images some of its declarations cannot count."""
+    counts: Counts = {}
+    uncounted = 0
+    for old, new, by_ttl in history:
+        kept = [spec for spec in specs if not by_ttl or spec.declaration.on_expiry == "subtract"]
+        for values, wanted, sign in ((new, specs, 1), (old, kept, -1)):
+            if values is not None:
+                failed = [spec for spec in wanted if not _add_parts(counts, spec, values, sign)]
+                uncounted += bool(failed)
+    return _with_derived(comparable(counts, now)), uncounted
 
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
@@ -170,6 +182,7 @@ def _add_event(
     specs: Sequence[Spec] | None,
     record: Record,
     entry: Entry,
+    *,
     doubtful: Collection[Entry],
 ) -> None:
     image = entry[-1]

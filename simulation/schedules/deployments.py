@@ -41,7 +41,7 @@ class Deployments:
     def last(self) -> list[Sequence[Spec]]:
         """What to deploy at last, one by one, so that every image can be counted by every name it waits for."""
         families = {spec.family: spec for specs in self.made for spec in specs}
-        originals = [next((spec for spec in SPECS if spec.family == name)) for name in families]
+        originals = [next(spec for spec in SPECS if spec.family == name) for name in families]
         mended = [repaired(spec) for spec in originals]
         return [self._deploy(mended), self._deploy([renamed(spec) for spec in mended])]
 

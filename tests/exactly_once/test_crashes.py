@@ -59,8 +59,6 @@ def test_no_kill_makes_a_count_wrong(dynamodb_local_engine: DynamoDBLocal) -> No
     finally:
         process.stop()
     now = backend.clock()
-    wrong = differences(
-        expected(SPECS, writers.live.values(), writers.expired, now), actual(SPECS, backend.items(), now)
-    )
+    wrong = differences(expected(SPECS, writers.live.values(), writers.expired, now), actual(backend.items(), now))
     backend.drop()
     assert not wrong, f"seed {SEED}: {wrong}"

@@ -36,7 +36,8 @@ def _sell(bench: Workbench, *numbers: int, **values: Any) -> None:
 
 def _process(bench: Workbench, declarations: Sequence[Declaration], client: Any = None, name: str = "") -> Aggregator:
     """A process of a deployment that need not be the last."""
-    table = Table(bench.table.name, client or bench.table, clock=bench.clock, sleep=bench.clock.advance)
+    served: Any = client or bench.table
+    table = Table(bench.table.name, served, clock=bench.clock, sleep=bench.clock.advance)
     more: dict[str, Any] = {"name": name} if name else {}
     return Aggregator(table, tuple(declarations), quarantine_retention_seconds=QUARANTINE_SECONDS, **more)
 

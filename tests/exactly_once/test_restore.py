@@ -20,7 +20,7 @@ from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.oracle.specs import SPECS, TRADE, Spec, declarations
-from simulation.oracle.truth import Change, Counts, _add_parts, _with_derived, actual, comparable, differences
+from simulation.oracle.truth import Change, actual, differences, expected_so_far
 from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.writers import Writers
@@ -120,19 +120,6 @@ def count_own_stream(world: World, copied_table: Copy, specs: list[Spec]) -> Non
                 aggregator.handle({"shardId": shard, "Records": batch})
 
 
-def truth(specs: list[Spec], history: list[Change], now: float) -> tuple[Counts, int]:
-    """What the counts must be, and how many images wait in quarantine, for whichever declarations."""
-    counts: Counts = {}
-    poisoned = 0
-    for old, new, by_ttl in history:
-        taken_back = [spec for spec in specs if not by_ttl or spec.declaration.on_expiry == "subtract"]
-        for values, wanted, sign in ((new, specs, 1), (old, taken_back, -1)):
-            if values is not None:
-                counted = [_add_parts(counts, spec, values, sign) for spec in wanted]
-                poisoned += not all(counted)
-    return _with_derived(comparable(counts, now)), poisoned
-
-
 def check(seed: int, make_backend: Callable[[random.Random], Backend], *, command: bool = True) -> list[str]:
     world = World(seed, make_backend)
     world.live(world.random.randint(5, 60), world.random.random())
@@ -144,7 +131,7 @@ def check(seed: int, make_backend: Callable[[random.Random], Backend], *, comman
         restore(world, restored, at)
     count_own_stream(world, restored, world.specs)
     now = restored.clock()
-    want, poisoned = truth(world.specs, history, now)
+    want, poisoned = expected_so_far(world.specs, history, now)
     wrong = differences(want, actual(restored.items(), now))
     table = world.table(restored)
     waiting = list(list_quarantined(table, redriven=False))
@@ -176,7 +163,7 @@ def after_repair(world: World, restored: Copy, history: list[Change], waiting: l
     count_own_stream(world, restored, specs)
     now = restored.clock()
     left = [entry.reason for entry in list_quarantined(table, redriven=False)]
-    return [*left, *differences(truth(specs, history, now)[0], actual(restored.items(), now))]
+    return [*left, *differences(expected_so_far(specs, history, now)[0], actual(restored.items(), now))]
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
