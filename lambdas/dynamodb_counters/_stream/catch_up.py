@@ -28,7 +28,15 @@ from dynamodb_counters._stream.deployment_items import (
 )
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.redrive import unwrap
-from dynamodb_counters._stream.restored_images import ItemKey, chains_of, compare, created_of, first_images, key_of
+from dynamodb_counters._stream.restored_images import (
+    Images,
+    ItemKey,
+    chains_of,
+    compare,
+    created_of,
+    first_images,
+    key_of,
+)
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
@@ -124,6 +132,7 @@ class CatchUp:
                 "leave open when the copy was made: tell it with --at",
             )
         found.moment = copy.moment
+        copied = {shard: self._as_copied(shard, checkpoints[shard], before) for shard in shards}
         places: dict[ItemKey, int] = {}
         ahead: list[Record] = []
         for shard, records in kept.items():
@@ -133,7 +142,7 @@ class CatchUp:
                 key = key_of(record)
                 places[key] = places.get(key, 0) + 1
                 if places[key] > copy.included.get(key, 0):
-                    ahead += [record] if _sequence(record) <= checkpoints[shard].applied_through else []
+                    ahead += [record] if _sequence(record) <= copied[shard].applied_through else []
                 elif _sequence(record) > counted:
                     found.records.setdefault(shard, []).append(record)
         self._refuse(
@@ -232,6 +241,12 @@ class CatchUp:
             return Checkpoint.of(self._get(checkpoint_key(shard_digest(shard))))
         except ValueError as error:
             raise RestoreError(f"the checkpoint of {shard} cannot be read: {error}") from error
+
+    def _as_copied(self, shard: str, now: Checkpoint, before: Images) -> Checkpoint:
+        """The checkpoint before an earlier run of this moved it."""
+        key = checkpoint_key(shard_digest(shard))
+        place = key[PK]["S"], key[SK]["S"]
+        return Checkpoint.of(before[place] or {}) if place in before else now
 
     def _last_declarations(self) -> tuple[Declaration, ...]:
         history = read_history(self._get(history_key()))

@@ -141,6 +141,25 @@ def test_a_count_without_its_event_is_no_copy_of_one_moment() -> None:
         catch_up(bench, copy).find()
 
 
+def test_a_run_that_was_killed_does_not_take_its_own_checkpoints_for_the_copys() -> None:
+    bench = bench_with(0)
+    deliver_nothing = Aggregator(bench._store, (VIEWS,), quarantine_retention_seconds=1e6)
+    deliver_nothing.handle({})
+    for number in range(3):
+        bench.counters.accept(VIEW, {"url": "/", "id": number})
+    copy, [shard] = copied(bench.table), bench.shards()
+    del copy.client.tables[copy.name].partitions[GROUP[0]]["ID#1"]
+    aggregator = Aggregator(table(copy), (VIEWS,), quarantine_retention_seconds=1e6)
+    [found] = catch_up(bench, copy).find().records.values()
+    aggregator.handle({"shardId": shard, "Records": found})
+    last = padded(bench.records()[-1]["dynamodb"]["SequenceNumber"])
+    ended = {"shardId": shard, "Records": [], "isFinalInvokeForWindow": True}
+    assert aggregator.handle({**ended, "state": Report(applied_through=last).state({})}).write_units
+    work = catch_up(bench, copy)
+    work.count(work.find())
+    assert views(copy) == 2
+
+
 def test_an_item_that_somebody_wrote_before_the_stream_was_enabled_is_refused() -> None:
     bench = bench_with(3)
     deliver(bench)
