@@ -273,8 +273,8 @@ MUTATIONS: Final = (
     Mutation(
         "how far a failed batch came is not remembered",
         "_stream/commit.py",
-        "if failed >= WORTH_A_WRITE:",
-        "if False:",
+        "        if failed:\n",
+        "        if False:\n",
         _MECHANISMS + "test_a_batch_that_no_invocation_can_write_is_written_by_several",
     ),
     Mutation(
@@ -322,8 +322,8 @@ MUTATIONS: Final = (
     Mutation(
         "what a process has read of a checkpoint holds for ever",
         "_stream/checkpoints.py",
-        "read_at + FRESH <= now",
-        "read_at + FRESH * 1440 <= now",
+        "read_at + FRESH > now):",
+        "read_at + FRESH * 1440 > now):",
         _ZOMBIE,
     ),
     Mutation(

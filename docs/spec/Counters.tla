@@ -158,7 +158,9 @@ Meant(x, d, only) == {i \in x.items[d] : only = None \/ Declaration[i] \in only}
 CannotFold(x, d, only) ==
   {Declaration[i] : i \in Meant(x, d, only) \ x.folds[d]}
     \cup (IF only = None THEN {} ELSE only \ {Declaration[i] : i \in x.items[d]})
-CountsIn(x, d, only) == {i \in Meant(x, d, only) : Declaration[i] \notin CannotFold(x, d, only)}
+CountsIn(x, d, only) ==
+  IF only = None /\ x.folds[d] = x.items[d] THEN x.items[d]
+  ELSE LET cannot == CannotFold(x, d, only) IN {i \in Meant(x, d, only) : Declaration[i] \notin cannot}
 
 (* The deployment in force when a record was born. *)
 Era(x) == IF With("history") THEN InForce(history, x.born) ELSE deployed

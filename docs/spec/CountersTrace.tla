@@ -90,13 +90,15 @@ HistoryRead(e) ==
                                 ![e.process].historyAt = now]
   /\ ProcessOnly
 
-(* The history `seen`, perhaps without its oldest entries, and one more; stamps are in whole seconds of any clock. *)
+(* The history `seen`, perhaps without its oldest entries and those never in force, and one more; *)
+(* stamps are in whole seconds of any clock.                                                       *)
 Appends(e) ==
-  LET n == Len(e.taken) IN
+  LET n == Len(e.taken)
+      Before(era) == era.from < e.taken[n].from IN
   /\ e.taken[n].deployment = e.deployment
   /\ IF e.seen = <<>> THEN n = 1 /\ e.taken[1].from = 0
      ELSE /\ \E k \in 1..Len(e.seen) :
-               /\ SubSeq(e.taken, 1, n - 1) = SubSeq(e.seen, k, Len(e.seen))
+               /\ SubSeq(e.taken, 1, n - 1) = SelectSeq(SubSeq(e.seen, k, Len(e.seen)), Before)
                /\ k > 1 => e.seen[k].from <= now - Guarantee
           /\ Last(e.seen).deployment # e.deployment
           /\ \/ e.taken[n].from = Last(e.seen).from
@@ -128,7 +130,7 @@ Counting(r, n) == CountsIn(stream[r.shard][n], By(r, n), None)
 Images(s, n) == {x.image : x \in {y \in quarantine : y.shard = s /\ y.sequence = n}}
 (* Whatever of a record is not counted is in quarantine. *)
 Kept(r, n) ==
-  IF n \in r.skipped THEN Counting(r, n) = {} \/ Images(r.shard, n) # {}
+  IF n \in r.skipped THEN Counting(r, n) # {} => Images(r.shard, n) # {}
   ELSE stream[r.shard][n].aside[By(r, n)] \subseteq Images(r.shard, n)
 
 Reached(r) == IF r.phase = "consulting" THEN r.begin ELSE r.last
@@ -140,7 +142,7 @@ Parts(e) ==
   /\ r.phase = "consulting" \/ (r.phase = "committing" /\ Lacking(r) = {})
   /\ part # {} /\ e.last <= r.end
   /\ Cardinality({By(r, n) : n \in {m \in part : m \notin r.skipped /\ Counting(r, m) # {}}}) <= 1
-  /\ \A n \in part : Kept(r, n)
+  /\ (\A n \in part : Kept(r, n)) = TRUE
   /\ process' = [process EXCEPT ![e.process] =
        [r EXCEPT !.phase = "committing", !.last = e.last, !.after = [i \in Items |-> Reached(r)]]]
   /\ ProcessOnly
@@ -190,14 +192,13 @@ MoveSent(e) ==
 
 CoveredOrExpired(s, through) ==
   \A n \in 1..through :
-    \/ Images(s, n) # {}
-    \/ \A i \in Of(stream[s][n]) : <<i, stream[s][n].event>> \in counted \cup expired
+    Images(s, n) = {} => \A i \in Of(stream[s][n]) : <<i, stream[s][n].event>> \in counted \cup expired
 
 MoveLanded(e) ==
   LET c == control[e.shard] IN
   /\ InTime(e)
   /\ e.accepted <=> MoveHolds(c, e.through)
-  /\ e.accepted => CoveredOrExpired(e.shard, e.through)
+  /\ (e.accepted => CoveredOrExpired(e.shard, e.through)) = TRUE
   /\ control' =
        IF ~e.accepted THEN control
        ELSE IF e.marks
@@ -258,7 +259,7 @@ Remembers(p) ==
 Finishes(e) ==
   LET r == process[e.process] IN
   /\ Running(e.process) /\ r.phase \in {"consulting", "committing"} /\ Lacking(r) = {}
-  /\ \A n \in (Reached(r) + 1)..r.end : (n \in r.skipped \/ Counting(r, n) = {}) /\ Kept(r, n)
+  /\ TRUE = \A n \in (Reached(r) + 1)..r.end : (n \notin r.skipped => Counting(r, n) = {}) /\ Kept(r, n)
   /\ acked' = [acked EXCEPT ![r.shard] = IF r.end > @ THEN r.end ELSE @]
   /\ process' = [process EXCEPT ![e.process] = Rested(r)]
   /\ UNCHANGED <<now, deployed, stream, table, books, pruner>>

@@ -8,16 +8,17 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._stream import batch
+from dynamodb_counters._stream import batch, deployments
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.checkpoint_items import Checkpoint
 from dynamodb_counters._stream.commit import Committer
+from dynamodb_counters._stream.deployment_items import History
 
 _commit = Committer.commit
 
 
-def _all_but_one(self: Committer, deltas: Any, refold: Any) -> Any:
-    return _commit(self, deltas[1:], refold)
+def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
+    return _commit(self, deltas[1:], part)
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
@@ -29,6 +30,8 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "stamps are the clock's, not the deadline": lambda: patch.object(
         Aggregator, "_deadline", lambda self, _: self._table.clock()
     ),
+    "a deployment is in force at once": lambda: patch.multiple(deployments, FRESH=-900, SKEW=0),
+    "a record is folded by the last deployment": lambda: patch.object(History, "at", lambda self, _: self.last),
     "checkpoints are not heeded": lambda: patch.object(batch, "_after", lambda _, records: records),
 }
 """What is wrong, and a context in which it is."""

@@ -185,12 +185,12 @@ CONFIGURATIONS: Final = (
     ),
     Configuration(
         "notice",
-        "deployments, and requests that land after their invocation's deadline; one record that counts, written meanwhile",
+        "requests that land after their invocation's deadline; one record that counts, written meanwhile",
         {**_NOTICE, "Landing": "= 1"},
     ),
     Configuration(
         "copied history",
-        "deployments, and processes that use what they have read again; one record that counts, written meanwhile",
+        "processes that use a history that they have read before; one record that counts, written meanwhile",
         {**_NOTICE, "Fresh": "= 1"},
     ),
     Configuration(
@@ -264,10 +264,20 @@ REMOVALS: Final = (
     Removal("records older than the guarantee are folded", "silence", "guarantee"),
     Removal("the new format for shards that predecessors have met", "switch", "format kept"),
     Removal("the new format for new shards while predecessors may run", "new shard", "switch margin"),
-    Removal("quarantined after the commit", "quarantine beside another record", "quarantined first"),
-    Removal("the fencing token is not checked", "quarantine", "token checked"),
-    Removal("what is quarantined is not read", "quarantine", "entries read"),
-    Removal("a redrive can be repeated", "quarantine", "redriven once"),
+    Removal("a deployment is in force at once", "deployments", "notice", quick=True),
+    Removal("a record is folded by the deployment that delivers it", "deployments", "by birth", quick=True),
+    Removal("a takeover overwrites a history that it has not read", "deployments", "history as seen", quick=True),
+    Removal("a copy of the history is used for longer", "deployments", "history fresh"),
+    Removal("a part begins before the one before it is committed", "deployments", "part by part"),
+    Removal("notice without the time that requests take", "notice", constants={"Notice": "= 1"}),
+    Removal(
+        "notice without the time that a process reuses what it read", "copied history", constants={"Notice": "= 1"}
+    ),
+    Removal(
+        "the checkpoint moves before quarantine has the record", "folds more, with checkpoints", "quarantined first"
+    ),
+    Removal("a redrive can be repeated", "folds more", "redriven once"),
+    Removal("a redrive counts in all declarations", "folds more", "only those waiting"),
     Removal(
         "a version without checkpoints has counted a batch before one with checkpoints runs",
         "switch",
@@ -278,13 +288,6 @@ REMOVALS: Final = (
         "no version without checkpoints starts after one with checkpoints",
         "switch",
         "in order",
-        assumed=True,
-    ),
-    Removal("an invocation meets its shard before a later deployment does", "quarantine", "met before", assumed=True),
-    Removal(
-        "a deployment folds what the one before has folded",
-        "quarantine",
-        constants={"Streams": "<- Forgotten", "Items": "= {1, 2}"},
         assumed=True,
     ),
 )

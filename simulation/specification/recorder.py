@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from unittest.mock import patch
@@ -41,7 +41,7 @@ _SET: Final = re.compile(r"(#\w+) = (:\w+)")
 
 @dataclass
 class Recording:
-    """The events of one schedule, in order; all records that were delivered, by shard and sequence number; deployments."""
+    """The events of one schedule, in order; records that were delivered, by shard and sequence number; deployments."""
 
     events: list[Event] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -49,6 +49,10 @@ class Recording:
     sandboxes: int = 0
     sending: _Request | None = None
     active: _Recorded | None = None
+
+    def sandbox(self) -> _Recorded:
+        assert self.active is not None
+        return self.active
 
     def log(self, op: str, sandbox: _Recorded, **more: Any) -> None:
         self.events.append({"op": op, "now": sandbox.clock() - EPOCH, "process": sandbox.number, **more})
@@ -168,17 +172,7 @@ def recorded() -> Iterator[Recording]:
     """Record every sandbox made in this block."""
     recording = Recording()
     make, handle, expire_items = Sandbox.__init__, Sandbox.handle, MemoryBackend.expire
-    refresh, commit, write, give_up = (
-        Deployments.refresh,
-        Committer.commit,
-        Committer._write,
-        Committer._quarantine_each,
-    )
     known: dict[Sandbox, _Recorded] = {}
-
-    def active() -> _Recorded:
-        assert recording.active is not None
-        return recording.active
 
     def made(
         self: Sandbox, backend: Any, declarations: tuple[Declaration, ...], *arguments: Any, **options: Any
@@ -211,35 +205,6 @@ def recorded() -> Iterator[Recording]:
         finally:
             recording.log("end", sandbox, how=how)
 
-    def aside(plan: Any, changes: Any, created_before: float) -> Any:
-        sandbox = active()
-        sandbox.created_before = created_before - EPOCH
-        recording.log(
-            "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
-        )
-        return set_aside(plan, changes, created_before)
-
-    def refreshed(self: Deployments, deadline: float) -> Any:
-        recording.log("refresh", active(), shard=active().shard)
-        return refresh(self, deadline)
-
-    def committed(self: Committer, deltas: Any, part: Part) -> Any:
-        recording.log("part", active(), shard=part.watermark.shard, last=part.changes[-1].sequence)
-        return commit(self, deltas, part)
-
-    def written(self: Committer, delta: Delta, part: Part) -> Any:
-        sandbox, sent = active(), active().requests
-        answer = write(self, delta, part)
-        if sandbox.requests == sent:
-            about = {"item": _key(delta, part), "through": answer.applied_through}
-            recording.log("skip", sandbox, shard=sandbox.shard, **about)
-        return answer
-
-    def gave_up(self: Committer, delta: Delta, part: Part, reason: str) -> Any:
-        answer = give_up(self, delta, part, reason)
-        recording.log("give up", active(), shard=active().shard, item=_key(delta, part), last=delta.last)
-        return answer
-
     def expire(self: MemoryBackend, limit: int) -> list[dict[str, Any]]:
         items = expire_items(self, limit)
         if recording.active is not None:
@@ -251,13 +216,58 @@ def recorded() -> Iterator[Recording]:
         patch.object(MemoryBackend, "expire", expire),
         patch.object(Sandbox, "__init__", made),
         patch.object(Sandbox, "handle", handled),
-        patch.object(batch, "set_aside", aside),
-        patch.object(Deployments, "refresh", refreshed),
-        patch.object(Committer, "commit", committed),
-        patch.object(Committer, "_write", written),
-        patch.object(Committer, "_quarantine_each", gave_up),
+        _watched(recording),
     ):
         yield recording
+
+
+def _watched(recording: Recording) -> ExitStack:
+    """Record what handlers do without a request."""
+    refresh, commit, write, give_up = (
+        Deployments.refresh,
+        Committer.commit,
+        Committer._write,
+        Committer._quarantine_each,
+    )
+
+    def aside(plan: Any, changes: Any, created_before: float) -> Any:
+        sandbox = recording.sandbox()
+        sandbox.created_before = created_before - EPOCH
+        recording.log(
+            "set aside", sandbox, before=sandbox.created_before, clock=sandbox.own_clock() - EPOCH, shard=sandbox.shard
+        )
+        return set_aside(plan, changes, created_before)
+
+    def refreshed(self: Deployments, deadline: float) -> Any:
+        recording.log("refresh", recording.sandbox(), shard=recording.sandbox().shard)
+        return refresh(self, deadline)
+
+    def committed(self: Committer, deltas: Any, part: Part) -> Any:
+        recording.log("part", recording.sandbox(), shard=part.watermark.shard, last=part.changes[-1].sequence)
+        return commit(self, deltas, part)
+
+    def written(self: Committer, delta: Delta, part: Part) -> Any:
+        sandbox, sent = recording.sandbox(), recording.sandbox().requests
+        answer = write(self, delta, part)
+        if sandbox.requests == sent:
+            about = {"item": _key(delta, part), "through": answer.applied_through}
+            recording.log("skip", sandbox, shard=sandbox.shard, **about)
+        return answer
+
+    def gave_up(self: Committer, delta: Delta, part: Part, reason: str) -> Any:
+        answer = give_up(self, delta, part, reason)
+        recording.log(
+            "give up", recording.sandbox(), shard=recording.sandbox().shard, item=_key(delta, part), last=delta.last
+        )
+        return answer
+
+    patches = ExitStack()
+    patches.enter_context(patch.object(batch, "set_aside", aside))
+    patches.enter_context(patch.object(Deployments, "refresh", refreshed))
+    patches.enter_context(patch.object(Committer, "commit", committed))
+    patches.enter_context(patch.object(Committer, "_write", written))
+    patches.enter_context(patch.object(Committer, "_quarantine_each", gave_up))
+    return patches
 
 
 def _begin(recording: Recording, sandbox: _Recorded, delivery: Any) -> None:
@@ -295,22 +305,29 @@ def _classified(name: str, arguments: Mapping[str, Any], sandbox: _Recorded) -> 
     pk, sk = key.get("pk", {}).get("S", ""), key.get("sk", {}).get("S", "")
     if name == "get_item" and key == history_key():
         return request("history")
-    if name == "put_item" and pk.startswith(QUARANTINE_PREFIX):
-        shard, sequence, image = [*sk.split("#", 2), ""][:3]
-        # Others are of what an item could not take.
-        is_image = shard == sandbox.shard and image.partition("#")[0] in (NEW, OLD)
-        return request("keep", sequence=sequence, image=image) if is_image else None
+    if pk.startswith(QUARANTINE_PREFIX):
+        return _of_quarantine(name, sk, sandbox, request)
     if pk.startswith(CHECKPOINT_PREFIX):
         # Pruners read other shards' checkpoints, at any time.
         own = pk == CHECKPOINT_PREFIX + shard_digest(sandbox.shard) and sk == "CHECKPOINT"
         return _of_checkpoint(name, arguments, sandbox, request) if own else None
-    if name != "update_item":
-        return None
+    return _of_group(arguments, sandbox, request) if name == "update_item" else None
+
+
+def _of_group(arguments: Mapping[str, Any], sandbox: _Recorded, request: Callable[..., _Request]) -> _Request:
     if arguments["UpdateExpression"].startswith("REMOVE"):
         names, values = arguments["ExpressionAttributeNames"], arguments.get("ExpressionAttributeValues", {})
         removed = {names[f"#w{index}"]: values[f":w{index}"] for index in range(len(names)) if f":w{index}" in values}
-        return request("prune", item=(pk, sk), removed=removed)
+        key = arguments["Key"]
+        return request("prune", item=(key["pk"]["S"], key["sk"]["S"]), removed=removed)
     return request("update", **_update(arguments, sandbox))
+
+
+def _of_quarantine(name: str, sk: str, sandbox: _Recorded, request: Callable[..., _Request]) -> _Request | None:
+    shard, sequence, image = [*sk.split("#", 2), "", ""][:3]
+    # Other entries are of what an item could not take.
+    is_image = name == "put_item" and shard == sandbox.shard and image.partition("#")[0] in (NEW, OLD)
+    return request("keep", sequence=sequence, image=image) if is_image else None
 
 
 def _of_checkpoint(

@@ -195,7 +195,8 @@ class _Conversion:
             **dict.fromkeys(("found", "created"), lambda fields: self._checkpoint(shard, fields)),
             **dict.fromkeys(("seen", "taken"), self._history),
             **dict.fromkeys(
-                ("first", "last", "through", "settled", "mark", "sequence"), lambda number: str(self._number(shard, number))
+                ("first", "last", "through", "settled", "mark", "sequence"),
+                lambda number: str(self._number(shard, number)),
             ),
             "deployment": lambda name: str(self._deployments[name]),
             "image": lambda name: f'"{name}"',

@@ -8,6 +8,7 @@ same records, and one that was killed is repeated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,11 +28,11 @@ from dynamodb_counters._stream.deployment_items import (
 )
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.redrive import unwrap
-from dynamodb_counters._stream.restored_images import ItemKey, chains_of, compare, first_images, key_of
+from dynamodb_counters._stream.restored_images import ItemKey, chains_of, compare, created_of, first_images, key_of
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._timeline.times import DAY, MINUTE
 from dynamodb_counters.errors import CommitError, RestoreError
 
 _BATCH: Final = 1000
@@ -41,6 +42,12 @@ _QUARANTINE_SECONDS: Final = 90 * DAY
 
 _DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
 """Key of the item that tells which stream the table has caught up with."""
+
+_LATE_ENOUGH: Final = 5 * MINUTE
+"""Nothing that is created so long after the copy was made is in it."""
+
+_PROBES: Final = 100
+"""Records of a shard that are read beyond: they tell if that time is wrong."""
 
 _STEPPED_BACK: Final = "restored"
 """Attribute of a checkpoint that tells for which stream it was set back."""
@@ -93,7 +100,8 @@ class CatchUp:
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
         checkpoints = {shard: self._checkpoint(shard) for shard in shards}
-        kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled)
+        until = math.inf if self._at is None else self._at + _LATE_ENOUGH
+        kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())))
         chains = chains_of(record for records in kept.values() for record in records)
         items = dict(zip(chains, self._table.pool.map(self._item, chains), strict=True))
@@ -102,10 +110,14 @@ class CatchUp:
         before = first_images(record for records in own.values() for record in records)
         copy = compare(chains, {**items, **before}, self._at)
         self._refuse(
-            [key for key in copy.unknown if self._net(chains[key])],
+            copy.unknown,
             "are none of the original's images: written before the table's stream was enabled, or the original's "
             "stream has forgotten records",
         )
+        if copy.moment > until:
+            raise RestoreError(
+                f"the copy was made later than --at: it has a change of {copy.moment:.0f}, in epoch seconds"
+            )
         if self._at is None:
             self._refuse(
                 [key for key, (low, high) in copy.ambiguous.items() if self._net(chains[key][low:high])],
@@ -143,12 +155,20 @@ class CatchUp:
         self._finish()
         return updated, quarantined
 
-    def _read(self, stream: StreamReader, shards: list[str], after: Callable[[str], str]) -> dict[str, list[Record]]:
-        """The records of each shard after some sequence number."""
+    def _read(
+        self, stream: StreamReader, shards: list[str], after: Callable[[str], str], until: float = math.inf
+    ) -> dict[str, list[Record]]:
+        """The records of each shard after some sequence number, and little beyond some time."""
 
         def records(shard: str) -> list[Record]:
-            settled = after(shard)
-            return [record for record in stream.records(shard) if _sequence(record) > settled]
+            settled, kept, late = after(shard), list[Record](), 0
+            for record in stream.records(shard):
+                late += created_of(record) > until
+                if late > _PROBES:
+                    break
+                if _sequence(record) > settled:
+                    kept.append(record)
+            return kept
 
         return dict(zip(shards, self._table.pool.map(records, shards), strict=True))
 

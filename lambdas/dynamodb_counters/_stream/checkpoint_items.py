@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeGuard
 
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
@@ -85,10 +85,13 @@ class Checkpoint:
         """The last record that the groups at a place have applied, as far as is known."""
         return max((through for through, before in self.progress if place < before), default="")
 
-    def progressed(self, through: str, place: str) -> str:
-        """What to store as the progress after another failure."""
-        kept = [one for one in self.progress if one[0] > max(through, self.applied_through) or one[1] > place]
-        return " ".join(f"{known}:{before}" for known, before in [*kept[-_MOST_PROGRESS:], (through, place)])
+    def with_progress(self, progress: Iterable[tuple[str, str]]) -> Checkpoint:
+        """The same, of which more is known; without what says nothing that other progress does not."""
+        known = {one for one in (*self.progress, *progress) if one[0] > self.applied_through}
+        telling = [
+            one for one in known if not any(one != two and one[0] <= two[0] and one[1] <= two[1] for two in known)
+        ]
+        return replace(self, progress=tuple(sorted(telling)[-_MOST_PROGRESS:]))
 
     def settled_through(self, now: float) -> str:
         """Every invocation that may still run has read a checkpoint at or beyond this."""
@@ -108,6 +111,10 @@ def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
     if kind not in typed:
         raise ValueError(f"invalid {name}={typed!r:.80}: expected type {kind}")
     return typed[kind]
+
+
+def progress_text(progress: Iterable[tuple[str, str]]) -> str:
+    return " ".join(f"{through}:{place}" for through, place in progress)
 
 
 def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:

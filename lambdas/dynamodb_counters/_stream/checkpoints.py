@@ -10,8 +10,10 @@ it. On a busy shard the checkpoint moves before it settles; its *mark* is an ear
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from dynamodb_counters._stream.checkpoint_items import (
     attributes,
     checkpoint_item,
     checkpoint_key,
+    progress_text,
     witness_item,
 )
 from dynamodb_counters._stream.upgrade import needs_old_format, take_token
@@ -44,6 +47,9 @@ WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
 
 _READ_AGAIN: Final = HOUR
+_TRIES: Final = 10
+"""They take about five seconds, of those that a batch that fails has left."""
+
 _KEYS_PER_CALL: Final = 100
 _FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
 
@@ -63,14 +69,16 @@ class Checkpoints:
 
     def of(self, shard: str, last: str, deadline: float) -> Checkpoint:
         """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written."""
-        found, read_at = self._read.get(shard, (None, 0.0))
+        before, read_at = self._read.get(shard, (None, 0.0))
         now = self._table.clock()
-        if found is None or (found.applied_through < last and read_at + FRESH <= now):
-            item = self._item(shard)
-            found = self._read_item(shard, item) or self._create(shard, deadline, item)
-            if found.seen + ALIVE < now:
-                self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
-            self._read[shard] = replace(found, just_lost=False), now
+        if before is not None and (before.applied_through >= last or read_at + FRESH > now):
+            return before
+        item = self._item(shard)
+        found = self._read_item(shard, item) or self._create(shard, deadline, item)
+        if found.seen + ALIVE < now:
+            self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
+        found = found.with_progress(before.progress if before is not None else ())
+        self._read[shard] = replace(found, just_lost=False), now
         return found
 
     def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
@@ -105,13 +113,14 @@ class Checkpoints:
 
     def remember(self, shard: str, through: str, place: str) -> None:
         """Note how far a batch came that fails, so that its next delivery comes farther."""
-        found, _ = self._read[shard]
-        try:
-            self._write(self._once, shard, {"progress": found.progressed(through, place)}, f"attribute_exists({PK})")
-        except (ClientError, BotoCoreError):
-            return
-        # The next delivery reads it, whoever gets it.
-        self._read.pop(shard)
+        found = self._read[shard][0].with_progress([(through, place)])
+        self._read[shard] = found, -math.inf
+        # For another process, in what is left of this one's time.
+        values = {"progress": progress_text(found.progress)}
+        for _ in self._once.tries(_TRIES):
+            with suppress(ClientError, BotoCoreError):
+                self._write(self._once, shard, values, f"attribute_exists({PK})")
+                return
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""

@@ -37,7 +37,7 @@ from dynamodb_counters._items.decimals import fits, format_number
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._stream.checkpoint_items import Checkpoint
-from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
+from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.quarantine_items import DELTA, UNREADABLE, pack
@@ -126,7 +126,7 @@ class Committer:
     def _remember(self, ordered: Sequence[Delta], failures: Collection[GroupRef], part: Part) -> None:
         """Note how far the batch came: everything in a place before that of the first failure is committed."""
         failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
-        if failed >= WORTH_A_WRITE:
+        if failed:
             shard, last = part.watermark.shard, part.changes[-1].sequence
             self._checkpoints.remember(shard, last, ordered[failed].place)
 

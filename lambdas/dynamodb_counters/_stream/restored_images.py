@@ -72,9 +72,9 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
             found.unknown.append(key)
             continue
         if matches[0] > 0:
-            found.moment = max(found.moment, _created(chain[matches[0] - 1]))
+            found.moment = max(found.moment, created_of(chain[matches[0] - 1]))
         if matches[-1] < len(chain):
-            until = min(until, _created(chain[matches[-1]]))
+            until = min(until, created_of(chain[matches[-1]]))
     since = found.moment
     if at is not None:
         since, until = at - _APPROXIMATELY, at + _APPROXIMATELY
@@ -83,8 +83,8 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
         fitting = [
             index
             for index in matches
-            if (index == 0 or _created(chain[index - 1]) <= until)
-            and (index == len(chain) or _created(chain[index]) >= since)
+            if (index == 0 or created_of(chain[index - 1]) <= until)
+            and (index == len(chain) or created_of(chain[index]) >= since)
         ]
         if matches:
             found.included[key] = (fitting or matches)[-1]
@@ -93,7 +93,7 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
     return found
 
 
-def _created(record: Record) -> float:
+def created_of(record: Record) -> float:
     return float(record["dynamodb"]["ApproximateCreationDateTime"])
 
 

@@ -35,7 +35,7 @@ def _without(name: str) -> Image:
     return {key: value for key, value in _GOOD.items() if key != name}
 
 
-_IMAGES: dict[str, Any] = {
+IMAGES: dict[str, Any] = {
     "no group": _without("url"),
     "no number": _without("bytes"),
     "no time": _without("at"),
@@ -68,10 +68,10 @@ _IMAGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", _IMAGES)
+@pytest.mark.parametrize("kind", IMAGES)
 @pytest.mark.parametrize("place", ["inserted", "corrected to", "corrected from", "both", "deleted"])
 def test_a_malformed_image_waits_for_those_that_cannot_fold_it(kind: str, place: str) -> None:
-    bad = _IMAGES[kind]
+    bad = IMAGES[kind]
     new, old, also = {
         "inserted": (bad, None, []),
         "corrected to": (bad, _GOOD, [record(2, None, _GOOD)]),
@@ -116,7 +116,7 @@ def test_a_record_without_images_goes_to_quarantine(change: dict[str, Any]) -> N
 
 def test_reasons_name_the_attribute() -> None:
     reasons = [
-        fold(_PLAN, changes_of([record(1, _IMAGES[kind])])).unfoldable[0].reason
+        fold(_PLAN, changes_of([record(1, IMAGES[kind])])).unfoldable[0].reason
         for kind in ("no group", "no number", "no time")
     ]
 

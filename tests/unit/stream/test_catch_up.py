@@ -236,6 +236,24 @@ def test_a_history_that_is_missing_or_unreadable_is_told() -> None:
         catch_up(bench, copy)
 
 
+def test_little_is_read_of_what_was_created_long_after_the_copy_was_made() -> None:
+    bench = bench_with(3)
+    copy, made = copied(bench.table), bench.clock()
+    bench.clock.advance(600)
+    for number in range(3, 203):
+        bench.counters.accept(VIEW, {"url": "/", "id": number})
+    assert catch_up(bench, copy, made, declarations=(VIEWS,)).find().read == 103
+
+
+def test_a_time_that_is_too_early_is_refused() -> None:
+    bench = bench_with(3)
+    made = bench.clock()
+    bench.clock.advance(600)
+    deliver(bench)
+    with pytest.raises(RestoreError, match="made later than --at"):
+        catch_up(bench, copied(bench.table), made - 600).find()
+
+
 def test_streams_whose_shards_share_a_name_are_refused() -> None:
     bench = bench_with(1)
     copy = copied(bench.table)
