@@ -233,5 +233,7 @@ def _answer(request: Any) -> SimpleNamespace:
         found = {"Responses": [{} for _ in json.loads(request.body)["Statements"]]}
     elif b"Query" in target:
         found = {"Items": []}
+    elif b"TransactWriteItems" in target:
+        found = {}
     headers = {"content-type": "application/x-amz-json-1.0"}
     return SimpleNamespace(status_code=200, headers=headers, content=json.dumps(found).encode(), raw=None, text="{}")

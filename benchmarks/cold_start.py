@@ -53,7 +53,7 @@ def http_request(method: str, path: str, body: str = "") -> dict[str, Any]:
 
 
 _INVOCATIONS: Final[dict[str, dict[str, Any]]] = {
-    # A batch with nothing to count: only the look into quarantine needs the network.
+    # A batch with nothing to count: only the shard's checkpoint and the table's deployments need the network.
     "aggregator": {"shardId": "shardId-1", "Records": [{"eventName": "INSERT", "dynamodb": _CHANGE}]},
     "ingest_queue": {"Records": [{"messageId": "1", "eventSource": "aws:sqs", "body": json.dumps(_VIEW)}]},
     "ingest_http": http_request("POST", "/events", json.dumps(_VIEW)),

@@ -99,8 +99,6 @@ def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[]
     }
     if client is not None:
         whole = _handler(declared, client)
-        # A process looks up a shard in quarantine once, which is no cost of a batch.
-        whole({"shardId": SHARD, "Records": event["Records"][:1]})
         found[f"{name}.handler_with_botocore"] = lambda: whole(event)
     few = _handler(declared, stub_client())
     return {**found, f"{name}.handler_of_few_groups": lambda: few(hot)}
@@ -109,6 +107,8 @@ def _of(number: int, event: Any, hot: Any, client: Any) -> dict[str, Callable[[]
 def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], object]:
     """A handler that reads the shard's checkpoint anew for each batch: else it would drop one that it had before."""
     aggregator = Aggregator(Table("counters", client, clock=lambda: CREATED), declared, quarantine_retention_seconds=1)
+    # It reads the history of deployments once a minute, which is no cost of a batch.
+    aggregator._deployments._read_at = CREATED
 
     def handle(event: Any) -> object:
         aggregator._checkpoints._read.clear()

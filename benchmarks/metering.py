@@ -68,7 +68,7 @@ class Meter:
         return self._read("pruning", self.table.batch_get_item, request)
 
     def query(self, **request: Any) -> Any:
-        return self._read("quarantine", self.table.query, request)
+        return self._read(_kind({"pk": request["ExpressionAttributeValues"][":pk"]}), self.table.query, request)
 
     def get_paginator(self, operation: str) -> Paginator:
         assert operation == "query"
@@ -147,5 +147,5 @@ def _kind(key: Item) -> str:
     """What an item is for: control items are told apart by their partition."""
     pk = key["pk"]["S"]
     if pk.startswith("CHECKPOINT#"):
-        return "checkpoints"
+        return "deployments" if pk == "CHECKPOINT#" else "checkpoints"
     return "quarantine" if pk.startswith("QUARANTINE#") else "items"

@@ -8,8 +8,8 @@ from typing import Any, Final
 _Rows = list[Sequence[Any]]
 
 _PARTS: Final = ("updating", "refused", "pruning", "index", "shards", "write_units", "not_exact")
-_WRITES: Final = ("checkpoints", "quarantine")
-_READS: Final = ("checkpoints", "pruning", "quarantine")
+_WRITES: Final = ("checkpoints",)
+_READS: Final = ("checkpoints", "deployments", "pruning")
 
 
 def partition_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:

@@ -111,7 +111,7 @@ class PartitionedTable:
         return self.memory.tables["counters"].find("GetItem", {"pk": {"S": pk}, "sk": {"S": sk}}) or {}
 
     def _sweep(self) -> None:
-        """Delete what has expired, which costs nothing: else old fencing tokens would slow the simulation down."""
+        """Delete what has expired, which costs nothing."""
         now = self._swept = self.clock()
         for items in self.memory.tables["counters"].partitions.values():
             for sk in [sk for sk, item in items.items() if "ttl" in item and float(item["ttl"]["N"]) <= now]:

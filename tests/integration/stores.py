@@ -43,7 +43,7 @@ class Store:
         return self.aggregator(*declarations).handle({"Records": list(records), "shardId": shard})
 
     def deploy(self, *declarations: Aggregate | Window) -> Report:
-        """Take over by an invocation, and let time pass until the declarations hold for what is created from then on."""
+        """Take over by an invocation, and let time pass until the declarations hold for what is created now."""
         report = self.aggregator(*declarations).handle({})
         self.clock.now = max(self.clock.now, self.history().last.valid_from)
         return report

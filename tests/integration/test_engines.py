@@ -51,7 +51,7 @@ def test_a_failed_condition_returns_the_old_item(engine: Engine, table: str) -> 
 
 
 def test_a_refused_put_returns_the_item_that_is_there(engine: Engine, table: str) -> None:
-    item = {"pk": {"S": "p"}, "sk": {"S": "s"}, "names": {"SS": ["a", "b"]}}
+    item: dict[str, Any] = {"pk": {"S": "p"}, "sk": {"S": "s"}, "names": {"SS": ["a", "b"]}}
     engine.client.put_item(TableName=table, Item=item)
     with pytest.raises(ClientError) as failure:
         engine.client.put_item(
@@ -61,7 +61,8 @@ def test_a_refused_put_returns_the_item_that_is_there(engine: Engine, table: str
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
         )
     assert failure.value.response["Error"]["Code"] == "ConditionalCheckFailedException"
-    there = dict(failure.value.response)["Item"]
+    response: Any = failure.value.response
+    there = response["Item"]
     assert {**there, "names": {"SS": sorted(there["names"]["SS"])}} == item
 
 
@@ -73,8 +74,8 @@ def test_a_refused_transaction_says_which_condition_failed_and_writes_nothing(en
     engine.client.transact_write_items(TransactItems=[put("a")])
     with pytest.raises(ClientError) as failure:
         engine.client.transact_write_items(TransactItems=[put("a"), put("b")])
-    reasons = dict(failure.value.response)["CancellationReasons"]
-    assert [reason.get("Code") for reason in reasons] == ["ConditionalCheckFailed", "None"]
+    response: Any = failure.value.response
+    assert [reason.get("Code") for reason in response["CancellationReasons"]] == ["ConditionalCheckFailed", "None"]
     assert "Item" not in engine.client.get_item(TableName=table, Key={"pk": {"S": "p"}, "sk": {"S": "b"}})
 
 

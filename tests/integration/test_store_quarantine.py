@@ -97,7 +97,7 @@ def _count(store: Store, measure: str = "n") -> Any:
     return store.counters.get(_SALES, {"shop": "a"}, consistent=True).measures[measure]
 
 
-def _hours(store: Store) -> int:
+def _hours(store: Store) -> Any:
     return store.counters.window(_HOURS, {"shop": "a"}, last=timedelta(days=1), consistent=True).count
 
 
