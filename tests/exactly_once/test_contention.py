@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._stream.batch import Aggregator
@@ -65,7 +66,7 @@ def _run(seed: int, refused: float, timeout: float) -> _Run:
         deadline = bench.clock() + timeout
         try:
             aggregator.handle({**delivery.event, "shardId": delivery.shard}, lambda: deadline - bench.clock())  # noqa: B023
-        except CommitError:
+        except (CommitError, ClientError):
             failed += 1
             mapping.fail(delivery)
         else:
