@@ -178,7 +178,8 @@ def recorded() -> Iterator[Recording]:
         self: Sandbox, backend: Any, declarations: tuple[Declaration, ...], *arguments: Any, **options: Any
     ) -> None:
         make(self, backend, declarations, *arguments, **options)
-        table: Any = self._aggregator._table
+        aggregator: Any = self._aggregator
+        table = aggregator._table if self.old_version else aggregator._client._table
         recording.sandboxes += 1
         deployment = PREDECESSOR if self.old_version else deployment_id(declarations)
         recording.deployments[deployment] = declarations
@@ -338,7 +339,7 @@ def _of_checkpoint(
     if name == "put_item":
         return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    if "progress_through" in values:
+    if "progress" in values:
         return None
     if "applied_through" not in values:
         return request("wake", at=_seconds(values["seen"]))

@@ -43,7 +43,7 @@ def trace_of(seed: int) -> Trace:
     """Run a schedule and convert what its handlers did; of one whose bookkeeping somebody edits, nothing."""
     schedule = Schedule(seed)
     with recorded() as recording:
-        if not getattr(getattr(schedule, "_kind", None), "spoiled", False):
+        if not schedule._kind.spoiled:
             schedule.run()
     return _Conversion(recording).trace(seed)
 
@@ -158,7 +158,7 @@ class _Conversion:
     def _plan(self, deployment: str) -> Plan:
         if deployment not in self._plans:
             known = self._recording.deployments
-            others = [known[name] for name in sorted(self._deployments) if name not in (deployment, PREDECESSOR)]
+            others = [known[name] for name in sorted(self._deployments) if name in known.keys() - {deployment, PREDECESSOR}]
             self._plans[deployment] = Plan(known[deployment], others)
         return self._plans[deployment]
 

@@ -194,7 +194,7 @@ class CatchUp:
         """Let the shard's checkpoint cover only what all copied items contain; once."""
         update = (
             "SET applied_through = :through, settled = :through, #done = :stream "
-            "REMOVE mark, mark_at, progress_through, progress_place"
+            "REMOVE mark, mark_at, progress"
         )
         try:
             self._table.client.update_item(

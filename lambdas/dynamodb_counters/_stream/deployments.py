@@ -121,6 +121,8 @@ class Deployments:
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
             lost = history is None and self._others_were_stored()
+            if lost and self._get(history_key()) != item:
+                continue  # Another process has just written the first one.
             appended = self._appended(history, deadline, lost=lost)
             if history is not None and len(appended.eras) > _MOST_ERAS:
                 return history, Takeover(_TURNS, history_lost=False)
