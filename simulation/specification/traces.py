@@ -158,7 +158,7 @@ class _Conversion:
     def _plan(self, deployment: str) -> Plan:
         if deployment not in self._plans:
             known = self._recording.deployments
-            others = [known[name] for name in sorted(self._deployments) if name in known.keys() - {deployment, PREDECESSOR}]
+            others = [known[name] for name in sorted(known.keys() - {deployment, PREDECESSOR})]
             self._plans[deployment] = Plan(known[deployment], others)
         return self._plans[deployment]
 
