@@ -31,9 +31,15 @@ class Era:
 
 
 class Eras:
-    """All eras of a table, told by the records of its history item, and what is wrong with that history."""
+    """All eras of a table, told by the records of its history item, and what is wrong with that history.
 
-    def __init__(self, records: Iterable[tuple[str, Record]], deployed: Sequence[Sequence[Spec]]) -> None:
+    Records that are not `dated` when they are written do not tell whether an entry was appended in time.
+    """
+
+    def __init__(
+        self, records: Iterable[tuple[str, Record]], deployed: Sequence[Sequence[Spec]], *, dated: bool = True
+    ) -> None:
+        self._dated = dated
         self._specs: dict[str, Sequence[Spec]] = {}
         self.wrong: list[str] = []
         self.spoiled = False
@@ -100,7 +106,8 @@ class Eras:
         for superseded_at, _ in [*before[1:], added][:gone]:
             if superseded_at + _OUTLIVED > landed:
                 self.wrong.append(f"deployments: {before} became {now} too early, at {landed}")
-        if before and (added[0] < before[-1][0] or added[0] <= landed + _FRESH):
+        late = self._dated and added[0] <= landed + _FRESH
+        if before and (added[0] < before[-1][0] or late):
             self.wrong.append(f"deployments: {added} was appended to {before} at {landed}")
         return [*known, added]
 

@@ -35,7 +35,7 @@ class Audit:
         self._spoiled = spoiled
         self._items = [item for item in backend.items() if item.get("state", {}).get("S") == "waiting"]
         doubtful = frozenset(entry_of(item["sk"]["S"]) for item in self._items if _is_doubtful(item))
-        self.eras = Eras(records, deployed)
+        self.eras = Eras(records, deployed, dated=backend.dates_writes)
         self._truth: Truth = truth(records, self.eras, doubtful, unreadable)
         self.reached = Counter({coverage.DOUBTFUL: len(doubtful), coverage.ERAS: len(self.eras) - 1})
         self.reached[coverage.PARTLY] = sum(bool(item.get("names")) for item in self._items)

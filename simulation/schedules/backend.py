@@ -25,6 +25,8 @@ class Backend(Protocol):
     name: str
     client: Any
     clock: VirtualClock
+    dates_writes: bool
+    """Whether records bear the time of their write, not that of the first look at them."""
 
     @property
     def stream(self) -> Source: ...
@@ -56,6 +58,8 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 
 class MemoryBackend(MemoryTable):
+    dates_writes = True
+
     def __init__(self, rng: random.Random) -> None:
         self.clock = VirtualClock()
         shards = rng.choice((1, 2, 3, 12))
@@ -89,6 +93,8 @@ class LocalBackend:
     The engine dates records by the machine's clock; here a record is dated by virtual time when it is first read, and
     a deletion by `expire` is told by the image it deleted.
     """
+
+    dates_writes = False
 
     def __init__(self, engine: DynamoDBLocal, _rng: random.Random | None = None) -> None:
         assert engine.streams is not None
