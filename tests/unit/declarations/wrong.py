@@ -70,6 +70,7 @@ WRONG = [
     Wrong("two that write one item", _together(_aggregate("a", pk="A#{player}"), _aggregate("b", pk="A#TOTAL")), "sk", "'ALL'", "a key that cannot match items of 'a'; change pk or sk of 'b'"),
     Wrong("one that could write an event", _together(_aggregate(pk="PLAYER#{player}", sk="PATH#{x}")), "sk", "'PATH#{x}'", "a key that cannot match items of 'path'; change pk or sk of 'a'"),
     Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key that cannot match the reserved 'QUARANTINE#{number}'"),
+    Wrong("a key of checkpoints and deployments", _together(_aggregate(pk="CHECKPOINT#{player}")), "pk", "'CHECKPOINT#{player}'", "a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     Wrong("a name of the runtime", _a(name="quarantine"), "name", "'quarantine'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
     Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved ('ttl' is)"),
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
