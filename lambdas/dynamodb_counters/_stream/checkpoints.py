@@ -113,8 +113,10 @@ class Checkpoints:
 
     def remember(self, shard: str, through: str, place: str) -> None:
         """Note how far a batch came that fails, so that its next delivery comes farther."""
-        found = self._read[shard][0].with_progress([(through, place)])
-        self._read[shard] = found, -math.inf
+        known, _ = self._read.get(shard, (None, 0.0))
+        found = (known or Checkpoint()).with_progress([(through, place)])
+        if known is not None:
+            self._read[shard] = found, -math.inf
         # For another process, in what is left of this one's time.
         values = {"progress": progress_text(found.progress)}
         for _ in self._once.tries(_TRIES):
