@@ -192,10 +192,7 @@ class CatchUp:
 
     def _step_back(self, shard: str, through: str) -> None:
         """Let the shard's checkpoint cover only what all copied items contain; once."""
-        update = (
-            "SET applied_through = :through, settled = :through, #done = :stream "
-            "REMOVE mark, mark_at, progress"
-        )
+        update = "SET applied_through = :through, settled = :through, #done = :stream REMOVE mark, mark_at, progress"
         try:
             self._table.client.update_item(
                 TableName=self._table.name,
