@@ -22,6 +22,7 @@ from simulation.workbench import QUARANTINE_SECONDS, Workbench
 RECORDS = 512
 REFUSED = 0.9
 MOST_UNITS = 1.5
+MOST_INVOCATIONS = 100
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 EACH = Aggregate("each", SALE, pk="EACH#{id}", sk="ALL", measures={"n": Count()})
 
@@ -63,6 +64,7 @@ def _run(seed: int, refused: float, timeout: float) -> _Run:
     settings = Settings(batch_size=RECORDS, window_seconds=0, bisect=True)
     mapping = EventSourceMapping(bench.table.stream, bench.clock, settings)
     while delivery := next((found for shard in mapping.shards() if (found := mapping.poll(shard))), None):
+        assert mapping.deliveries <= MOST_INVOCATIONS, f"seed {seed} does not end"
         deadline = bench.clock() + timeout
         try:
             aggregator.handle({**delivery.event, "shardId": delivery.shard}, lambda: deadline - bench.clock())  # noqa: B023
