@@ -180,3 +180,16 @@ def test_an_aggregate_that_is_renamed_goes_on_counting_in_those_that_look_at_it(
 
     assert bench.counters.get(total_after, {}).measures == {"n": 2 + before_first, "shops": 1}
     assert list(bench.counters.quarantined()) == []
+
+
+def test_what_a_transaction_has_counted_is_taken_back_under_another_name() -> None:
+    bench = Workbench([ONE])
+    bench.aggregator.handle({})
+    bench.counters.record_once(SALE, {"shop": "x", "id": 1}, [ONE])
+    renamed = replace(ONE, name="sold")
+    bench.deploy([renamed])
+    bench.counters.retract(SALE, {"shop": "x", "id": 1})
+
+    bench.deliver_all()
+
+    assert _counts(bench, renamed) == [0]
