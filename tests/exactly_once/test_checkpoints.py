@@ -217,6 +217,8 @@ def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> Non
     bench.table.delete_item(TableName=bench.table.name, Key=checkpoint_key(shard_digest(shard)))
     for process in (bench.aggregator, bench.process()):
         bench.end_window(more, shard, process)
+    key = checkpoint_key(shard_digest(shard))
+    assert "Item" not in bench.table.get_item(TableName=bench.table.name, Key=key)
     assert bench.deliver([*more, _sell(bench, shard)], shard, bench.process()).checkpoint_lost
 
 

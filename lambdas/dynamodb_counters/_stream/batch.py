@@ -136,7 +136,7 @@ class Aggregator:
             while fresh:
                 folded = fold(plan, fresh, most=_MOST_GROUPS)
                 counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
-                # Before the commit: once a later record moves a watermark past it, only quarantine knows of a record.
+                # Before the checkpoint moves: a record that it covers is not looked at again.
                 kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)
                 unfoldable = []
                 if kept.withheld:
