@@ -93,14 +93,26 @@ def test_a_change_and_its_reversal_move_the_watermark_over_them(store: Store) ->
 
 
 def test_a_throttled_item_fails_the_batch_but_not_the_others(store: Store) -> None:
-    records = _records("abab")
-    store.client.before = fault("update_item", "ProvisionedThroughputExceededException", "URL#b")
+    records, other_is_written = _records("abab"), threading.Event()
+    throttled = fault("update_item", "ProvisionedThroughputExceededException", "URL#b")
+
+    def busy(name: str, arguments: Mapping[str, Any]) -> None:
+        # Waiting for its item takes the invocation's time at once, and that of the other one.
+        if name == "update_item" and arguments["Key"]["pk"]["S"] == "URL#b":
+            other_is_written.wait(10)
+        throttled(name, arguments)
+
+    def written(name: str, arguments: Mapping[str, Any]) -> None:
+        if name == "update_item" and arguments["Key"]["pk"]["S"] == "URL#a":
+            other_is_written.set()
+
+    store.client.before, store.client.after = busy, written
     with pytest.raises(CommitError, match=r"1 item.*ProvisionedThroughput") as failed:
         _deliver(store, records)
     assert len(failed.value.failures) == 1
     assert _sums(store) == {"a": 101, "b": 0}
 
-    store.client.before = no_fault
+    store.client.before = store.client.after = no_fault
     report = _deliver(store, records)
 
     assert (report.updated, report.skipped) == (1, 1)
