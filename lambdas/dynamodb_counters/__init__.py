@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Hierarchy as Hierarchy
     from dynamodb_counters._declarations import Histogram as Histogram
     from dynamodb_counters._declarations import Items as Items
+    from dynamodb_counters._declarations import Packed as Packed
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_counters": "Counters",
-    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Ranking Sum Window",
+    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
     "_declarations.groups": "Group",
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",

@@ -50,6 +50,10 @@ class CheckpointError(CountersError):
     """Two stream shards of a table have the same 72-bit digest, or another aggregator counts the table."""
 
 
+class LayoutError(CountersError):
+    """The table's packed events are kept in another layout than is declared, or in one that nobody can tell."""
+
+
 class CommitError(CountersError):
     """Some items of a batch could not be written, so the batch must be delivered again; the others are committed.
 

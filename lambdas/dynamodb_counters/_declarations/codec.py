@@ -6,13 +6,14 @@ import base64
 import json
 import zlib
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
+from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
@@ -26,7 +27,7 @@ _PLAIN_CHARACTERS: Final = 2500
 
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
-    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Ranking, Sum, Window)
+    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, Window)
 }
 
 
@@ -58,6 +59,8 @@ def _plain(value: Any) -> Any:
         return {"": type(value).__name__, **written}
     if isinstance(value, timedelta):
         return {"": "timedelta", "s": str(value.total_seconds())}
+    if isinstance(value, datetime):
+        return {"": "datetime", "t": value.isoformat()}
     if isinstance(value, Decimal):
         return {"": "Decimal", "d": str(value)}
     if isinstance(value, tuple):
@@ -81,6 +84,8 @@ def _typed(value: Any) -> Any:
         return {name: _typed(part) for name, part in value.items()}
     if kind == "timedelta":
         return timedelta(seconds=float(value["s"]))
+    if kind == "datetime":
+        return datetime.fromisoformat(value["t"])
     if kind == "Decimal":
         return Decimal(value["d"])
     return _TYPES[kind](**{name: _typed(part) for name, part in value.items() if name})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
+from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
@@ -27,6 +28,9 @@ class Event:
     version : str or None, optional
         A number or string attribute by which a source corrects itself: an event with a greater version replaces the one
         before. Default None: the first one stands.
+    packed : Packed or None, optional
+        Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
+        then. Default None: an item per event.
 
     Examples
     --------
@@ -39,6 +43,7 @@ class Event:
     sk: str
     retention: timedelta | None = None
     version: str | None = None
+    packed: Packed | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -47,6 +52,12 @@ class Event:
         require_duration("retention", self.retention)
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
+        self._require_packable()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The attributes of its key."""
+        return tuple(dict.fromkeys((*self.pk_template.fields, *self.sk_template.fields)))
 
     @property
     def pk_template(self) -> KeyTemplate:
@@ -57,6 +68,17 @@ class Event:
     def sk_template(self) -> KeyTemplate:
         """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
+
+    def _require_packable(self) -> None:
+        if self.packed is None:
+            return
+        if not isinstance(self.packed, Packed):
+            raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
+        for layout in self.packed.layouts:
+            for argument, field in (("time", layout.time), ("by", layout.by)):
+                if field is not None and field not in self.fields:
+                    allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
+                    raise InvalidArgumentError(argument, field, allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,15 @@ TYPE: Final = "_type"
 ONCE_SUFFIX: Final = "#once"
 """Ends the type of an event that a transaction has counted: its stream record counts nothing more."""
 
+PACK_SUFFIX: Final = "#pack"
+"""Ends the type of a chunk: an item that holds many events."""
+
+PACK_PREFIX: Final = "PACK#"
+"""Starts the partition keys of chunks."""
+
+CHUNK: Final = "_chunk"
+"""The attribute that holds a chunk's events."""
+
 LEADERBOARD: Final = "_board"
 """Partition key of the ranking index: the leaderboard a group is on."""
 

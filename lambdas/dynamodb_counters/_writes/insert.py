@@ -31,11 +31,12 @@ class Outcome:
 
     Parameters
     ----------
-    status : {"accepted", "duplicate", "rejected", "failed"}
+    status : {"accepted", "duplicate", "rejected", "too_late", "failed"}
         ``"accepted"``: inserted now. ``"duplicate"``: inserted before, perhaps by an earlier attempt of this call.
-        ``"rejected"``: can never be accepted. ``"failed"``: the table kept refusing; send it again.
+        ``"rejected"``: can never be accepted. ``"too_late"``: older than its event's retention, so that nobody can tell
+        any more whether it is a repetition; packed events only. ``"failed"``: the table kept refusing; send it again.
     reason : str, optional
-        Why it was rejected or failed.
+        Why it was rejected, too late or failed.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class Outcome:
     Outcome(status='accepted', reason=None)
     """
 
-    status: Literal["accepted", "duplicate", "rejected", "failed"]
+    status: Literal["accepted", "duplicate", "rejected", "too_late", "failed"]
     reason: str | None = None
 
 

@@ -1,0 +1,126 @@
+"""Packed events: many in one item, still deduplicated exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from dynamodb_counters._declarations.checks import require_attribute, require_count, require_duration
+from dynamodb_counters.errors import InvalidArgumentError
+
+MAX_PARTS: Final = 256
+MIN_CHUNK_BYTES: Final = 1024
+MAX_CHUNK_BYTES: Final = 262_144
+"""Well below the 400 KB of an item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+_LONGEST_BUCKET: Final = timedelta(days=1)
+_SECOND: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Keeps an event's occurrences in chunks, many per item, so that accepting one costs a fraction of a write unit.
+
+    An event belongs to a bucket of its own time and to one of `parts`, both of which follow from the event alone, so a
+    repetition always meets its original. These arguments, except `chunk_bytes` and `future_tolerance`, can change only
+    from a date on: see `since`.
+
+    Parameters
+    ----------
+    time : str
+        Attribute that holds the event's time, a field of its key: ISO 8601 with an offset, or epoch seconds or
+        milliseconds.
+    bucket : timedelta, optional
+        Whole seconds, from 1 second to 1 day. A bucket of about 10,000 events is best: a process that meets an event of
+        a bucket it does not know reads that bucket. Default 10 minutes.
+    parts : int, optional
+        Partitions that share the events, 1 to 256. More than one are for more than 1,000 write units per second, or
+        for many writers, each with parts of its own; fewer events meet in a chunk. Default 1.
+    by : str, optional
+        A field of the event's key whose text decides the part. Default: the whole key decides.
+    chunk_bytes : int, optional
+        About how long a chunk may become before the next one is begun, 1,024 to 262,144 bytes. Default 4,096.
+    future_tolerance : timedelta or None, optional
+        An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
+    since : datetime, optional
+        The event time from which on this holds, a multiple of both buckets; events before it are kept as `before` says.
+        The time must lie ahead by an hour and the tolerance when the first process uses it. Default: always.
+    before : Packed or None, optional
+        What holds before `since`. Default None: an item per event.
+
+    Examples
+    --------
+    >>> Packed("time", bucket=timedelta(minutes=1)).bucket_seconds
+    60
+    """
+
+    time: str
+    bucket: timedelta = timedelta(minutes=10)
+    parts: int = 1
+    by: str | None = None
+    chunk_bytes: int = 4096
+    future_tolerance: timedelta | None = timedelta(minutes=15)
+    since: datetime | None = None
+    before: Packed | None = None
+
+    def __post_init__(self) -> None:
+        require_attribute("time", self.time)
+        if (
+            not isinstance(self.bucket, timedelta)
+            or not _SECOND <= self.bucket <= _LONGEST_BUCKET
+            or self.bucket % _SECOND
+        ):
+            raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
+        require_count("parts", self.parts, MAX_PARTS)
+        if self.by is not None:
+            require_attribute("by", self.by)
+        if (
+            not isinstance(self.chunk_bytes, int)
+            or isinstance(self.chunk_bytes, bool)
+            or not MIN_CHUNK_BYTES <= self.chunk_bytes <= MAX_CHUNK_BYTES
+        ):
+            raise InvalidArgumentError(
+                "chunk_bytes", self.chunk_bytes, f"an int from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
+            )
+        require_duration("future_tolerance", self.future_tolerance, zero=True)
+        self._require_date()
+
+    @property
+    def bucket_seconds(self) -> int:
+        """The bucket in seconds."""
+        return self.bucket // _SECOND
+
+    @property
+    def first_second(self) -> float:
+        """The event time from which on it holds, in seconds since 1970."""
+        return -math.inf if self.since is None else self.since.timestamp()
+
+    @property
+    def layouts(self) -> Iterator[Packed]:
+        """This and what came before it, newest first."""
+        layout: Packed | None = self
+        while layout is not None:
+            yield layout
+            layout = layout.before
+
+    def _require_date(self) -> None:
+        if self.since is None:
+            if self.before is not None:
+                raise InvalidArgumentError("before", self.before, "None unless there is a date `since`")
+            return
+        if self.before is not None and not isinstance(self.before, Packed):
+            raise InvalidArgumentError("before", self.before, "a Packed, or None")
+        if self.future_tolerance is None:
+            raise InvalidArgumentError("future_tolerance", None, "a timedelta if there is a date `since`")
+        allowed = "an aware datetime that begins a bucket, both of this and of `before`, and is later than that one's"
+        if not isinstance(self.since, datetime) or self.since.tzinfo is None:
+            raise InvalidArgumentError("since", self.since, allowed)
+        object.__setattr__(self, "since", self.since.astimezone(UTC))
+        buckets = [layout.bucket_seconds for layout in (self, self.before) if layout is not None]
+        if any(self.first_second % bucket for bucket in buckets) or (
+            self.before is not None and self.before.first_second >= self.first_second
+        ):
+            raise InvalidArgumentError("since", self.since, allowed)
