@@ -27,6 +27,7 @@ from benchmarks import (
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree
+from benchmarks.designs.packed import PackedOnThree, PackedOnThreeAtOnce
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 
@@ -130,13 +131,17 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
         say(f"cost of {design.title}")
         found["hot"][design.name] = cost.cost(design, hot, _BATCH)
         found["long_tail"][design.name] = cost.cost(design, tail, _BATCH)
-        found["redelivered"][design.name] = cost.redelivered(design, disturbed, 100)
+        # About as many batches, where a record holds many events.
+        batch = 100 if design.records_per_batch is None else 5
+        found["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
     found["hot_while_events_come"] = cost.steady(hot, _BATCH)
     found["accept_in_bulk"] = cost.accepting(hot)
     if workloads.LOG.exists():
         say("real log")
         for batch in (1_000, 10_000):
             found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
+        for packed in (PackedOnThree, PackedOnThreeAtOnce):
+            found[f"log_three_aggregates_packed_{packed.records_per_batch}"] = cost.cost(packed, workloads.log(), _BATCH)
         found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from demo.examples.blog.access_log import read_log
+from demo.examples.blog.access_log import parse_line, read_log
 from demo.examples.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one beside the project."""
+
+_MORE: Final = re.compile(r'" (?P<status>\d+) (?P<bytes>\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
+"""What the demo leaves out of a line of the Combined Log Format."""
 
 _JOB_HOURS: Final = 37
 PROVIDERS: Final = ("1", "2", "3")
@@ -46,6 +50,19 @@ def long_tail(events: int, groups: int) -> list[View]:
 def log() -> list[View]:
     """The distinct views of the real log, in its order."""
     return list(dict.fromkeys(view for view in read_log(LOG) if view is not None))
+
+
+def log_in_full() -> list[dict[str, Any]]:
+    """The distinct views of the real log with all that it says of them: seven attributes."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    with LOG.open(errors="backslashreplace") as lines:
+        for line in lines:
+            view, more = parse_line(line.rstrip("\n")), _MORE.search(line)
+            if view is not None and more is not None:
+                number = 0 if more["bytes"] == "-" else int(more["bytes"])
+                rest = {"status": int(more["status"]), "bytes": number, "referrer": more["referrer"]}
+                found.setdefault(tuple(view), {**view.as_event(), **rest, "agent": more["agent"]})
+    return list(found.values())
 
 
 def leaderboard(players: int) -> list[tuple[str, str]]:
