@@ -83,6 +83,10 @@ class Layouts:
         self._known[event.name] = now, event, layouts
         return layouts
 
+    def held(self, event: Event) -> tuple[Layout, ...]:
+        """For those who only read: what the table has, or what is declared if it has none yet."""
+        return _parsed(self._held(event) or _declared(event))
+
     def _agreed(self, event: Event, now: float) -> tuple[Layout, ...]:
         own = _declared(event)
         for _ in self._table.tries(_TRIES):
