@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from threading import Lock
 from typing import Any, Final
 
@@ -154,7 +153,7 @@ class ChunkLogs:
         """Drop the logs used longest ago until the rest is small enough."""
         with self._lock:
             surplus = sum(len(log.places) for log in self._logs.values()) - self.MOST_EVENTS
-            for key in list(islice(self._logs, len(self._logs) - 1)):
+            for key in list(self._logs)[:-1]:
                 if surplus <= 0:
                     break
                 surplus -= len(self._logs.pop(key).places)
