@@ -40,12 +40,10 @@ class Layout:
     by: str | None
 
     def part(self, digest: bytes, values: Image) -> int:
+        if self.parts == 1:
+            return 0
         text = digest if self.by is None else text_reader(self.by)(values).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % self.parts
-
-    def starts(self, start: float, end: float) -> Iterable[int]:
-        """The buckets of a span of time."""
-        return range(math.floor(start) // self.bucket * self.bucket, math.ceil(end), self.bucket)
 
 
 def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | None:
