@@ -99,7 +99,7 @@ class ChunkLog:
         """Note the rows of the next chunk."""
         for digest, row in rows:
             self.places[digest] = self.next if row.sign == "+" else GONE
-            if row.sign == "+" and self.version in row.values:
+            if row.sign == "+" and self.version is not None and self.version in row.values:
                 self.versions[digest] = row.values[self.version]
         self.next += 1
 
