@@ -28,6 +28,9 @@ CALL: Final = 64
 Values: TypeAlias = Mapping[str, Any]
 
 _PER_CHUNK: Final = (1, 4, 16, 64, 256, 1024)
+_FEWEST: Final = 1000
+"""Calls that are measured, if there are so many."""
+
 _ON_ENGINE: Final = (16, 64, 256)
 _LARGE: Final = 65_536
 """Bytes of a chunk that holds any of these calls."""
@@ -73,16 +76,21 @@ def memory() -> MemoryDatabase:
 
 def measure(events: int) -> dict[str, Any]:
     steady = [view.as_event() for view in workloads.hot(events)]
-    found = {"chunks": {"hot": _by_chunk(steady)}}
+    found = {"chunks": {"hot": _by_chunk(steady)}, "duplicates": {"hot": _duplicates(steady)}}
     if workloads.LOG.exists():
         full = workloads.log_in_full()
         keys = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
         found["chunks"] |= {"log, key attributes": _by_chunk(keys), "log, seven attributes": _by_chunk(full)}
-    return {**found, "duplicates": _duplicates(steady), "late": _late(steady), "cold": _cold()}
+        found["duplicates"]["log"] = _duplicates(keys)
+    return {**found, "late": _late(steady), "cold": _cold()}
 
 
 def _by_chunk(events: Sequence[Values]) -> dict[str, Any]:
-    found: dict[str, Any] = {str(size): _accepting(memory(), events, size, _LARGE) for size in _PER_CHUNK}
+    found: dict[str, Any] = {
+        # Small chunks cost the same however many there are.
+        str(size): _accepting(memory(), events[: size * _FEWEST], size, _LARGE)
+        for size in _PER_CHUNK
+    }
     found["cut at 4 KB"] = _accepting(memory(), events, max(_PER_CHUNK), 4096)
     return found
 
@@ -130,12 +138,12 @@ def _duplicates(events: Sequence[Values]) -> dict[str, float]:
     Those at the end are sent by the same process, by a new one, and each call of them by a new one.
     """
     dice = random.Random(1)
-    found = {"none": _units(events)}
+    found = {"none": _units(events, len(events))}
     for share in (0.01, 0.2):
-        found[f"{share:.0%} close by"] = _units(_repeated(dice, events, share))
+        found[f"{share:.0%} close by"] = _units(_repeated(dice, events, share), len(events))
     far = dice.sample(events, len(events) // 5)
     for processes in ("same process", "a new process", "a new process per call"):
-        writer = Writer(memory(), of(timedelta(minutes=10)))
+        writer = Writer(memory())
         writer.accept_all(events)
         for number, part in enumerate(chunks(far, CALL)):
             if processes != "same process" and (number == 0 or "call" in processes):
@@ -145,27 +153,28 @@ def _duplicates(events: Sequence[Values]) -> dict[str, float]:
     return found
 
 
-def _units(events: Sequence[Values]) -> float:
+def _units(events: Sequence[Values], distinct: int, event: Event = PACKED_VIEW) -> float:
     """Units per distinct event."""
-    writer = Writer(memory(), of(timedelta(minutes=10)))
+    writer = Writer(memory(), event)
     writer.accept_all(events)
-    return writer.units / len({tuple(event.values()) for event in events})
+    return writer.units / distinct
 
 
 def _repeated(dice: random.Random, events: Sequence[Values], share: float) -> list[Values]:
     """Insert copies of a share of the events a little later."""
     places = [(number, event) for number, event in enumerate(events)]
-    copies = [(number + dice.uniform(0.5, _NEAR), event) for number, event in dice.sample(places, int(share * len(places)))]
+    repeated = dice.sample(places, int(share * len(places)))
+    copies = [(number + dice.uniform(0.5, _NEAR), event) for number, event in repeated]
     return [event for _, event in sorted([*places, *copies], key=lambda place: place[0])]
 
 
 def _late(events: Sequence[Values]) -> dict[str, float]:
-    """Units that a late event adds, of one in a hundred, where the process knows its bucket and where it does not."""
-    dice = random.Random(1)
-    late = [_shifted(event, hours=dice.uniform(1, 24)) if dice.random() < 0.01 else event for event in events]
+    """Units per event with one in a hundred late, into buckets the process knows, and what that adds for each."""
+    dice, event = random.Random(1), of(timedelta(minutes=10))
+    late = [_shifted(one, hours=dice.uniform(1, 24)) if dice.random() < 0.01 else one for one in events]
     number = sum(one is not other for one, other in zip(late, events, strict=True))
-    added = (_units(late) - _units(events)) * len(events) / max(number, 1)
-    return {"units_per_late_event": added, "units_per_event": _units(late), "units_per_event_without": _units(events)}
+    none, some = (_units(each, len(events), event) for each in (events, late))
+    return {"none": none, "1% late": some, "per late event": (some - none) * len(events) / max(number, 1)}
 
 
 def _shifted(event: Values, hours: float) -> Values:

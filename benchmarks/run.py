@@ -141,7 +141,8 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
         for batch in (1_000, 10_000):
             found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
         for packed in (PackedOnThree, PackedOnThreeAtOnce):
-            found[f"log_three_aggregates_packed_{packed.records_per_batch}"] = cost.cost(packed, workloads.log(), _BATCH)
+            name = f"log_three_aggregates_packed_{packed.records_per_batch}"
+            found[name] = cost.cost(packed, workloads.log(), _BATCH)
         found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")

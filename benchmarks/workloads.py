@@ -36,10 +36,10 @@ class Job(NamedTuple):
     provider: str
 
 
-def hot(events: int, groups: int = 50) -> list[View]:
+def hot(events: int, groups: int = 50, rate: int = 10) -> list[View]:
     """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
     weights = list(accumulate(1 / rank for rank in range(1, groups + 1)))
-    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0])
+    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0], rate)
 
 
 def long_tail(events: int, groups: int) -> list[View]:
@@ -94,13 +94,13 @@ def truth(views: Sequence[View]) -> Counter[str]:
     return Counter(view.url for view in views)
 
 
-def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int]) -> list[View]:
+def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int], rate: int = 10) -> list[View]:
     return [
         View(
             url=f"myblog.com/article{choose(dice)}",
             # A client views one page per second, so that no two events are the same.
-            time=(_START + timedelta(seconds=number // 10)).isoformat(),
-            client=f"client{number % 10}-{dice.randrange(_CLIENTS)}",
+            time=(_START + timedelta(seconds=number // rate)).isoformat(),
+            client=f"client{number % rate}-{dice.randrange(_CLIENTS)}",
         )
         for number in range(events)
     ]
