@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from benchmarks.best_times import best, cpu_seconds
+from benchmarks.cpu import of_few_groups
 from benchmarks.log_records import declarations, records
 from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._declarations import Aggregate, Event, Packed
@@ -27,19 +28,27 @@ _ALL: Final = Attr("url").exists()
 """A condition that all events meet, so that they are looked at one by one."""
 
 
-def measure(events: int, rounds: int) -> dict[str, float]:
-    """Microseconds per event: parsing JSON and folding, by columns and event by event."""
-    single = records(events)
+def measure(events: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Microseconds per event, where events share few groups and where nearly each has groups of its own."""
+    given = {"Records": records(events)}
+    return {
+        "few_groups": _measure(of_few_groups(given)["Records"], rounds),
+        "many_groups": _measure(given["Records"], rounds),
+    }
+
+
+def _measure(single: Sequence[dict[str, Any]], rounds: int) -> dict[str, float]:
+    """Parsing JSON and folding, by columns and event by event; last, what chunks take of what records take."""
     payloads = {"record": json.dumps({"Records": single}), "chunk": json.dumps({"Records": _packed(single)})}
     contenders: dict[str, Callable[[], object]] = {}
     for kind, payload in payloads.items():
         contenders[f"{kind}.decode"] = partial(json.loads, payload)
         for path, where in (("columns", None), ("rows", _ALL)):
             plan = Plan(tuple(_declared(each, where, packed=kind == "chunk") for each in declarations(_AGGREGATES)))
-            assert _folded(plan, payload) == events
+            assert _folded(plan, payload) == len(single)
             contenders[f"{kind}.{path}"] = partial(_folded, plan, payload)
     found = best({name: partial(cpu_seconds, run) for name, run in contenders.items()}, rounds)
-    each = {name: seconds["cpu_seconds"] / events * 1e6 for name, seconds in found.items()}
+    each = {name: seconds["cpu_seconds"] / len(single) * 1e6 for name, seconds in found.items()}
     return {**each, **{path: each[f"chunk.{path}"] / each[f"record.{path}"] for path in ("columns", "rows")}}
 
 

@@ -32,8 +32,8 @@ _PROCESSES: Final = 2
 _MOST_PER_CALL: Final = 5_000
 """Events: a batch of a queue is 6 MB at most, and 10,000 messages."""
 
-_MOST_PER_FLUSH: Final = 50_000
-"""Events: more at once cost no less."""
+_MOST_FLUSHES_AT_ONCE: Final = 2.5
+"""How many times the events to be measured may be flushed at once: more cost no less, and take long to run."""
 
 _EVENTS_PER_BUCKET: Final = 6_000
 _RECORDS_PER_BATCH: Final = 100
@@ -45,7 +45,7 @@ def measure(events: int, cpu: Mapping[str, float]) -> dict[str, Any]:
         str(rate): {
             str(interval): _month(rate, interval, _units(rate, interval, events), cpu)
             for interval in INTERVALS
-            if rate * interval <= _MOST_PER_FLUSH
+            if rate * interval <= _MOST_FLUSHES_AT_ONCE * events
         }
         for rate in RATES
     }

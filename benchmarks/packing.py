@@ -39,6 +39,11 @@ _NEAR: Final = 500
 """A duplicate that comes so many events later at most is close by."""
 
 
+def units(usage: Mapping[str, float]) -> float:
+    """Write units with reads at their price."""
+    return usage["write_units"] + READ_PRICE * usage["read_units"]
+
+
 class Writer:
     """A process that accepts packed events; `units` are write units, with reads at their price."""
 
@@ -78,7 +83,7 @@ def measure(events: int) -> dict[str, Any]:
     steady = [view.as_event() for view in workloads.hot(events)]
     found = {"chunks": {"hot": _by_chunk(steady)}, "duplicates": {"hot": _duplicates(steady)}}
     if workloads.LOG.exists():
-        full = workloads.log_in_full()
+        full = workloads.log_in_full()[:events]
         keys = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
         found["chunks"] |= {"log, key attributes": _by_chunk(keys), "log, seven attributes": _by_chunk(full)}
         found["duplicates"]["log"] = _duplicates(keys)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from benchmarks.designs.ours import SITE, VIEW, VIEWS, VISITORS, Ours
-from dynamodb_counters._declarations import Packed
+from dynamodb_counters._declarations import Declaration, Packed
 
 PACKED_VIEW = replace(VIEW, packed=Packed("time", bucket=timedelta(days=1), future_tolerance=None))
 """A day a bucket: the real log has 2,500 events a day."""
@@ -20,7 +20,7 @@ class PackedEvents(Ours):
     title = "this: packed"
     source = "docs/packed-events.md"
     event = PACKED_VIEW
-    declarations = (replace(VIEWS, source=PACKED_VIEW),)
+    declarations: tuple[Declaration, ...] = (replace(VIEWS, source=PACKED_VIEW),)
     events_per_call: ClassVar[int] = 64
     records_per_batch = 100
     # The puts of a call's chunks, and a look after each that was refused.
