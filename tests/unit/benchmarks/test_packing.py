@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from benchmarks import bill, chunk_cpu, flushing, packing, workloads, writers
 from benchmarks.designs.base import TABLE
-from benchmarks.log_records import declarations
+from benchmarks.log_records import declarations, records
 from dynamodb_counters import Counters
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -32,7 +33,7 @@ def test_accepting_costs_the_chunks_it_writes() -> None:
 def test_repeated_events_come_soon_after_themselves() -> None:
     numbered = [{"number": number} for number in range(5_000)]
 
-    sent = packing._repeated(packing.random.Random(1), numbered, 0.2)
+    sent = packing._repeated(random.Random(1), numbered, 0.2)
 
     first = {event["number"]: index for index, event in reversed(list(enumerate(sent)))}
     again = [index - first[event["number"]] for index, event in enumerate(sent) if index != first[event["number"]]]
@@ -55,13 +56,14 @@ def test_a_late_event_costs_a_chunk_of_its_own() -> None:
 
 @pytest.mark.parametrize("case", ["shared", "own parts"])
 def test_each_event_is_accepted_once_however_many_write(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    databases: list[Any] = []
-    monkeypatch.setattr(writers, "memory", lambda: databases.append(packing.memory()) or databases[-1])
+    database = packing.memory()
+    databases = iter([database])
+    monkeypatch.setattr(writers, "memory", lambda: next(databases, None) or packing.memory())
     event = packing.of(timedelta(days=1), parts=1 if case == "shared" else 4)
 
     found = writers._units(EVENTS, 4, event, 0.0, own_parts=case != "shared")
 
-    held = list(Counters(TABLE, client=databases[0]).events(event))
+    held = list(Counters(TABLE, client=database.client).events(event))
     assert sorted(map(repr, held)) == sorted(map(repr, EVENTS))
     alone = writers._units(EVENTS, 1, packing.of(timedelta(days=1)), 0.0)
     assert found["units"] > alone["units"]
@@ -95,10 +97,10 @@ def test_units_fall_with_the_interval() -> None:
 
 @pytest.mark.parametrize("where", [None, chunk_cpu._ALL])
 def test_chunks_and_records_of_the_same_events_add_up_to_the_same(where: Any) -> None:
-    single = chunk_cpu.records(200)
+    single = records(200)
     deltas = []
-    for packed, records in ((False, single), (True, chunk_cpu._packed(single))):
+    for packed, streamed in ((False, single), (True, chunk_cpu._packed(single))):
         plan = Plan(tuple(chunk_cpu._declared(each, where, packed=packed) for each in declarations(3)))
-        found = fold(plan, changes_of(records)).deltas
+        found = fold(plan, changes_of(streamed)).deltas
         deltas.append({delta.ref: delta.measures for delta in found})
     assert deltas[0] == deltas[1]
