@@ -24,6 +24,10 @@ from dynamodb_counters.errors import CountersError
 GONE: Final = -1
 """In place of a chunk's number: the event was retracted, for good."""
 
+_WARY: Final = 8
+"""After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
+at least ten times as much."""
+
 _EMPTY_LOG: Final = 8
 """What an empty log takes, in events."""
 
@@ -53,15 +57,19 @@ class ChunkLog:
         self.next = 0
         """The number after the last chunk known."""
         self.is_known = False
-        self.is_shared = False
-        """Whether the last look found chunks of others."""
         self.places: dict[bytes, int] = {}
         """Of each event, the number of its chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
+        self._wary = 0
         self._table = table
         self._identity = EventIdentity(event)
         self.version = event.version
         self._expires_at = expires_at
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have written it lately, so that a look before the next put is worth its price."""
+        return self._wary > 0
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read on from the last chunk known; return who wrote which of those found.
@@ -78,7 +86,7 @@ class ChunkLog:
             found[self.next] = chunk.batch
             self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
         self.is_known = True
-        self.is_shared = bool(found)
+        self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
     def put(self, blob: bytes) -> bool:
