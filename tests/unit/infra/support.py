@@ -28,7 +28,7 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Ranking, Window
 from dynamodb_counters._declarations.codec import decode
 
 _Built = TypeVar("_Built")
@@ -40,6 +40,8 @@ CONTEXT: dict[str, Any] = json.loads((PROJECT / "cdk.json").read_text())["contex
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+PACKED = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
+HITS = Aggregate("hits", PACKED, pk="PAGE#{url}", sk="STATISTICS", measures={"hits": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
     "top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=Ranking(by="views", leaderboard="URLS")

@@ -64,7 +64,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     StreamAggregator: {
         **OBSERVED,
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
-        "batch_size": [0, 10_001, "100", 1.5, True, None],
+        "batch_size": [0, 10_001, "100", 1.5, True],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
         "timeout": [60, Duration.seconds(29), Duration.minutes(16), Duration.millis(30_500)],
         "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
@@ -87,8 +87,9 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "throttle_burst": [0, 5_001, "10", True],
         "max_body_bytes": [0, 6_000_001, None, "1"],
         "max_receives": [0, 1001, None, True],
-        "batch_size": [0, 10_001, None, "1"],
+        "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
+        "max_concurrency": [0, 1, 1001, 2.5, "2", True],
         "timeout": [60, Duration.seconds(4), Duration.minutes(16)],
     },
     CounterApi: {
