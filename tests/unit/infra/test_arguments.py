@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +22,11 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import Aggregate, Count
+from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
+_SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
@@ -95,6 +97,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     CounterApi: {
         **OBSERVED,
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
+        "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
         "cache_age": [5, Duration.days(2), Duration.millis(1500)],
