@@ -94,6 +94,7 @@ def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
     counters.get_many([(VIEWS, {"url": "/"})])
     counters.window(ROLLING, {"url": "/"}, last=timedelta(hours=24))
+    assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
 
 
 JOBS: dict[str, Callable[[Counters], object]] = {

@@ -14,6 +14,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters._declarations import Event, Packed
+from dynamodb_counters._declarations.codec import encode
 from tests.unit.infra.support import (
     PACKED,
     TOP,
@@ -21,6 +22,7 @@ from tests.unit.infra.support import (
     actions,
     build,
     each,
+    environment,
     new_stack,
     properties,
     statements,
@@ -163,6 +165,13 @@ def test_api_asks_the_ranking_index(stack: Stack) -> None:
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+
+
+def test_an_api_lists_the_events_it_is_told(stack: Stack) -> None:
+    assert "EVENTS" not in environment(synthesized(build(CounterApi, new_stack())))
+    build(CounterApi, stack, events=[VIEW, PACKED], authorizer=HttpNoneAuthorizer())
+    assert environment(synthesized(stack))["EVENTS"] == encode((PACKED, VIEW))
+    Annotations.from_stack(stack).has_warning("*", Match.string_like_regexp("the counts and the events it shows"))
 
 
 def test_what_holds_events_outlives_its_stack(stack: Stack, counters: DedupCounterTable) -> None:
