@@ -90,6 +90,7 @@ def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Stor
     store.clock.now += 3600 + 1200
 
     assert list(store.counters.events(event, consistent=True)) == []
+    assert list(store.counters.events(event, end=_at(NOW), consistent=True)) == []
 
 
 def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Store) -> None:
