@@ -126,7 +126,7 @@ class EventReads:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
         if event.retention is not None:
             # What is refused as too late is read no more either, though it may not be deleted yet.
-            begin = max(begin, self._table.clock() - event.retention.total_seconds() - layout.bucket)
+            begin = max(begin, (self._table.clock() - event.retention.total_seconds()) // layout.bucket * layout.bucket)
         if begin >= finish:
             return
         pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
