@@ -143,7 +143,7 @@ class Model:
     def is_wrong(self, state: State) -> bool:
         """Whether an answer is untrue, or all is over and a sum is not exact."""
         put = {chunk.id: {row[1:] for row in chunk.rows if row.sign > 0} for chunk in state.log}
-        accepted: list[tuple[int, int]] = []
+        accepted: list[tuple[int, ...]] = []
         for number, (entries, job) in enumerate(zip(self._jobs, state.jobs, strict=True)):
             if job.told:
                 told = [tuple(entry) for entry, told in zip(entries, job.told, strict=True) if told == "accepted"]
@@ -229,7 +229,8 @@ class Model:
         batch_id = (number, job.calls + 1)
         if state.expired and not writer.known:
             if self._without != "contiguous":
-                yield self._answered(begun, batch_id, ("too late",) * len(self._jobs[number])), writer
+                answers: tuple[Told, ...] = ("too late",) * len(self._jobs[number])
+                yield self._answered(begun, batch_id, answers), writer
             else:
                 yield self._decided(begun, 0, batch_id)
             return
