@@ -45,6 +45,8 @@ class Table:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What a process remembers of the table, by who remembers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

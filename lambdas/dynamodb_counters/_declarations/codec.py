@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -29,6 +30,13 @@ _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, Window)
 }
+
+_TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
+    "timedelta": ("s", lambda value: str(value.total_seconds()), lambda text: timedelta(seconds=float(text))),
+    "datetime": ("t", datetime.isoformat, datetime.fromisoformat),
+    "Decimal": ("d", str, Decimal),
+}
+"""By type: the key of its text, how it is written, how it is read."""
 
 
 def encode(declarations: tuple[Declaration | Event, ...]) -> str:
@@ -57,12 +65,9 @@ def _plain(value: Any) -> Any:
         parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
         written = {declared.name: _plain(part) for declared, part in parts if part != _default(declared)}
         return {"": type(value).__name__, **written}
-    if isinstance(value, timedelta):
-        return {"": "timedelta", "s": str(value.total_seconds())}
-    if isinstance(value, datetime):
-        return {"": "datetime", "t": value.isoformat()}
-    if isinstance(value, Decimal):
-        return {"": "Decimal", "d": str(value)}
+    for kind, (key, text_of, _) in _TEXTS.items():
+        if type(value).__name__ == kind:
+            return {"": kind, key: text_of(value)}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if hasattr(value, "items"):
@@ -82,10 +87,7 @@ def _typed(value: Any) -> Any:
     kind = value.get("")
     if kind is None:
         return {name: _typed(part) for name, part in value.items()}
-    if kind == "timedelta":
-        return timedelta(seconds=float(value["s"]))
-    if kind == "datetime":
-        return datetime.fromisoformat(value["t"])
-    if kind == "Decimal":
-        return Decimal(value["d"])
+    if kind in _TEXTS:
+        key, _, read = _TEXTS[kind]
+        return read(value[key])
     return _TYPES[kind](**{name: _typed(part) for name, part in value.items() if name})

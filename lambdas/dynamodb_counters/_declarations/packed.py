@@ -100,7 +100,7 @@ class Packed:
 
     @property
     def layouts(self) -> Iterator[Packed]:
-        """This and what came before it, newest first."""
+        """Itself and what came before, newest first."""
         layout: Packed | None = self
         while layout is not None:
             yield layout

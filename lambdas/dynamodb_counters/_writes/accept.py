@@ -10,12 +10,15 @@ from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
-from dynamodb_counters._writes.event_items import event_item
+from dynamodb_counters._writes.event_items import event_item, typed_item, with_ttl
 from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome, insert
+from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
+    if event.packed is not None:
+        return accept_many(table, event, [values])[0]
     try:
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
@@ -26,14 +29,19 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
 def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
     """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence."""
     outcomes: dict[int, Outcome] = {}
-    by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+    items: dict[int, dict[str, Any]] = {}
     for index, values in enumerate(events):
         try:
-            item = event_item(table, event, values)
+            items[index] = typed_item(event, values)
         except InvalidArgumentError as error:
             outcomes[index] = Outcome("rejected", str(error))
-        else:
-            by_key.setdefault(identity(item), {})[index] = item
+    if event.packed is not None:
+        packed, plain = accept_packed(table, event, items)
+        outcomes |= packed
+        items = {index: items[index] for index in plain}
+    by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+    for index, item in items.items():
+        by_key.setdefault(identity(item), {})[index] = with_ttl(table, event, item)
     groups = [list(items.values()) for items in by_key.values()]
     for items, found in zip(by_key.values(), _settle(table, event, groups), strict=True):
         outcomes |= zip(items, found, strict=True)
@@ -54,5 +62,7 @@ def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> l
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
+    if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
+        return was_there
     key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._table import Table
 
-_TRANSIENT: Final = {
+TRANSIENT: Final = {
     "InternalServerError",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
@@ -76,7 +76,7 @@ def outcome_of(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:
         return DUPLICATE
     if code in REFUSED:
         return Outcome("rejected", reason)
-    if code in _TRANSIENT:
+    if code in TRANSIENT:
         return Outcome("failed", reason)
     # No table or no permission: a fault of the deployment, not of the event.
     raise raised or ClientError({"Error": {"Code": code, "Message": json.dumps(dict(error))}}, "BatchExecuteStatement")

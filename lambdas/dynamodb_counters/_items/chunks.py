@@ -1,0 +1,144 @@
+"""Chunks: many events in one item, their attributes in columns, compressed.
+
+A chunk is never changed. Its rows are events that were accepted, values that later rows take back (of an event that was
+retracted or replaced by a newer version), and tombstones of events that were retracted before they came. The format is
+documented in docs/packed-events.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import PACK_PREFIX
+from dynamodb_counters._timeline.times import FIRST_SECOND, utc
+from dynamodb_counters.errors import MalformedImageError
+
+Sign: TypeAlias = Literal["+", "-", "0"]
+"""Of a row: accepted, taken back, or a tombstone."""
+
+Cells: TypeAlias = Sequence[Any]
+"""Texts, or typed values in a column of kind ""; None where a row lacks the attribute."""
+
+MAX_NUMBER: Final = 999_999
+"""The last chunk of a bucket."""
+
+_VERSION: Final = 1
+_SIGNS: Final = frozenset(get_args(Sign))
+_SEPARATOR: Final = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An event of a chunk, as typed attributes."""
+
+    sign: Sign
+    values: Image
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The rows of a chunk by columns: attribute name to kind (S, N or "" for any) and cells; `batch` wrote it."""
+
+    batch: str
+    rows: int
+    columns: Mapping[str, tuple[str, Cells]]
+    signs: str = ""
+    """One per row; empty if all are accepted events."""
+
+    def all_rows(self) -> list[Row]:
+        images: list[dict[str, Any]] = [{} for _ in range(self.rows)]
+        for name, (kind, cells) in self.columns.items():
+            for image, cell in zip(images, cells, strict=True):
+                if cell is not None:
+                    image[name] = {kind: cell} if kind else cell
+        signs: Any = self.signs or "+" * self.rows
+        return [Row(sign, image) for sign, image in zip(signs, images, strict=True)]
+
+
+def chunk_key(event_name: str, part: int, start: int, number: int) -> tuple[str, str]:
+    """Partition and sort key of a chunk of the bucket that begins at `start`.
+
+    >>> chunk_key("view", 0, 1431856800, 12)
+    ('PACK#view#0', '2015-05-17T10:00:00Z#000012')
+    """
+    begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
+    return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
+
+
+def chunk_number(sk: str) -> int:
+    return int(sk.rpartition("#")[2])
+
+
+def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
+    names = dict.fromkeys(name for row in rows for name in row.values)
+    columns = {name: _column([row.values.get(name) for row in rows]) for name in names}
+    document = {"v": _VERSION, "id": batch, "rows": len(rows), "columns": columns}
+    signs = "".join([row.sign for row in rows])
+    if signs.strip("+"):
+        document["signs"] = signs
+    return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 9)
+
+
+def decode_chunk(value: Mapping[str, Any]) -> Chunk:
+    """The chunk of a typed attribute, binary or, in a stream record, base64; MalformedImageError if it holds none."""
+    try:
+        packed = value["B"]
+        document = json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
+        if document["v"] != _VERSION:
+            raise MalformedImageError(f"version {document['v']!r} of chunks is unknown: expected {_VERSION}")
+        rows: int = document["rows"]
+        columns = {name: (kind, _cells(cells)) for name, (kind, cells) in document["columns"].items()}
+        signs: str = document.get("signs", "")
+    except (LookupError, TypeError, AttributeError, ValueError, zlib.error) as error:
+        if isinstance(error, MalformedImageError):
+            raise
+        raise MalformedImageError(f"the chunk cannot be read: {type(error).__name__}: {error}") from error
+    if any(len(cells) != rows for _, cells in columns.values()) or (signs and len(signs) != rows):
+        raise MalformedImageError(f"the chunk cannot be read: expected {rows} rows in every column")
+    if not _SIGNS.issuperset(signs):
+        raise MalformedImageError(f"the chunk cannot be read: signs {signs!r:.80}")
+    return Chunk(document["id"], rows, columns, signs)
+
+
+def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
+    """Kind and cells. Texts are joined if they can be told apart again: that compresses better and decodes faster."""
+    kinds = {kind for value in values if value is not None for kind in value}
+    if kinds not in ({"S"}, {"N"}):
+        return ["", [None if value is None else _plain(value) for value in values]]
+    [kind] = kinds
+    texts = [None if value is None else value[kind] for value in values]
+    if None in texts:
+        return [kind, texts]
+    joined = _SEPARATOR.join(texts)
+    return [kind, joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts]
+
+
+def _cells(cells: Any) -> Cells:
+    return cells.split(_SEPARATOR) if isinstance(cells, str) else list(cells)
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A typed value as JSON takes it: binary as base64."""
+    [(kind, content)] = value.items()
+    match kind:
+        case "B":
+            content = _base64(content)
+        case "BS":
+            content = [_base64(member) for member in content]
+        case "SS" | "NS":
+            content = sorted(content)
+        case "L":
+            content = [_plain(member) for member in content]
+        case "M":
+            content = {name: _plain(member) for name, member in content.items()}
+    return {kind: content}
+
+
+def _base64(content: Any) -> str:
+    return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()

@@ -1,0 +1,184 @@
+"""The chunk log of one part and bucket: an append-only log that its writers decide from.
+
+Chunks are numbered from 0 without a gap and never change. A process remembers which events it has seen in them. It puts
+the next chunk on condition that there is none of that number; so a put that succeeds proves that the process knew the
+whole log, and no read is needed before it (ADR 11). What a put did not prove, "it is a duplicate", holds of any log that
+begins like this one: an event that is in the log stays in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._items.attributes import Image, TypedValue, text_reader
+from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, chunk_number, decode_chunk
+from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CountersError
+
+GONE: Final = -1
+"""In place of a chunk's number: the event was retracted, for good."""
+
+_DIGEST_BYTES: Final = 16
+
+
+class BucketHoleError(CountersError):
+    """A part of the bucket has expired, so nobody can tell what was in it."""
+
+
+class Identity:
+    """Tells the events of a declaration apart by 16 bytes, which stand for both of their keys."""
+
+    def __init__(self, event: Event) -> None:
+        self._pk, self._sk = event.pk_template, event.sk_template
+        self._readers: dict[str, Callable[[Image], str]] = {
+            name: text_reader(name, literal=True) for name in event.fields
+        }
+
+    def keys(self, values: Image) -> tuple[str, str]:
+        texts = {name: read(values) for name, read in self._readers.items()}
+        return self._pk.render(texts), self._sk.render(texts)
+
+    def digest(self, values: Image) -> bytes:
+        return digest_of(*self.keys(values))
+
+
+def digest_of(pk: str, sk: str) -> bytes:
+    # Keys hold no control characters.
+    return hashlib.blake2b(f"{pk}\0{sk}".encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class LogKey:
+    """Which log: the event's name, its part, and the second its bucket begins."""
+
+    event: str
+    part: int
+    start: int
+
+    def chunk(self, number: int) -> tuple[str, str]:
+        return chunk_key(self.event, self.part, self.start, number)
+
+
+class ChunkLog:
+    """What a process knows of one log: its first chunks."""
+
+    def __init__(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> None:
+        self.lock = Lock()
+        self.key = key
+        self.next = 0
+        """The number after the last chunk known."""
+        self.is_known = False
+        self.is_shared = False
+        """Whether the last look found chunks of others."""
+        self.places: dict[bytes, int] = {}
+        """Of each event, the number of its chunk, or `GONE`."""
+        self.versions: dict[bytes, TypedValue] = {}
+        self._table = table
+        self._identity = Identity(event)
+        self.version = event.version
+        self._expires_at = expires_at
+
+    def look(self, *, consistent: bool) -> dict[int, str]:
+        """Read on from the last chunk known; return who wrote which of those found.
+
+        `BucketHoleError` if a chunk is missing between others; an eventually consistent look ends before it.
+        """
+        found: dict[int, str] = {}
+        for item in self._query(self.next, MAX_NUMBER, consistent=consistent):
+            if chunk_number(item[SK]["S"]) != self.next:
+                if consistent:
+                    raise BucketHoleError(f"part of the bucket {self.key.chunk(self.next)[1]} has expired")
+                break
+            chunk = decode_chunk(item[CHUNK])
+            found[self.next] = chunk.batch
+            self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
+        self.is_known = True
+        self.is_shared = bool(found)
+        return found
+
+    def put(self, blob: bytes) -> bool:
+        """Put the next chunk; False if there is one of that number."""
+        try:
+            self._table.client.put_item(
+                TableName=self._table.name, Item=self.item(blob), ConditionExpression=f"attribute_not_exists({PK})"
+            )
+        except self._table.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def item(self, blob: bytes) -> dict[str, Any]:
+        pk, sk = self.key.chunk(self.next)
+        item: dict[str, Any] = {PK: {"S": pk}, SK: {"S": sk}, TYPE: {"S": self.key.event + PACK_SUFFIX}}
+        if self._expires_at is not None:
+            item[TTL] = {"N": str(self._expires_at)}
+        return {**item, CHUNK: {"B": blob}}
+
+    def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
+        """Note the rows of the next chunk."""
+        for digest, row in rows:
+            self.places[digest] = self.next if row.sign == "+" else GONE
+            if self.version is not None and row.sign == "+":
+                self.versions[digest] = row.values[self.version]
+        self.next += 1
+
+    def values(self, digest: bytes) -> Image:
+        """The values of an event as the log holds them: those are taken back, never a caller's."""
+        number = self.places[digest]
+        items = self._query(number, number, consistent=True)
+        if not items:
+            raise BucketHoleError(f"part of the bucket {self.key.chunk(number)[1]} has expired")
+        rows = decode_chunk(items[0][CHUNK]).all_rows()
+        # Of several versions in one chunk, the last one stands.
+        return next(
+            row.values for row in reversed(rows) if row.sign == "+" and self._identity.digest(row.values) == digest
+        )
+
+    def _query(self, first: int, last: int, *, consistent: bool) -> list[dict[str, Any]]:
+        pages = self._table.client.get_paginator("query").paginate(
+            TableName=self._table.name,
+            KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
+            ExpressionAttributeValues={
+                ":pk": {"S": self.key.chunk(first)[0]},
+                ":first": {"S": self.key.chunk(first)[1]},
+                ":last": {"S": self.key.chunk(last)[1]},
+            },
+            ConsistentRead=consistent,
+        )
+        return [item for page in pages for item in page["Items"]]
+
+
+class ChunkLogs:
+    """The logs that a process remembers of one table, those used last; bounded by their number of events."""
+
+    MOST_EVENTS: Final = 500_000
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._logs: dict[LogKey, ChunkLog] = {}
+
+    @classmethod
+    def of_table(cls, table: Table) -> ChunkLogs:
+        found: ChunkLogs = table.remembered.setdefault("chunk logs", cls())
+        return found
+
+    def get(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
+        with self._lock:
+            log = self._logs.pop(key, None) or ChunkLog(table, event, key, expires_at)
+            self._logs[key] = log
+            return log
+
+    def forget(self) -> None:
+        """Drop the logs used longest ago until the rest is small enough."""
+        with self._lock:
+            surplus = sum(len(log.places) for log in self._logs.values()) - self.MOST_EVENTS
+            for key in list(islice(self._logs, len(self._logs) - 1)):
+                if surplus <= 0:
+                    break
+                surplus -= len(self._logs.pop(key).places)

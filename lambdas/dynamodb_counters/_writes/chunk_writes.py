@@ -1,0 +1,212 @@
+"""Writing a log: decide entries from what is known of it, put the next chunk, and decide anew if that is refused."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
+from dynamodb_counters._items.decimals import parse_number
+from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog
+from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, TRANSIENT, Outcome
+from dynamodb_counters.errors import MalformedImageError
+
+_TRIES: Final = 20
+_BATCH_BYTES: Final = 6
+"""Of a random batch id: it only has to differ from those that try to put the same chunk."""
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+_MAX_ITEM_BYTES: Final = 400 * 1024
+_ROW_BYTES: Final = 12
+_FITTINGS: Final = 4
+_FULL: Final = 0.96
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An event to accept or to retract, and what has become of it."""
+
+    index: int
+    digest: bytes
+    values: Image
+    retracts: bool
+    outcome: Outcome | None = None
+    was_live: bool = False
+
+
+@dataclass(slots=True)
+class _Write:
+    """Rows that stand or fall together, the entry they are for, and entries that only repeat it."""
+
+    entry: Entry
+    rows: list[Row]
+    was_live: bool = False
+    repetitions: list[Entry] = field(default_factory=list)
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [self.entry, *self.repetitions]
+
+    def is_done(self) -> None:
+        for entry in self.repetitions:
+            entry.outcome = DUPLICATE
+        self.entry.outcome, self.entry.was_live = ACCEPTED, self.was_live
+
+
+def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
+    """Give each entry its outcome."""
+    with log.lock:
+        try:
+            outcome = Outcome("failed", _Writing(log, chunk_bytes, entries).run(table))
+        except BucketHoleError as error:
+            outcome = Outcome("too_late", str(error))
+        except MalformedImageError as error:
+            outcome = Outcome("failed", f"{log.key.chunk(log.next)}: {error}")
+        for entry in entries:
+            entry.outcome = entry.outcome or outcome
+
+
+class _Writing:
+    def __init__(self, log: ChunkLog, chunk_bytes: int, entries: Sequence[Entry]) -> None:
+        self._log = log
+        self._chunk_bytes = chunk_bytes
+        self._batch = base64.urlsafe_b64encode(uuid4().bytes[:_BATCH_BYTES]).decode()
+        self._guess = max(1, chunk_bytes // _ROW_BYTES)
+        self._undecided = list(entries)
+        self._writes: list[_Write] = []
+        self._next: tuple[int, bytes] | None = None
+        """How many writes the next chunk takes, and the chunk: the same whenever it is tried again."""
+
+    def run(self, table: Table) -> str:
+        """Write until all is done, or it was tried too often: return why."""
+        reason, has_looked = "", False
+        for _ in table.tries(_TRIES):
+            try:
+                if not has_looked and (self._log.is_shared or not self._log.is_known):
+                    self._log.look(consistent=False)
+                has_looked = True
+                while self._undecided or self._writes:
+                    if self._undecided:
+                        self._decide()
+                    elif not self._put_next():
+                        reason = "other writers came first"
+                        break
+                else:
+                    return ""
+            except (ClientError, BotoCoreError) as error:
+                if isinstance(error, ClientError) and error.response["Error"]["Code"] not in TRANSIENT:
+                    raise
+                # A put without an answer may have landed, or may yet: trying it again tells.
+                reason = f"{type(error).__name__}: {error}"
+        return reason
+
+    def _put_next(self) -> bool:
+        """Put the next chunk; False if others came first, so that what is left must be decided anew."""
+        log = self._log
+        if self._next is None:
+            self._next = self._fitted()
+        (count, blob), number = self._next, log.next
+        if item_bytes(log.item(blob)) > _MAX_ITEM_BYTES or number > MAX_NUMBER:
+            self._refuse(self._writes[0], number)
+            return True
+        done = self._writes[:count]
+        if log.put(blob):
+            log.append([(write.entry.digest, row) for write in done for row in write.rows])
+            self._settle(done)
+            return True
+        # Its own batch in the log: the put was done, only its answer was lost.
+        is_mine = log.look(consistent=True).get(number) == self._batch
+        if is_mine:
+            self._settle(done)
+        self._undecided = [entry for write in self._writes for entry in write.entries]
+        self._writes, self._next = [], None
+        return is_mine
+
+    def _settle(self, done: Sequence[_Write]) -> None:
+        for write in done:
+            write.is_done()
+        self._writes = self._writes[len(done) :]
+        self._next = None
+
+    def _refuse(self, write: _Write, number: int) -> None:
+        outcome = Outcome("rejected", "expected an event that fits an item of 400 KB, compressed")
+        if number > MAX_NUMBER:
+            outcome = Outcome("failed", f"its bucket has {MAX_NUMBER + 1:,} chunks already")
+        for entry in write.entries:
+            entry.outcome = outcome
+        self._writes = self._writes[1:]
+        self._next = None
+
+    def _decide(self) -> None:
+        """Find out what the log lacks; of what it has, tell so."""
+        writes: list[_Write] = []
+        staged: dict[bytes, _Write] = {}
+        for entry in self._undecided:
+            before = staged.get(entry.digest)
+            rows, was_live = self._rows(entry, before)
+            if rows:
+                staged[entry.digest] = write = _Write(entry, rows, was_live)
+                writes.append(write)
+            elif before is not None:
+                before.repetitions.append(entry)
+            else:
+                entry.outcome = DUPLICATE
+        self._writes, self._undecided = writes, []
+
+    def _rows(self, entry: Entry, before: _Write | None) -> tuple[list[Row], bool]:
+        """What to write for an entry, and whether the event was there; nothing to write: it is a repetition."""
+        log, digest = self._log, entry.digest
+        place = log.places.get(digest)
+        if before is None and place is None:
+            return [Row("0" if entry.retracts else "+", entry.values)], False
+        is_live = before.rows[-1].sign == "+" if before is not None else place != GONE
+        if not is_live:
+            return [], False
+
+        def held() -> Image:
+            return before.rows[-1].values if before is not None else log.values(digest)
+
+        if entry.retracts:
+            return [Row("-", held())], True
+        version = log.version
+        if version is None:
+            return [], True
+        known = before.rows[-1].values[version] if before is not None else log.versions[digest]
+        if not _is_newer(entry.values[version], known):
+            return [], True
+        return [Row("-", held()), Row("+", entry.values)], True
+
+    def _fitted(self) -> tuple[int, bytes]:
+        """How many writes fit the next chunk, found by trying, and the chunk; one always does."""
+        low, high, best = 1, len(self._writes), None
+        count = min(high, self._guess)
+        for tried in range(1, high + _FITTINGS):
+            blob = encode_chunk([row for write in self._writes[:count] for row in write.rows], self._batch)
+            size = item_bytes(self._log.item(blob))
+            if size <= self._chunk_bytes or count == 1:
+                best, low = (count, blob), count + 1
+                if size >= _FULL * self._chunk_bytes:
+                    break
+            else:
+                high = count - 1
+            if low > high or (best is not None and tried >= _FITTINGS):
+                break
+            count = min(max(int(count * self._chunk_bytes / size * 0.99), low), high)
+        assert best is not None
+        self._guess = best[0]
+        return best
+
+
+def _is_newer(one: TypedValue, other: TypedValue) -> bool:
+    """Whether a version is greater, as DynamoDB compares: strings with strings, numbers with numbers."""
+    if "S" in one and "S" in other:
+        return bool(one["S"] > other["S"])
+    return "N" in one and "N" in other and parse_number(one["N"]) > parse_number(other["N"])

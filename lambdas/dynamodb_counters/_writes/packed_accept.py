@@ -1,0 +1,118 @@
+"""Accepting packed events: each is decided from its log, and what is new goes into the log's next chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._layouts import Layout, Layouts, layout_of
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY, utc
+from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey, digest_of
+from dynamodb_counters._writes.chunk_writes import Entry, write_entries
+from dynamodb_counters._writes.event_items import key_item
+from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
+
+_MARGIN: Final = DAY
+"""How much longer a chunk is kept than its bucket takes events: clocks differ, and a request may be long under way."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """Entries by log, the outcomes of those that have none, and the indexes of events that are to be plain items."""
+
+    entries: dict[LogKey, list[Entry]] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    plain: list[int] = field(default_factory=list)
+    expires_at: dict[LogKey, int | None] = field(default_factory=dict)
+
+
+def accept_packed(
+    table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]
+) -> tuple[dict[int, Outcome], list[int]]:
+    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items."""
+    placed = _placed(table, event, items, retracts=False)
+    _write(table, event, placed)
+    return placed.outcomes, placed.plain
+
+
+def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> bool | None:
+    """Take an event back and return whether it was there; None for one that is a plain item."""
+    placed = _placed(table, event, {0: key_item(event, values)}, retracts=True)
+    if placed.plain:
+        return None
+    entries = [entry for of_log in placed.entries.values() for entry in of_log]
+    _write(table, event, placed)
+    outcome = placed.outcomes[0]
+    if outcome.status == "rejected":
+        raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
+    if outcome.status == "failed":
+        raise CountersError(f"the event may not be retracted: {outcome.reason}")
+    return any(entry.was_live for entry in entries)
+
+
+def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
+    placed, layouts, now = Placed(), Layouts.of_table(table).of(event), table.clock()
+    for index, item in items.items():
+        values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
+        try:
+            found = layout_of(layouts, values)
+            if found is None:
+                placed.plain.append(index)
+                continue
+            layout, seconds = found
+            digest = digest_of(item[PK]["S"], item[SK]["S"])
+            start = seconds // layout.bucket * layout.bucket
+            key = LogKey(event.name, layout.part(digest, values), start)
+            refused = _refused(event, layout, seconds, now)
+        except MalformedImageError as error:
+            refused = Outcome("rejected", str(error))
+        if refused is not None:
+            placed.outcomes[index] = refused
+            continue
+        placed.entries.setdefault(key, []).append(Entry(index, digest, values, retracts))
+        placed.expires_at[key] = _expires_at(event, start + layout.bucket)
+    return placed
+
+
+def _refused(event: Event, layout: Layout, seconds: int, now: float) -> Outcome | None:
+    """Whether an event comes too early or too late."""
+    tolerance = event.packed.future_tolerance if event.packed is not None else None
+    if tolerance is not None and seconds > now + tolerance.total_seconds():
+        return Outcome("rejected", f"{layout.time!r} lies {seconds - now:.0f} s in the future")
+    if event.retention is not None:
+        last = (seconds // layout.bucket + 1) * layout.bucket + event.retention.total_seconds()
+        if last <= now:
+            return Outcome("too_late", f"{layout.time!r} is {utc(seconds).isoformat()}, which is remembered no more")
+    return None
+
+
+def _expires_at(event: Event, end: int) -> int | None:
+    return None if event.retention is None else int(end + event.retention.total_seconds() + _MARGIN)
+
+
+def _write(table: Table, event: Event, placed: Placed) -> None:
+    logs = ChunkLogs.of_table(table)
+    packed = event.packed
+    assert packed is not None
+
+    def write(key: LogKey) -> None:
+        log = logs.get(table, event, key, placed.expires_at[key])
+        write_entries(table, log, placed.entries[key], packed.chunk_bytes)
+
+    # Of one log, the chunks follow one another; different logs have nothing to do with each other.
+    for key, failure in table.side_by_side(write, list(placed.entries)):
+        if isinstance(failure, Exception):
+            raise failure
+        _collect(placed.entries[key], placed.outcomes)
+    logs.forget()
+
+
+def _collect(entries: Iterable[Entry], outcomes: dict[int, Outcome]) -> None:
+    for entry in entries:
+        assert entry.outcome is not None
+        outcomes[entry.index] = entry.outcome
