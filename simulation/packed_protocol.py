@@ -229,7 +229,7 @@ class Model:
         batch_id = (number, job.calls + 1)
         if state.expired and not writer.known:
             if self._without != "contiguous":
-                answers: tuple[Told, ...] = ("too late",) * len(self._jobs[number])
+                answers: tuple[Told, ...] = tuple("too late" for _ in self._jobs[number])
                 yield self._answered(begun, batch_id, answers), writer
             else:
                 yield self._decided(begun, 0, batch_id)
