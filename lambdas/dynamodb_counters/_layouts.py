@@ -16,12 +16,11 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.table_schema import CHECKPOINT, PACK_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, LAYOUT, PACK_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from dynamodb_counters.errors import LayoutError, MalformedImageError
 
-_SK: Final = "LAYOUT"
 _LAYOUTS: Final = "layouts"
 _FRESH: Final = MINUTE
 _AHEAD: Final = HOUR
@@ -103,7 +102,7 @@ class Layouts:
         found = self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} = :sk",
-            ExpressionAttributeValues={":pk": {"S": PACK_PREFIX + event.name}, ":sk": {"S": _SK}},
+            ExpressionAttributeValues={":pk": {"S": PACK_PREFIX + event.name}, ":sk": {"S": LAYOUT}},
             ConsistentRead=True,
         )
         return next((item[_LAYOUTS]["S"] for item in found["Items"]), None)
@@ -113,7 +112,7 @@ class Layouts:
             "TableName": self._table.name,
             "Item": {
                 PK: {"S": PACK_PREFIX + event.name},
-                SK: {"S": _SK},
+                SK: {"S": LAYOUT},
                 TYPE: {"S": CHECKPOINT},
                 _LAYOUTS: {"S": own},
             },

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._items.key_templates import key_template
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, MAX_PK_BYTES, QUARANTINE_PREFIX
+from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items.table_schema import (
+    CHECKPOINT_PREFIX,
+    LAYOUT,
+    MAX_PK_BYTES,
+    MAX_SK_BYTES,
+    PACK_PREFIX,
+    PK,
+    QUARANTINE_PREFIX,
+    SK,
+    TTL,
+)
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RESERVED: Final = tuple(
@@ -56,17 +67,42 @@ def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool 
         _require_not_reserved(one)
         for two in written[index + 1 :]:
             _require_apart(one, two)
+    for declaration in declarations:
+        _require_shown(declaration)
     _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
+
+
+def _keys(part: Declaration | Event) -> list[tuple[KeyTemplate, KeyTemplate]]:
+    """Templates of the keys that its items have: partition and sort key."""
+    own = [(part.pk_template, part.sk_template)]
+    if not isinstance(part, Event) or part.packed is None:
+        return own
+    first = [*part.packed.layouts][-1]
+    pk = f"{PACK_PREFIX}{part.name}"
+    chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, LAYOUT)]
+    packed = [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk")) for pk, sk in chunks]
+    return packed if first.since is None else [*own, *packed]
+
+
+def _require_shown(declaration: Declaration) -> None:
+    """Refuse a condition on what an event in a chunk does not have."""
+    source, where = declaration.source, declaration.where
+    if where is None or not isinstance(source, Event) or source.packed is None:
+        return
+    for name in where.attributes:
+        if name in (PK, SK, TTL):
+            raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
 
 def _require_not_reserved(part: Declaration | Event) -> None:
     for reserved in _RESERVED:
-        if part.pk_template.overlaps(reserved):
+        if any(pk.overlaps(reserved) for pk, _ in _keys(part)):
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
-    if not (one.pk_template.overlaps(two.pk_template) and one.sk_template.overlaps(two.sk_template)):
+    pairs = product(_keys(one), _keys(two))
+    if not any(pk.overlaps(other_pk) and sk.overlaps(other_sk) for (pk, sk), (other_pk, other_sk) in pairs):
         return
     if isinstance(two, Window):
         raise InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")

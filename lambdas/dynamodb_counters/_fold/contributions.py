@@ -21,6 +21,9 @@ for them, and 400 KB must hold them beside any number of watermarks."""
 _SHORT: Final = MAX_GROUP_BYTES // 4
 """Characters that fit whatever they are: none takes more than four bytes."""
 
+# Whatever the compiled functions may raise on an image of any shape.
+UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 Numbers: TypeAlias = tuple[tuple[str, Number], ...]
 """What to add: attribute name and number."""
 

@@ -61,3 +61,5 @@ class Folded:
     late: int = 0
     changes: int = 0
     """How many changes were folded, if there was a limit."""
+    events: int = 0
+    """Changes, and in place of a chunk its events."""

@@ -12,19 +12,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._fold.contributions import LATE, Contribution, require_storable_group
+from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
+from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, counted_in, is_expiry, single_image
+from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.decimals import EXACT
-from dynamodb_counters.errors import MalformedImageError
+from dynamodb_counters._items.table_schema import CHUNK
 
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
 """Per group, the padded sequence number of the last record that its item has applied."""
-
-# Whatever the compiled functions may raise on an image of any shape.
-UNFOLDABLE: Final = (MalformedImageError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 _MANY: Final = 20
 
@@ -70,6 +69,7 @@ class _Folding:
 
     def add(self, change: Change) -> None:
         self._folded.changes += 1
+        self._folded.events += 1
         plus: Sequence[Contribution]
         minus: Sequence[Contribution] = ()
         if change.delta is not None:
@@ -112,8 +112,7 @@ class _Folding:
             missing = LookupError("it is no longer declared")
             failed |= {name: missing for name in change.names if name not in self._plan.programs}
         if failed:
-            reason = "; ".join(f"{name}: {reason_of(error)}" for name, error in failed.items())
-            self._unfoldable(change, image_name, reason, tuple(failed))
+            self._unfoldable(change, image_name, _reasons(failed), tuple(failed))
         return contributions
 
     def _evaluate(
@@ -123,6 +122,9 @@ class _Folding:
         contributions: list[Contribution] = []
         for source in sources:
             programs = self._programs(source, change, image_name)
+            if source.packs:
+                contributions += self._chunk(source, programs, change, image_name)
+                continue
             try:
                 if source.holds is not None and not source.holds(image):
                     continue
@@ -142,6 +144,22 @@ class _Folding:
                     self._folded.late += 1
                 contributions += found
         return contributions
+
+    def _chunk(
+        self, source: Source, programs: Sequence[Program], change: Change, image_name: str
+    ) -> list[Contribution]:
+        """What the events of a chunk contribute; each that cannot be folded is left to quarantine on its own."""
+        image = change.record["dynamodb"][image_name]
+        chunk = decode_chunk(image[CHUNK])
+        found = fold_chunk(chunk, programs, change.created)
+        self._folded.events += chunk.rows - 1
+        self._folded.late += found.late
+        for row in found.unfoldable:
+            record = record_of_row(change.record, image_name, row.row, source.packs)
+            names = tuple(row.failed)
+            entry = Unfoldable(change.sequence, f"{image_name}#{row.index}", record, _reasons(row.failed), names)
+            self._folded.unfoldable.append(entry)
+        return found.contributions
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
         """Which declarations count an image of a source."""
@@ -192,6 +210,10 @@ def _without(some: Sequence[Contribution], others: Sequence[Contribution]) -> li
     # A few are found faster than hashed; an item under many tags has thousands.
     known = others if len(others) < _MANY else frozenset(others)
     return [contribution for contribution in some if contribution not in known]
+
+
+def _reasons(failed: Mapping[str, Exception]) -> str:
+    return "; ".join(f"{name}: {reason_of(error)}" for name, error in failed.items())
 
 
 def reason_of(error: Exception) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import Contribute, compile_aggregate
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PACK_SUFFIX, PK, SK, TYPE
 
 _ZERO: Final = {"N": "0"}
 
@@ -25,6 +26,7 @@ class Program:
     layout: ItemLayout
     contribute: Contribute
     keeps_expired: bool
+    by_columns: ByColumns | None = None
 
 
 @dataclass(slots=True)
@@ -38,6 +40,8 @@ class Source:
     programs: list[Program] = field(default_factory=list)
     insert_is_counted: bool = False
     """Whether the transaction that inserts such an item counts it."""
+    packs: str = ""
+    """The event of which such an item holds many."""
 
 
 class Plan:
@@ -64,6 +68,7 @@ class Plan:
             if isinstance(source, Event):
                 counted_once = Source(programs=found.programs, insert_is_counted=True)
                 self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
+                self._by_type[source.name + PACK_SUFFIX] = (Source(programs=found.programs, packs=source.name),)
         self._add_other_names(declarations, [part for other in others for part in other])
 
     def sources(self, image: Image) -> Collection[Source]:
@@ -101,7 +106,8 @@ def _compiled(declaration: Declaration) -> Program:
         contribute = compile_window(layout, declaration)
     else:
         contribute = compile_aggregate(layout, declaration)
-    return Program(layout, contribute, keeps_expired=declaration.on_expiry == "keep")
+    by_columns = compile_columns(layout, declaration) if isinstance(declaration, Aggregate) else None
+    return Program(layout, contribute, declaration.on_expiry == "keep", by_columns)
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

@@ -112,9 +112,9 @@ def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
     if kinds not in ({"S"}, {"N"}):
         return ["", [None if value is None else _plain(value) for value in values]]
     [kind] = kinds
-    texts = [None if value is None else value[kind] for value in values]
-    if None in texts:
-        return [kind, texts]
+    texts: list[str] = [value[kind] for value in values if value is not None]
+    if len(texts) < len(values):
+        return [kind, [None if value is None else value[kind] for value in values]]
     joined = _SEPARATOR.join(texts)
     return [kind, joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts]
 

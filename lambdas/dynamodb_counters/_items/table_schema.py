@@ -31,6 +31,9 @@ PACK_SUFFIX: Final = "#pack"
 PACK_PREFIX: Final = "PACK#"
 """Starts the partition keys of chunks."""
 
+LAYOUT: Final = "LAYOUT"
+"""Sort key of the item that holds where an event's chunks are."""
+
 CHUNK: Final = "_chunk"
 """The attribute that holds a chunk's events."""
 

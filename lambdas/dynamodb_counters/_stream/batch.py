@@ -38,6 +38,8 @@ class Report:
     """What became of a batch."""
 
     records: int = 0
+    events: int = 0
+    """Records folded, and in place of a chunk its events."""
     updated: int = 0
     skipped: int = 0
     """Items that an earlier delivery had brought as far already."""
@@ -139,6 +141,7 @@ class Aggregator:
                 # Before the checkpoint moves: a record that it covers is not looked at again.
                 kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)
                 unfoldable = []
+                report.events += folded.events
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
                 part = Part(plan, counted, kept.withheld, watermark, checkpoint)

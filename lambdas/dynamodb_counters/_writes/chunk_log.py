@@ -2,14 +2,14 @@
 
 Chunks are numbered from 0 without a gap and never change. A process remembers which events it has seen in them. It puts
 the next chunk on condition that there is none of that number; so a put that succeeds proves that the process knew the
-whole log, and no read is needed before it (ADR 11). What a put did not prove, "it is a duplicate", holds of any log that
-begins like this one: an event that is in the log stays in it.
+whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate", is true of every log that
+begins like the known one: an event that is in the log stays in it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -37,9 +37,7 @@ class Identity:
 
     def __init__(self, event: Event) -> None:
         self._pk, self._sk = event.pk_template, event.sk_template
-        self._readers: dict[str, Callable[[Image], str]] = {
-            name: text_reader(name, literal=True) for name in event.fields
-        }
+        self._readers = {name: text_reader(name, literal=True) for name in event.fields}
 
     def keys(self, values: Image) -> tuple[str, str]:
         texts = {name: read(values) for name, read in self._readers.items()}
@@ -88,14 +86,14 @@ class ChunkLog:
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read on from the last chunk known; return who wrote which of those found.
 
-        `BucketHoleError` if a chunk is missing between others; an eventually consistent look ends before it.
+        `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read tells that.
         """
         found: dict[int, str] = {}
         for item in self._query(self.next, MAX_NUMBER, consistent=consistent):
             if chunk_number(item[SK]["S"]) != self.next:
                 if consistent:
-                    raise BucketHoleError(f"part of the bucket {self.key.chunk(self.next)[1]} has expired")
-                break
+                    raise BucketHoleError(f"chunk {self.key.chunk(self.next)[1]} has expired, but later ones have not")
+                return found | self.look(consistent=True)
             chunk = decode_chunk(item[CHUNK])
             found[self.next] = chunk.batch
             self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])

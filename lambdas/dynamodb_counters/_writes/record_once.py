@@ -32,6 +32,8 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
         names = [declaration.name for declaration in declared]
         raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")
+    if event.packed is not None:
+        raise InvalidArgumentError("event", event.name, "one that is not packed: a transaction inserts an item")
     try:
         item = event_item(table, event, values)
     except InvalidArgumentError as error:

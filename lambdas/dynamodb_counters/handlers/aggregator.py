@@ -51,7 +51,9 @@ def _meter(report: Report) -> None:
     ):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     if report.records:
-        metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / report.records)
+        # An event of a chunk counts as a record, or chunks would seem to coalesce badly.
+        records = max(report.events, report.records)
+        metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / records)
     if report.checkpoint_lost:
         logger.error("an item CHECKPOINT# is gone or spoiled; records that may have been counted go to quarantine")
     if report.takeover:

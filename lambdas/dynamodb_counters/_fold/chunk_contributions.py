@@ -1,0 +1,80 @@
+"""What the events of a chunk contribute by columns, which is several times faster than event by event."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from dynamodb_counters._declarations import Aggregate, Count, Sum
+from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, Contribution
+from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
+from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.chunks import Chunk
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS
+
+ByColumns: TypeAlias = Callable[[Chunk], list[Contribution] | None]
+"""All that a chunk contributes; None if its events must be looked at one by one."""
+
+_SHORT: Final = MAX_GROUP_BYTES // 4
+
+
+def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | None:
+    """None for a declaration that has more to look at than whole columns of plain attributes."""
+    fields, measures = declaration.fields, declaration.measures
+    is_plain = not any(mark in field for field in fields for mark in (".", LIST_MARK, TIER_MARK))
+    if declaration.where is not None or not is_plain:
+        return None
+    counts = [name for name, measure in measures.items() if isinstance(measure, Count)]
+    sums = {name: measure for name, measure in measures.items() if isinstance(measure, Sum)}
+    if len(counts) + len(sums) < len(measures) or any("." in measure.attribute for measure in sums.values()):
+        return None
+
+    def contribute(chunk: Chunk) -> list[Contribution] | None:
+        groups = _groups(chunk, fields)
+        added = {name: _numbers(chunk, measure) for name, measure in sums.items()}
+        if groups is None or chunk.signs or None in added.values():
+            return None
+        totals = {name: _total(groups, numbers) for name, numbers in added.items() if numbers is not None}
+        return [
+            (layout, group, (*((name, number) for name in counts), *((name, totals[name][group]) for name in totals)))
+            for group, number in Counter(groups).items()
+        ]
+
+    return contribute
+
+
+def _groups(chunk: Chunk, fields: tuple[str, ...]) -> list[GroupKey] | None:
+    """The group of each row, unless a text is missing, no string or long."""
+    columns: list[Iterable[str]] = []
+    longest = 0
+    for field in fields:
+        kind, cells = chunk.columns.get(field, ("", ()))
+        if kind != "S" or None in cells:
+            return None
+        longest += max(map(len, cells))
+        columns.append(cells)
+    if longest > _SHORT:
+        return None
+    return list(zip(*columns, strict=True)) if columns else [()] * chunk.rows
+
+
+def _numbers(chunk: Chunk, measure: Sum) -> list[int] | None:
+    """The number of each row, unless one is missing, 0 or no whole number."""
+    kind, cells = chunk.columns.get(measure.attribute, ("", ()))
+    if kind != "N" or None in cells or max(map(len, cells)) > MAX_NUMBER_DIGITS:
+        return None
+    try:
+        numbers = list(map(int, cells))
+    except ValueError:
+        return None
+    # An event that adds nothing touches no group.
+    return None if 0 in numbers or measure.cap is not None else numbers
+
+
+def _total(groups: Iterable[GroupKey], numbers: Iterable[int]) -> dict[GroupKey, Number]:
+    totals: dict[GroupKey, Number] = {}
+    for group, number in zip(groups, numbers, strict=True):
+        totals[group] = totals.get(group, 0) + number
+    return totals
