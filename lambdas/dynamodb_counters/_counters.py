@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.aggregate_reads import AggregateReads
+from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
 from dynamodb_counters._stream import redrive
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counters(AggregateReads, RankingReads, WindowReads):
+class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
     """Events and counts of one table.
 
     Parameters
@@ -57,6 +58,8 @@ class Counters(AggregateReads, RankingReads, WindowReads):
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.
 
+        A packed event costs as much on its own; many together cost a fraction, and a duplicate nothing.
+
         Parameters
         ----------
         event : Event
@@ -66,12 +69,14 @@ class Counters(AggregateReads, RankingReads, WindowReads):
         Returns
         -------
         Outcome
-            Accepted, duplicate, rejected or failed.
+            Accepted, duplicate, rejected, too late or failed.
         """
         return accept.accept(self._table, event, values)
 
     def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
         """Insert many events, each once; 25 per call, many calls at a time.
+
+        Packed events go into chunks: one call per bucket and part, or per 4 KB.
 
         Parameters
         ----------
@@ -123,7 +128,8 @@ class Counters(AggregateReads, RankingReads, WindowReads):
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         """Delete an event and return whether it existed; the stream takes back what it counted.
 
-        An event whose `retention` is over has expired, and stays counted where expired events do.
+        An event whose `retention` is over has expired, and stays counted where expired events do. A packed event is
+        retracted for good, even before it came: it is a duplicate if it is accepted afterward.
 
         Parameters
         ----------

@@ -40,12 +40,10 @@ class Layout:
     by: str | None
 
     def part(self, digest: bytes, values: Image) -> int:
+        if self.parts == 1:
+            return 0
         text = digest if self.by is None else text_reader(self.by)(values).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % self.parts
-
-    def starts(self, start: float, end: float) -> Iterable[int]:
-        """The buckets of a span of time."""
-        return range(math.floor(start) // self.bucket * self.bucket, math.ceil(end), self.bucket)
 
 
 def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | None:
@@ -82,6 +80,10 @@ class Layouts:
         layouts = self._agreed(event, now)
         self._known[event.name] = now, event, layouts
         return layouts
+
+    def held(self, event: Event) -> tuple[Layout, ...]:
+        """For those who only read: what the table has, or what is declared if it has none yet."""
+        return _parsed(self._held(event) or _declared(event))
 
     def _agreed(self, event: Event, now: float) -> tuple[Layout, ...]:
         own = _declared(event)

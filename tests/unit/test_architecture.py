@@ -26,6 +26,7 @@ from dynamodb_counters import (
     Hierarchy,
     Histogram,
     Items,
+    Packed,
     Ranking,
     Sum,
     Window,
@@ -49,6 +50,7 @@ SHARD = "shardId-00000001795161600000-f55eea83"
 FIRST_SEQUENCE = 4421584500000000017450439091
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+CLICK = Event("click", pk="AD#{ad}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7), packed=Packed("time"))
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
 JOB = Event("job", pk="JOB#{id}", sk="JOB")
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
@@ -98,6 +100,8 @@ EXAMPLES = {
     "Event": "URL#/ T#2026-11-20T10:30:00Z#CID#c1",
     "Event: with a version": "ORDER#1 ORDER",
     "Event: counted by `record_once`": "JOB#1 JOB",
+    "Chunk": "PACK#click#0 *#000000",
+    "Layout": "PACK#click LAYOUT",
     "Group": "URL#/ STATISTICS",
     "Group: sum, average, histogram": "SHOP#a STATISTICS",
     "Group: ranked": "PLAYER#ann STATISTICS",
@@ -272,6 +276,8 @@ class World:
     def write_every_kind(self) -> None:
         self.view_twice()
         self.counters.accept(VIEW, {"url": LONG_URL, "time": "2026-11-20T10:30:03Z", "clientId": "c1"})
+        clicks = [{"ad": "7", "time": "2026-11-20T10:30:00Z", "clientId": client} for client in ("c1", "c2")]
+        self.counters.accept_many(CLICK, clicks)
         self.counters.accept(ORDER, {"id": 1, "revision": 1, "total": 90})
         self.counters.accept(ORDER, {"id": 1, "revision": 2, "total": 95})
         self.counters.record_once(JOB, {"id": 1, "customer": "7"}, [CUSTOMERS])
@@ -329,6 +335,8 @@ def _json(value: Any, indent: int | None = None) -> str:
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
     if name == "declarations":
         return {"S": f"{value['S'][:160]}…"}
+    if name == "_chunk":  # Its batch id is random.
+        return {"B": "eNp…"}
     if name in ("pk", "url") and len(value.get("S", "")) > 200:
         return {"S": f"{value['S'][:24]}…{value['S'][-60:]}"}
     return value

@@ -23,6 +23,7 @@ _ROOMS = {
         _declarations
         _fold
         _table
+        _layouts
         _writes _stream _reads
         _counters _evaluate restore
         _http

@@ -37,10 +37,14 @@ def compile_columns(layout: ItemLayout, declaration: Aggregate) -> ByColumns | N
         if groups is None or chunk.signs or None in added.values():
             return None
         totals = {name: _total(groups, numbers) for name, numbers in added.items() if numbers is not None}
+        touched = Counter(groups) if counts else dict.fromkeys(group for total in totals.values() for group in total)
         return [
-            (layout, group, (*((name, number) for name in counts), *((name, totals[name][group]) for name in totals)))
-            for group, number in Counter(groups).items()
+            (layout, group, (*counted(rows or 0), *[(name, t[group]) for name, t in totals.items() if group in t]))
+            for group, rows in touched.items()
         ]
+
+    def counted(rows: int) -> list[tuple[str, Number]]:
+        return [(name, rows) for name in counts]
 
     return contribute
 
@@ -61,20 +65,19 @@ def _groups(chunk: Chunk, fields: tuple[str, ...]) -> list[GroupKey] | None:
 
 
 def _numbers(chunk: Chunk, measure: Sum) -> list[int] | None:
-    """The number of each row, unless one is missing, 0 or no whole number."""
+    """The number of each row, unless one is missing, no whole number or capped."""
     kind, cells = chunk.columns.get(measure.attribute, ("", ()))
-    if kind != "N" or None in cells or max(map(len, cells)) > MAX_NUMBER_DIGITS:
+    if kind != "N" or measure.cap is not None or None in cells or max(map(len, cells)) > MAX_NUMBER_DIGITS:
         return None
     try:
-        numbers = list(map(int, cells))
+        return list(map(int, cells))
     except ValueError:
         return None
-    # An event that adds nothing touches no group.
-    return None if 0 in numbers or measure.cap is not None else numbers
 
 
 def _total(groups: Iterable[GroupKey], numbers: Iterable[int]) -> dict[GroupKey, Number]:
     totals: dict[GroupKey, Number] = {}
     for group, number in zip(groups, numbers, strict=True):
-        totals[group] = totals.get(group, 0) + number
+        if number:  # What adds nothing touches no group.
+            totals[group] = totals.get(group, 0) + number
     return totals

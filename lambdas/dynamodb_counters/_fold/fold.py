@@ -8,6 +8,7 @@ late or early by its record's creation time, so every delivery of a record gives
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
@@ -207,9 +208,19 @@ class _Folding:
 
 
 def _without(some: Sequence[Contribution], others: Sequence[Contribution]) -> list[Contribution]:
-    # A few are found faster than hashed; an item under many tags has thousands.
-    known = others if len(others) < _MANY else frozenset(others)
-    return [contribution for contribution in some if contribution not in known]
+    # Each cancels one: a chunk contributes some of them repeatedly.
+    if len(others) >= _MANY:
+        left = Counter(others)
+        cancelled = [left[contribution] > 0 and not left.subtract((contribution,)) for contribution in some]
+        return [contribution for contribution, is_gone in zip(some, cancelled, strict=True) if not is_gone]
+    # A few are found faster than hashed.
+    known, kept = [*others], []
+    for contribution in some:
+        if contribution in known:
+            known.remove(contribution)
+        else:
+            kept.append(contribution)
+    return kept
 
 
 def _reasons(failed: Mapping[str, Exception]) -> str:

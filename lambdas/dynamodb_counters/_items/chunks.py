@@ -89,21 +89,27 @@ def decode_chunk(value: Mapping[str, Any]) -> Chunk:
     """The chunk of a typed attribute, binary or, in a stream record, base64; MalformedImageError if it holds none."""
     try:
         packed = value["B"]
-        document = json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
-        if document["v"] != _VERSION:
-            raise MalformedImageError(f"version {document['v']!r} of chunks is unknown: expected {_VERSION}")
-        rows: int = document["rows"]
-        columns = {name: (kind, _cells(cells)) for name, (kind, cells) in document["columns"].items()}
-        signs: str = document.get("signs", "")
+        return _chunk(
+            json.loads(zlib.decompress(base64.b64decode(packed) if isinstance(packed, str) else bytes(packed)))
+        )
     except (LookupError, TypeError, AttributeError, ValueError, zlib.error) as error:
-        if isinstance(error, MalformedImageError):
-            raise
         raise MalformedImageError(f"the chunk cannot be read: {type(error).__name__}: {error}") from error
-    if any(len(cells) != rows for _, cells in columns.values()) or (signs and len(signs) != rows):
-        raise MalformedImageError(f"the chunk cannot be read: expected {rows} rows in every column")
-    if not _SIGNS.issuperset(signs):
-        raise MalformedImageError(f"the chunk cannot be read: signs {signs!r:.80}")
-    return Chunk(document["id"], rows, columns, signs)
+
+
+def _chunk(document: Mapping[str, Any]) -> Chunk:
+    if document["v"] != _VERSION:
+        raise ValueError(f"its version is {document['v']!r}: expected {_VERSION}")
+    chunk = Chunk(
+        document["id"],
+        document["rows"],
+        {name: (kind, _cells(kind, cells)) for name, (kind, cells) in document["columns"].items()},
+        document.get("signs", ""),
+    )
+    if any(len(cells) != chunk.rows for _, cells in chunk.columns.values()):
+        raise ValueError(f"expected {chunk.rows} rows in every column")
+    if chunk.signs and (len(chunk.signs) != chunk.rows or not _SIGNS.issuperset(chunk.signs)):
+        raise ValueError(f"expected {chunk.rows} signs among {', '.join(sorted(_SIGNS))}")
+    return chunk
 
 
 def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
@@ -119,8 +125,13 @@ def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
     return [kind, joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts]
 
 
-def _cells(cells: Any) -> Cells:
-    return cells.split(_SEPARATOR) if isinstance(cells, str) else list(cells)
+def _cells(kind: str, cells: Any) -> Cells:
+    if kind and isinstance(cells, str):
+        return cells.split(_SEPARATOR)
+    right = str if kind else dict
+    if kind not in ("S", "N", "") or not all(cell is None or isinstance(cell, right) for cell in cells):
+        raise ValueError(f"a column of kind {kind!r:.20} holds other cells")
+    return list(cells)
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,14 @@ begins like the known one: an event that is in the log stays in it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from threading import Lock
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._items.attributes import Image, TypedValue, text_reader
+from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, chunk_number, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
@@ -25,31 +24,9 @@ from dynamodb_counters.errors import CountersError
 GONE: Final = -1
 """In place of a chunk's number: the event was retracted, for good."""
 
-_DIGEST_BYTES: Final = 16
-
 
 class BucketHoleError(CountersError):
     """A part of the bucket has expired, so nobody can tell what was in it."""
-
-
-class Identity:
-    """Tells the events of a declaration apart by 16 bytes, which stand for both of their keys."""
-
-    def __init__(self, event: Event) -> None:
-        self._pk, self._sk = event.pk_template, event.sk_template
-        self._readers = {name: text_reader(name, literal=True) for name in event.fields}
-
-    def keys(self, values: Image) -> tuple[str, str]:
-        texts = {name: read(values) for name, read in self._readers.items()}
-        return self._pk.render(texts), self._sk.render(texts)
-
-    def digest(self, values: Image) -> bytes:
-        return digest_of(*self.keys(values))
-
-
-def digest_of(pk: str, sk: str) -> bytes:
-    # Keys hold no control characters.
-    return hashlib.blake2b(f"{pk}\0{sk}".encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +56,7 @@ class ChunkLog:
         """Of each event, the number of its chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
         self._table = table
-        self._identity = Identity(event)
+        self._identity = EventIdentity(event)
         self.version = event.version
         self._expires_at = expires_at
 
@@ -122,7 +99,7 @@ class ChunkLog:
         """Note the rows of the next chunk."""
         for digest, row in rows:
             self.places[digest] = self.next if row.sign == "+" else GONE
-            if self.version is not None and row.sign == "+":
+            if row.sign == "+" and self.version is not None and self.version in row.values:
                 self.versions[digest] = row.values[self.version]
         self.next += 1
 
@@ -176,7 +153,7 @@ class ChunkLogs:
         """Drop the logs used longest ago until the rest is small enough."""
         with self._lock:
             surplus = sum(len(log.places) for log in self._logs.values()) - self.MOST_EVENTS
-            for key in list(islice(self._logs, len(self._logs) - 1)):
+            for key in list(self._logs)[:-1]:
                 if surplus <= 0:
                     break
                 surplus -= len(self._logs.pop(key).places)

@@ -179,8 +179,9 @@ class _Writing:
         version = log.version
         if version is None:
             return [], True
-        known = before.rows[-1].values[version] if before is not None else log.versions[digest]
-        if not _is_newer(entry.values[version], known):
+        # An event that was accepted before versions were declared has none, and stands.
+        known = before.rows[-1].values.get(version) if before is not None else log.versions.get(digest)
+        if known is None or not _is_newer(entry.values[version], known):
             return [], True
         return [Row("-", held()), Row("+", entry.values)], True
 

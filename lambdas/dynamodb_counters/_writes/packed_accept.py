@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.event_identity import digest_of
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Layout, Layouts, layout_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, utc
-from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey, digest_of
+from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item
 from dynamodb_counters._writes.insert import Outcome

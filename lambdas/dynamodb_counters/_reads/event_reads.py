@@ -1,0 +1,200 @@
+"""Read events back, packed or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from heapq import merge
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
+from dynamodb_counters._items.attributes import Image, reader, text_reader
+from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_key, decode_chunk
+from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.plain_values import plain_value
+from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
+from dynamodb_counters._layouts import Layout, Layouts
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds_of
+from dynamodb_counters.errors import InvalidArgumentError
+
+Values: TypeAlias = Mapping[str, object]
+
+
+class EventReads:
+    """Reads the events of one table. Part of `Counters`."""
+
+    _table: Table
+
+    def events(
+        self,
+        event: Event,
+        values: Values | None = None,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        time: str | None = None,
+        consistent: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
+
+        Packed events come bucket by bucket, by one Query per part: a read unit per 8 KB of chunks. The others of a
+        partition come in the order of their sort key, and all of the partition are read.
+
+        Parameters
+        ----------
+        event : Event
+        values : mapping of str to str or number, optional
+            Attributes that the events have. Required for all fields of `pk` unless the event is packed. Default: any.
+        start, end : datetime, optional
+            The events' times, from `start` to before `end`, both with a time zone. Default: any.
+        time : str, optional
+            The attribute that holds an event's time, where `start` or `end` is given. Default: that of `Packed`.
+        consistent : bool, optional
+            Whether to read strongly consistently, at twice the read units. Default False.
+
+        Returns
+        -------
+        iterator of dict
+            Attributes as Python values; numbers are int or Decimal, binary is bytes.
+
+        Examples
+        --------
+        >>> next(counters.events(VIEW, {"url": "/"}))  # doctest: +SKIP
+        {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
+        """
+        wanted = {name: key_text(name, value) for name, value in (values or {}).items()}
+        first = -math.inf if start is None else seconds_of("start", start)
+        last = math.inf if end is None else seconds_of("end", end)
+        layouts = Layouts.of_table(self._table).held(event) if event.packed is not None else ()
+        is_wanted = _filter(wanted)
+        plain_until = layouts[-1].since if layouts else math.inf
+        if first < plain_until:
+            _require_partition(event, wanted)
+            until = min(last, plain_until)
+            is_timely = _time_filter(time or (layouts[-1].time if layouts else None), first, until)
+            for image in self._plain(event, wanted, consistent=consistent):
+                if is_wanted(image) and is_timely(image):
+                    yield _plain(image)
+        until = last
+        spans: list[tuple[Layout, float, float]] = []
+        for layout in layouts:
+            spans.insert(0, (layout, max(first, layout.since), until))
+            until = min(until, layout.since)
+        for layout, begin, finish in spans:
+            is_timely = _time_filter(layout.time, begin, finish)
+            for image in self._packed(event, layout, wanted, (begin, finish), consistent=consistent):
+                if is_wanted(image) and is_timely(image):
+                    yield _plain(image)
+
+    def _plain(self, event: Event, wanted: Mapping[str, str], *, consistent: bool) -> Iterator[Image]:
+        condition, values = f"{PK} = :pk", {":pk": {"S": event.pk_template.render(wanted)}}
+        if event.sk_template.prefix:
+            condition += f" AND begins_with({SK}, :prefix)"
+            values[":prefix"] = {"S": event.sk_template.prefix}
+        now = self._table.clock()
+        for item in self._query(condition, values, consistent=consistent):
+            is_kept = TTL not in item or float(item[TTL]["N"]) > now
+            if item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX) and is_kept:
+                yield item
+
+    def _packed(
+        self, event: Event, layout: Layout, wanted: Mapping[str, str], span: tuple[float, float], *, consistent: bool
+    ) -> Iterator[Image]:
+        begin, finish = span
+        if begin >= finish:
+            return
+        streams = [
+            self._chunks(event, layout, part, span, consistent=consistent) for part in _parts(event, layout, wanted)
+        ]
+        identity = EventIdentity(event)
+        for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
+            live: dict[bytes, Image] = {}
+            for item in chunks:
+                for row in decode_chunk(item[CHUNK]).all_rows():
+                    digest = identity.digest(row.values)
+                    if row.sign == "+":
+                        live[digest] = row.values
+                    else:
+                        live.pop(digest, None)
+            yield from live.values()
+
+    def _chunks(
+        self, event: Event, layout: Layout, part: int, span: tuple[float, float], *, consistent: bool
+    ) -> Iterator[Mapping[str, Any]]:
+        begin, finish = (max(FIRST_SECOND, min(LAST_SECOND, moment)) for moment in span)
+        if event.retention is not None:
+            # What is refused as too late is read no more either, though it may not be deleted yet.
+            begin = max(begin, self._table.clock() - event.retention.total_seconds() - layout.bucket)
+        pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
+        _, last = chunk_key(event.name, part, int(finish // layout.bucket * layout.bucket), MAX_NUMBER)
+        condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
+        values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
+        yield from self._query(condition, values, consistent=consistent)
+
+    def _query(self, condition: str, values: dict[str, Any], *, consistent: bool) -> Iterator[Mapping[str, Any]]:
+        pages = self._table.client.get_paginator("query").paginate(
+            TableName=self._table.name,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            ConsistentRead=consistent,
+        )
+        for page in pages:
+            yield from page["Items"]
+
+
+def _require_partition(event: Event, wanted: Mapping[str, str]) -> None:
+    missing = [name for name in event.pk_template.fields if name not in wanted]
+    if missing:
+        allowed = f"values for {', '.join(missing)}, as events that are not packed are read by partition"
+        raise InvalidArgumentError("values", dict(wanted), allowed)
+
+
+def _parts(event: Event, layout: Layout, wanted: Mapping[str, str]) -> Iterable[int]:
+    """The parts that wanted events may be in."""
+    image: Image = {name: {"S": text} for name, text in wanted.items()}
+    if layout.by is not None and layout.by in wanted:
+        return [layout.part(b"", image)]
+    if layout.by is None and wanted.keys() >= set(event.fields):
+        return [layout.part(digest_of(event.pk_template.render(wanted), event.sk_template.render(wanted)), image)]
+    return range(layout.parts)
+
+
+def _filter(wanted: Mapping[str, str]) -> Callable[[Image], bool]:
+    readers = {name: (reader(name), text_reader(name)) for name in wanted}
+
+    def holds(image: Image) -> bool:
+        return all(
+            (find(image) or {}).keys() & {"S", "N"} and text(image) == wanted[name]
+            for name, (find, text) in readers.items()
+        )
+
+    return holds
+
+
+def _time_filter(time: str | None, start: float, end: float) -> Callable[[Image], bool]:
+    if (start, end) == (-math.inf, math.inf):
+        return lambda _: True
+    if time is None:
+        raise InvalidArgumentError("time", time, "the attribute that holds the events' time, if start or end is given")
+    find, name = reader(time), time
+
+    def holds(image: Image) -> bool:
+        value = find(image)
+        if value is None:
+            raise InvalidArgumentError("time", name, "an attribute that all events have")
+        return start <= event_seconds(value) < end
+
+    return holds
+
+
+def _bucket(chunk: Mapping[str, Any]) -> str:
+    return str(chunk[SK]["S"].partition("#")[0])
+
+
+def _plain(image: Image) -> dict[str, Any]:
+    return {name: plain_value(value) for name, value in image.items() if not is_reserved(name)}
