@@ -1,0 +1,129 @@
+"""Accepted events can be read back, packed or not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Event, InvalidArgumentError, Packed
+from tests.integration.stores import Store
+from tests.unit.fold.streams import NOW
+
+_KEY: dict[str, Any] = {"pk": "URL#{url}", "sk": "T#{at}#CID#{client}"}
+_BUCKET = timedelta(minutes=10)
+_PLAIN = Event("plain", **_KEY)
+_PACKED = Event("packed", **_KEY, packed=Packed("at", bucket=_BUCKET))
+_IN_PARTS = Event("parts", **_KEY, packed=Packed("at", bucket=_BUCKET, parts=4, by="client"))
+_EVENTS = pytest.mark.parametrize("event", [_PLAIN, _PACKED, _IN_PARTS], ids=lambda event: event.name)
+
+
+def _views(number: int) -> list[dict[str, Any]]:
+    return [{"url": "/ab"[: 1 + n % 2], "at": NOW - 100 * n, "client": f"c{n % 5}", "n": n} for n in range(number)]
+
+
+def _at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _sorted(events: Any) -> list[dict[str, Any]]:
+    return sorted(events, key=lambda view: view["n"])
+
+
+@_EVENTS
+def test_events_of_a_group_in_a_span_of_time(store: Store, event: Event) -> None:
+    views = _views(40)
+    store.counters.accept_many(event, views)
+    start, end = NOW - 2500, NOW - 300
+
+    found = store.counters.events(event, {"url": "/"}, start=_at(start), end=_at(end), time="at", consistent=True)
+
+    assert _sorted(found) == [view for view in views if view["url"] == "/" and start <= view["at"] < end]
+
+
+@_EVENTS
+def test_values_of_every_type_come_back(store: Store, event: Event) -> None:
+    odd = {
+        "text": "a\nb",
+        "none": None,
+        "yes": True,
+        "bytes": b"\0\xff",
+        "tags": {"a", "b"},
+        "sizes": {1, Decimal("2.5")},
+    }
+    view = {"url": "/", "at": NOW, "client": "c", **odd, "nested": {"list": [1, {"deep": "x"}, b"b"]}}
+    store.counters.accept_many(event, [view, {"url": "/", "at": NOW, "client": "d", "text": "b"}])
+
+    [found, _] = sorted(store.counters.events(event, {"url": "/"}, consistent=True), key=lambda each: each["client"])
+
+    assert found == view
+
+
+def test_packed_events_come_by_time_whatever_their_part(store: Store) -> None:
+    views = _views(40)
+    store.counters.accept_many(_IN_PARTS, views)
+
+    found = list(store.counters.events(_IN_PARTS, consistent=True))
+
+    assert _sorted(found) == views
+    buckets = [view["at"] // 600 for view in found]
+    assert buckets == sorted(buckets)
+    assert _sorted(store.counters.events(_IN_PARTS, {"client": "c3"}, consistent=True)) == views[3::5]
+
+
+@pytest.mark.parametrize("packed", [_PACKED.packed, None], ids=["packed", "plain"])
+def test_what_was_retracted_or_replaced_is_left_out(store: Store, packed: Packed | None) -> None:
+    event = Event("sale", pk="URL#{url}", sk="T#{at}", version="n", packed=packed)
+    key = {"url": "/", "at": NOW}
+    store.counters.accept_many(event, [{**key, "n": n} for n in (1, 3, 2)])
+    store.counters.accept(event, {**key, "at": NOW - 1, "n": 1})
+    store.counters.retract(event, {**key, "at": NOW - 1})
+
+    assert list(store.counters.events(event, {"url": "/"}, consistent=True)) == [{**key, "n": 3}]
+
+
+def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Store) -> None:
+    event = Event("packed", **_KEY, retention=timedelta(hours=1), packed=_PACKED.packed)
+    store.counters.accept_many(event, _views(3))
+    store.clock.now += 3600 + 1200
+
+    assert list(store.counters.events(event, consistent=True)) == []
+
+
+def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Store) -> None:
+    since = _at(NOW // 600 * 600 + 7200)
+    event = Event("plain", **_KEY, packed=Packed("at", bucket=_BUCKET, since=since))
+    views = [{"url": "/", "at": int(since.timestamp()) + n, "client": "c", "n": n} for n in (-2, -1, 0, 1)]
+    assert store.counters.accept(_PLAIN, views[0]).status == "accepted"
+    store.clock.now = since.timestamp()
+
+    outcomes = store.counters.accept_many(event, views)
+
+    assert [outcome.status for outcome in outcomes] == ["duplicate", "accepted", "accepted", "accepted"]
+    assert list(store.counters.events(event, {"url": "/"}, consistent=True)) == views
+    assert list(store.counters.events(event, start=since, consistent=True)) == views[2:]
+    assert list(store.counters.events(event, {"url": "/"}, end=since, consistent=True)) == views[:2]
+    with pytest.raises(InvalidArgumentError, match="values for url"):
+        list(store.counters.events(event))
+    assert store.counters.retract(event, views[0])
+    assert store.counters.retract(event, views[3])
+    assert list(store.counters.events(event, {"url": "/"}, consistent=True)) == views[1:3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "values for url"),
+        ({"values": {"url": "/"}, "start": _at(NOW)}, "invalid time=None"),
+        ({"values": {"url": "/"}, "start": _at(NOW), "time": "other"}, "invalid time='other'"),
+        ({"values": {"url": "/"}, "start": datetime(2026, 1, 1)}, "invalid start="),  # noqa: DTZ001 - the mistake
+        ({"values": {"url": 1.5}}, "invalid url=1.5"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any], message: str) -> None:
+    store.counters.accept_many(_PLAIN, _views(2))
+
+    with pytest.raises(InvalidArgumentError, match=message):
+        list(store.counters.events(_PLAIN, **arguments))

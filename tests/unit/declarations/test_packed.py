@@ -1,0 +1,92 @@
+"""How events are packed is checked when it is declared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, InvalidArgumentError, Packed
+from dynamodb_counters._declarations import flatten, require_consistent
+from dynamodb_counters._declarations.codec import decode, encode
+
+_SINCE = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+def _event(packed: Any, **changes: Any) -> Event:
+    return Event("view", **{"pk": "URL#{url}", "sk": "T#{time}", **changes}, packed=packed)
+
+
+def _views(source: Event, **changes: Any) -> Aggregate:
+    return Aggregate("views", source, **{"pk": "SITE", "sk": "ALL", "measures": {"n": Count()}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("argument", "arguments"),
+    [
+        ("time", {"time": "_at"}),
+        ("bucket", {"bucket": 600}),
+        ("bucket", {"bucket": timedelta(seconds=1.5)}),
+        ("bucket", {"bucket": timedelta(0)}),
+        ("bucket", {"bucket": timedelta(days=2)}),
+        ("parts", {"parts": 0}),
+        ("parts", {"parts": 257}),
+        ("by", {"by": 3}),
+        ("chunk_bytes", {"chunk_bytes": 1023}),
+        ("chunk_bytes", {"chunk_bytes": 400_000}),
+        ("future_tolerance", {"future_tolerance": 15}),
+        ("future_tolerance", {"future_tolerance": None, "since": _SINCE}),
+        ("since", {"since": datetime(2026, 12, 1)}),  # noqa: DTZ001 - that is the mistake
+        ("since", {"since": _SINCE + timedelta(minutes=5)}),
+        ("since", {"since": _SINCE, "before": Packed("time", bucket=timedelta(seconds=7))}),
+        ("since", {"since": _SINCE, "before": Packed("time", since=_SINCE)}),
+        ("before", {"before": Packed("time")}),
+        ("before", {"since": _SINCE, "before": "time"}),
+    ],
+)
+def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"invalid {argument}="):
+        Packed(**{"time": "time", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("argument", "packed"),
+    [
+        ("packed", "time"),
+        ("time", Packed("at")),
+        ("by", Packed("time", by="client")),
+        ("time", Packed("time", since=_SINCE, before=Packed("at"))),
+    ],
+)
+def test_what_decides_where_an_event_lives_is_part_of_its_key(argument: str, packed: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"invalid {argument}="):
+        _event(packed)
+
+
+@pytest.mark.parametrize("name", ["pk", "sk", "ttl"])
+def test_a_condition_cannot_look_at_what_a_packed_event_lacks(name: str) -> None:
+    where = Attr("size").gt(1) & Attr(name).exists()
+    require_consistent(flatten([_views(_event(None), where=where)]))
+
+    with pytest.raises(InvalidArgumentError, match=f"invalid where='{name}'"):
+        require_consistent(flatten([_views(_event(Packed("time")), where=where)]))
+
+
+def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> None:
+    beside = {"pk": "URL#{url}", "sk": "T#{time}"}
+    require_consistent(flatten([_views(_event(Packed("time")), **beside)]))
+
+    with pytest.raises(InvalidArgumentError, match="invalid sk="):
+        require_consistent(flatten([_views(_event(Packed("time", since=_SINCE)), **beside)]))
+    for pk, sk in (("PACK#view#{url}", "A#{time}"), ("PACK#{url}", "LAYOUT")):
+        with pytest.raises(InvalidArgumentError, match="invalid sk="):
+            require_consistent(flatten([_views(_event(Packed("time")), pk=pk, sk=sk)]))
+
+
+def test_layouts_come_back_from_the_environment() -> None:
+    packed = Packed("time", parts=4, by="url", since=_SINCE, before=Packed("time", bucket=timedelta(hours=1)))
+    declared = (_views(_event(packed)),)
+
+    assert repr(decode(encode(declared))) == repr(declared)
+    assert [layout.first_second for layout in packed.layouts] == [_SINCE.timestamp(), float("-inf")]

@@ -1,0 +1,138 @@
+"""A chunk counts as if each of its events had come in a record of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from boto3.dynamodb.types import TypeSerializer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._declarations import Declarable, flatten
+from dynamodb_counters._fold.deltas import Folded
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
+from dynamodb_counters._stream.quarantine_items import pack, quarantine_item, quarantine_key
+from dynamodb_counters._stream.redrive import unwrap
+from tests.unit.fold.strategies import GAME, declared, values
+from tests.unit.fold.streams import NOW, Image, Record, image, record
+
+_SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+_PLAIN = (
+    Aggregate("shops", _SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count(), "sum": Sum("price")}),
+    Aggregate("sums", _SALE, pk="SUM#{shop}#{till}", sk="ALL", measures={"sum": Sum("price"), "tax": Sum("tax")}),
+    Aggregate("all", _SALE, pk="ALL", sk="ALL", measures={"n": Count()}),
+    Aggregate("capped", _SALE, pk="CAP#{shop}", sk="ALL", measures={"sum": Sum("price", cap=3)}),
+    Window("hours", _SALE, pk="SHOP#{shop}", time="at"),
+)
+"""What columns can count, and what they cannot."""
+
+_sales = st.fixed_dictionaries(
+    {"shop": st.sampled_from(["a", "b", "", "x" * 3000]), "till": st.sampled_from(["1", "2"])},
+    optional={
+        "price": st.one_of(st.integers(-2, 9), st.sampled_from(["much", 10**37])),
+        "tax": st.integers(-1, 1),
+        "at": st.sampled_from([NOW - 60, NOW + 3600]),
+    },
+)
+_signs: st.SearchStrategy[Sign] = st.sampled_from(["+", "+", "+", "-", "0"])
+_serialize = TypeSerializer().serialize
+
+
+def _row(sign: Sign, attributes: Mapping[str, Any]) -> Row:
+    return Row(sign, {name: _serialize(value) for name, value in attributes.items()})
+
+
+def _chunk(event: Event, rows: Sequence[Row]) -> Image:
+    return {"_type": {"S": f"{event.name}#pack"}, "_chunk": {"B": encode_chunk(rows, "me")}}
+
+
+def _alone(event: Event, rows: Sequence[Row]) -> list[Record]:
+    images = [(row.sign, {**row.values, "_type": {"S": event.name}}) for row in rows]
+    return [
+        record(n, shown) if sign == "+" else record(n, None, shown)
+        for n, (sign, shown) in enumerate(images, 1)
+        if sign != "0"
+    ]
+
+
+def _totals(folded: Folded) -> dict[Any, dict[str, Any]]:
+    return {delta.ref: {name: number for name, number in delta.measures.items() if number} for delta in folded.deltas}
+
+
+def _fold(declarations: Sequence[Declarable], records: Sequence[Record]) -> Folded:
+    return fold(Plan(flatten(declarations)), changes_of(records))
+
+
+@given(declared(), st.lists(st.builds(_row, _signs, values), min_size=1, max_size=9))
+def test_a_chunk_counts_what_its_events_count_one_by_one(declarations: list[Declarable], rows: list[Row]) -> None:
+    packed = _fold(declarations, [record(1, _chunk(GAME, rows))])
+
+    assert _totals(packed) == _totals(_fold(declarations, _alone(GAME, rows)))
+
+
+@given(st.lists(st.builds(_row, st.just("+") | _signs, _sales), min_size=1, max_size=9))
+def test_columns_count_what_rows_do_and_leave_to_quarantine_what_they_do(rows: list[Row]) -> None:
+    packed, alone = _fold(_PLAIN, [record(1, _chunk(_SALE, rows))]), _fold(_PLAIN, _alone(_SALE, rows))
+
+    assert _totals(packed) == _totals(alone)
+    assert [(entry.names, entry.reason) for entry in packed.unfoldable] == [
+        (entry.names, entry.reason) for entry in alone.unfoldable
+    ]
+    assert packed.events == len(rows)
+    assert len({entry.entry_id for entry in packed.unfoldable}) == len(packed.unfoldable)
+
+
+@given(declared(), st.lists(st.builds(_row, st.just("+"), values), min_size=1, max_size=5))
+def test_a_chunk_that_expires_takes_back_what_its_events_would(declarations: list[Declarable], rows: list[Row]) -> None:
+    expired = [
+        record(n, None, shown["dynamodb"]["NewImage"], expired=True) for n, shown in enumerate(_alone(GAME, rows))
+    ]
+
+    packed = _fold(declarations, [record(1, None, _chunk(GAME, rows), expired=True)])
+
+    assert _totals(packed) == _totals(_fold(declarations, expired))
+
+
+@given(st.lists(st.builds(_row, st.sampled_from(["+", "-"]), _sales), min_size=1, max_size=4), st.booleans())
+def test_a_row_that_was_quarantined_counts_once_it_is_redriven(rows: list[Row], is_end: bool) -> None:
+    """A redrive by declarations that can count it adds what the chunk's record would have added by them."""
+    strict = [Aggregate("n", _SALE, pk="N#{shop}", sk="ALL", measures={"sum": Sum("price")})]
+    mended = [replace(strict[0], measures={"sum": Sum("tax")})]
+    rows = [Row(row.sign, {**row.values, "tax": {"N": "1"}}) for row in rows]
+    chunk = _chunk(_SALE, rows)
+    delivered = record(1, None, chunk) if is_end else record(1, chunk)
+
+    entries = _fold(strict, [delivered]).unfoldable
+    redriven = []
+    for n, entry in enumerate(entries):
+        content = {"record": pack(entry.record)}
+        item = quarantine_item(quarantine_key("s", entry.entry_id, old_format=False), "", content, entry.names, NOW)
+        redriven.append(record(2 + n, {**item, "state": {"S": "released"}}, item))
+    counted = fold(Plan(flatten(mended)), unwrap(redriven).changes)
+
+    failed = [
+        row for row in rows if "N" not in row.values.get("price", {}) or len(row.values["shop"].get("S", "")) > 8192
+    ]
+    sign = -1 if is_end else 1
+    expected: dict[Any, int] = {}
+    for row in failed:
+        ref = ("n", (row.values["shop"]["S"],))
+        expected[ref] = expected.get(ref, 0) + (sign if row.sign == "+" else -sign)
+    assert _totals(counted) == {ref: {"sum": n} if n else {} for ref, n in expected.items()}
+
+
+def test_a_chunk_that_cannot_be_read_is_quarantined_whole() -> None:
+    spoiled = {"_type": {"S": "sale#pack"}, "_chunk": {"B": b"no chunk"}}
+
+    folded = _fold(_PLAIN, [record(1, spoiled), record(2, image("sale", shop="a", till="1", price=1, tax=0, at=NOW))])
+
+    [entry] = folded.unfoldable
+    assert entry.record["dynamodb"]["NewImage"] == spoiled
+    assert "the chunk cannot be read" in entry.reason
+    assert folded.deltas
