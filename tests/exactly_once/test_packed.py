@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -253,6 +254,31 @@ def test_the_events_of_a_chunk_are_counted_once_however_often_it_is_delivered(wo
     for _ in range(2):
         world.bench.deliver(records[first:], by=world.bench.process())
     assert world.bench.counters.get(SALES, {"shop": "x"}).measures == {"sales": 9, "amount": 45}
+
+
+def _at_most(updates: int) -> Callable[..., Any]:
+    """A hook that ends the test if there are more updates."""
+    left = count(updates, -1)
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        assert name != "update_item" or next(left)
+        return send()
+
+    return hook
+
+
+def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(world: World) -> None:
+    writer = world.process()
+    for first in (0, 10):
+        sales = [world.sale(number) | {"shop": "xy"[number % 2]} for number in range(first, first + 4)]
+        assert set(_status(writer, *sales)) == {"accepted"}
+    chunks = [record for record in world.bench.records() if "_chunk" in record["dynamodb"]["NewImage"]]
+
+    # No checkpoint has moved: the watermarks of both groups refuse the longer batch.
+    for batch in (chunks[:1], chunks, chunks):
+        world.bench.deliver(batch, by=world.bench.process(HookedClient(world.table, _at_most(20))))
+    for shop in "xy":
+        assert world.bench.counters.get(SALES, {"shop": shop}).measures == {"sales": 4, "amount": 20}
 
 
 @pytest.mark.parametrize("amounts", [(5, 7), (5, "much"), (0, 5)])
