@@ -101,7 +101,7 @@ def build_takeover(scope: Observed) -> events.Rule:
 
 
 def build_mapping(
-    scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket, batch_size: int, max_batching_window: Duration
+    scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket, batch_size: float, max_batching_window: Duration
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from cdk_dynamodb_counters._arguments import require_interface
 
 ACCEPT: Final = ("PutItem", "PartiQLInsert")
+ACCEPT_PACKED: Final = ("PutItem", "Query")
 
 
 class TableGrants:
@@ -24,6 +25,10 @@ class TableGrants:
     def grant_accept(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow accepting events, one by one and in batches."""
         return grant(self._table, grantee, *ACCEPT)
+
+    def grant_accept_packed(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow accepting and retracting packed events."""
+        return grant(self._table, grantee, *ACCEPT_PACKED)
 
     def grant_record_once(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -16,7 +16,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
-from cdk_dynamodb_counters._grants import ACCEPT, grant
+from cdk_dynamodb_counters._grants import ACCEPT, ACCEPT_PACKED, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
@@ -25,8 +25,12 @@ from cdk_dynamodb_counters._observed import Observed
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 
+MAX_WINDOW: Final = Duration.minutes(5)
 
-def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> tuple[sqs.Queue, sqs.Queue]:
+
+def build_queues(
+    scope: Construct, *, timeout: Duration, max_batching_window: Duration, max_receives: int
+) -> tuple[sqs.Queue, sqs.Queue]:
     """Build the queue and its dead-letter queue, retained because nothing else stores what they hold."""
     dead_letter_queue = sqs.Queue(
         scope,
@@ -44,14 +48,24 @@ def build_queues(scope: Construct, *, timeout: Duration, max_receives: int) -> t
         retention_period=Duration.days(4),
         removal_policy=RemovalPolicy.RETAIN,
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        visibility_timeout=Duration.seconds(int(timeout.to_seconds()) * 6),
+        visibility_timeout=Duration.seconds(int(timeout.to_seconds()) * 6 + _longest(max_batching_window)),
         dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=max_receives),
     )
     return queue, dead_letter_queue
 
 
+def _longest(max_batching_window: Duration) -> int:
+    """The window in seconds; the longest there is if it is known only at deployment."""
+    return int((MAX_WINDOW if max_batching_window.is_unresolved() else max_batching_window).to_seconds())
+
+
 def build_mapping(
-    scope: Observed, queue: sqs.Queue, batch_size: int, max_batching_window: Duration
+    scope: Observed,
+    queue: sqs.Queue,
+    *,
+    batch_size: int,
+    max_batching_window: Duration,
+    max_concurrency: int | None,
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
@@ -60,6 +74,7 @@ def build_mapping(
         event_source_arn=queue.queue_arn,
         batch_size=batch_size,
         max_batching_window=max_batching_window,
+        max_concurrency=max_concurrency,
         report_batch_item_failures=True,
     )
     queue.grant_consume_messages(scope.function)
@@ -71,7 +86,7 @@ def build_consumer(
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
-    grant(table, role, *ACCEPT)
+    grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
     environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
@@ -87,6 +102,14 @@ def build_consumer(
         memory_size=memory_size,
         timeout=timeout,
     )
+
+
+def _accepting(event: Event) -> tuple[str, ...]:
+    if event.packed is None:
+        return ACCEPT
+    *_, oldest = event.packed.layouts
+    # Events before the first layout's date are items of their own.
+    return ACCEPT_PACKED if oldest.since is None else tuple(dict.fromkeys((*ACCEPT_PACKED, *ACCEPT)))
 
 
 def build_receiver(
@@ -171,7 +194,12 @@ def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
     return {
         "Requests": [metrics.metric_requests(), metrics.metric_client_errors(), metrics.metric_server_errors()],
         "Latency (ms)": [metrics.metric_latency(), metrics.metric_latency(statistic="p50")],
-        "Events": [metrics.metric_accepted(), metrics.metric_duplicates(), metrics.metric_rejected()],
+        "Events": [
+            metrics.metric_accepted(),
+            metrics.metric_duplicates(),
+            metrics.metric_rejected(),
+            metrics.metric_too_late(),
+        ],
         "Waiting (s)": [metrics.metric_waiting_age()],
         "Dead letters": [metrics.metric_dead_letters()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],

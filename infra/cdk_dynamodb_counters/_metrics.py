@@ -199,6 +199,10 @@ class IngestMetrics(HttpMetrics):
         """Count events that can never be accepted."""
         return self._of_runtime("EventsRejected", period, statistic)
 
+    def metric_too_late(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count packed events older than their event's retention, which are refused."""
+        return self._of_runtime("EventsTooLate", period, statistic)
+
     def _of_queue(self, name: str, queue: sqs.Queue, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)
 

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import jsii
-from aws_cdk import CfnResource, IInspectable, IStableStringProducer, Lazy, Stack, TreeInspector
+from aws_cdk import (
+    CfnResource,
+    IInspectable,
+    IStableNumberProducer,
+    IStableStringProducer,
+    Lazy,
+    Stack,
+    TreeInspector,
+)
 from constructs import Construct, IValidation
 
 
@@ -24,6 +32,11 @@ def late_text(produce: Callable[[], str | None]) -> str:
     return Lazy.string(_LateText(produce))
 
 
+def late_number(produce: Callable[[], float]) -> float:
+    """Return a token for the number that ``produce`` returns at synth."""
+    return Lazy.number(_LateNumber(produce))
+
+
 def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
     """Fail synth with the problem that ``find_problem`` then returns, if any."""
     scope.node.add_validation(_Check(find_problem))
@@ -35,6 +48,15 @@ class _LateText:
         self._produce = produce
 
     def produce(self) -> str | None:
+        return self._produce()
+
+
+@jsii.implements(IStableNumberProducer)
+class _LateNumber:
+    def __init__(self, produce: Callable[[], float]) -> None:
+        self._produce = produce
+
+    def produce(self) -> float:
         return self._produce()
 
 

@@ -11,10 +11,17 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import resolved_property
-from dynamodb_counters._declarations import Aggregate, require_consistent
+from dynamodb_counters._declarations import Aggregate, Event, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
+
+_BATCH_SIZE: Final = 1000
+_CHUNKS: Final = 100
+"""Records per invocation if they are chunks of packed events, many in each."""
+
+_PAYLOAD_BYTES: Final = 6_000_000
+"""Of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 _UNKNOWN: Final = "x" * 255
 """Stands for a value known only at deployment: as long as the longest table name."""
@@ -29,6 +36,33 @@ def incomplete_declarations(registration: Registration) -> str | None:
     if registration.declarations:
         return None
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
+
+
+def default_batch_size(registration: Registration) -> int:
+    """Return how many records an invocation takes at most, unless somebody says otherwise."""
+    fitting = _fitting_chunks(registration)
+    return _BATCH_SIZE if fitting is None else min(_CHUNKS, fitting)
+
+
+def oversized_batch(registration: Registration, batch_size: float) -> str | None:
+    """Find a batch that may hold more chunks of packed events than an invocation can carry."""
+    fitting = _fitting_chunks(registration)
+    if fitting is None or batch_size <= fitting:
+        return None
+    allowed = f"at most {fitting:,}: an invocation's 6 MB hold no more chunks of packed events; lower their chunk_bytes"
+    return str(InvalidArgumentError("batch_size", batch_size, allowed))
+
+
+def _fitting_chunks(registration: Registration) -> int | None:
+    """Return how many of the largest chunks fit into an invocation, or None if no event is packed."""
+    sizes = [
+        layout.chunk_bytes
+        for declared in registration.declarations
+        if isinstance(declared.source, Event) and declared.source.packed is not None
+        for layout in declared.source.packed.layouts
+    ]
+    # A stream record holds binary as base64: four characters for three bytes.
+    return _PAYLOAD_BYTES * 3 // (max(sizes) * 4) if sizes else None
 
 
 def missing_ranking_index(registration: Registration) -> str | None:

@@ -29,16 +29,25 @@ from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
-from dynamodb_counters._declarations import Aggregate, Declarable, Declaration, Distinct, Hierarchy, Window, flatten
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Declarable,
+    Declaration,
+    Distinct,
+    Event,
+    Hierarchy,
+    Window,
+    flatten,
+)
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._http.parameters import RESERVED
+from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS
 from dynamodb_counters.errors import InvalidArgumentError
 
 _GET: Final = apigateway.HttpMethod.GET
 
 
 class CounterApi(Observed, ApiMetrics):
-    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and histograms.
+    """Serves counts over HTTP: groups, batches, windows, series, leaderboards and histograms; events on request.
 
     Parameters
     ----------
@@ -48,6 +57,8 @@ class CounterApi(Observed, ApiMetrics):
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
         What clients may read; nothing else is served.
+    events : sequence of Event, optional
+        Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
     page : LivePage, optional
@@ -87,6 +98,7 @@ class CounterApi(Observed, ApiMetrics):
         *,
         table: DedupCounterTable,
         shown: Sequence[Declarable],
+        events: Sequence[Event] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
         page: LivePage | None = None,
         cache_age: Duration | None = None,
@@ -106,6 +118,7 @@ class CounterApi(Observed, ApiMetrics):
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         declarations = _require_shown(shown)
+        readable = _require_events(events, declarations)
         require_authorizer(authorizer)
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
@@ -130,6 +143,8 @@ class CounterApi(Observed, ApiMetrics):
             "DECLARATIONS": encode(declarations),
             "CACHE_CONTROL": f"{cache_scope}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
         }
+        if readable:
+            environment["EVENTS"] = encode(readable)
         if page is not None:
             environment["PAGE"] = page.settings
         role = build_role(self, "Role", "Reads a table's counts")
@@ -148,6 +163,8 @@ class CounterApi(Observed, ApiMetrics):
             page=page is not None,
         )
         self._build_routes(authorizer, page=page is not None)
+        subject = "counts and the events" if readable else "counts"
+        warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
         self._alarms = build_alarms(self, self._alarm_specs(), alarm_actions) if monitoring else ()
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
 
@@ -163,7 +180,6 @@ class CounterApi(Observed, ApiMetrics):
             routes += [("/", _GET), ("/page/{name}", _GET)]
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
-        warn_if_public(self, authorizer, "anybody can read the counts it shows, and each request costs you money.")
 
     def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
         return (
@@ -199,6 +215,20 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
             allowed = f"fields other than {', '.join(sorted(RESERVED))}, which are request parameters"
             raise InvalidArgumentError("shown", f"{declared.name}.{min(taken)}", allowed)
     return tuple(sorted(declarations, key=lambda declared: declared.name))
+
+
+def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
+    names = [declared.name for declared in shown]
+    for event in require_sequence("events", events, "a list of Event"):
+        if not isinstance(event, Event):
+            raise InvalidArgumentError("events", event, "a list of Event")
+        if event.name in names:
+            raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
+        names.append(event.name)
+        if taken := RESERVED_OF_EVENTS & {*event.fields}:
+            allowed = f"fields other than {', '.join(sorted(RESERVED_OF_EVENTS))}, which are request parameters"
+            raise InvalidArgumentError("events", f"{event.name}.{min(taken)}", allowed)
+    return tuple(sorted(events, key=lambda event: event.name))
 
 
 def _require_page(

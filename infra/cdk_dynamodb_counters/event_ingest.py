@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -24,6 +24,7 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
+    MAX_WINDOW,
     alarm_specs,
     build_consumer,
     build_mapping,
@@ -44,6 +45,17 @@ _RATE: Final = 1000
 _BURST: Final = 2000
 _AT_ONCE: Final = 10
 """Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
+
+
+class _Batching(NamedTuple):
+    size: int
+    window: Duration
+    concurrency: int | None
+
+
+_PLAIN: Final = _Batching(100, Duration.seconds(1), None)
+# Few writers with large batches: they fill chunks, and seldom race for the next one.
+_PACKED: Final = _Batching(1000, Duration.seconds(5), 2)
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -79,15 +91,19 @@ class EventIngest(Observed, IngestMetrics):
     max_receives : int, optional
         How often a message is tried before it moves to the dead-letter queue, 1 to 1,000. Default: 3.
     batch_size : int, optional
-        Maximum messages per invocation, 1 to 10,000. Default: 100.
+        Maximum messages per invocation, 1 to 10,000. Default: 100; 1,000 for a packed event, which costs less the more
+        events arrive together.
     max_batching_window : Duration, optional
         How long messages may wait for a fuller batch, up to 5 minutes, and at least 1 second for a batch above 10.
-        Default: 1 second.
+        Default: 1 second; 5 seconds for a packed event.
+    max_concurrency : int, optional
+        Maximum consumers at a time, 2 to 1,000. Default: no limit; 2 for a packed event, whose writers contend for the
+        same chunks.
     memory_size : int, optional
         Memory of each function in MiB, 128 to 10,240. Default: 512.
     timeout : Duration, optional
         Maximum duration of the consumer's invocations, 5 seconds to 15 minutes, no token. The queue's visibility
-        timeout is six times this. Default: 1 minute.
+        timeout is six times this plus `max_batching_window`. Default: 1 minute.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     log_retention : RetentionDays, optional
@@ -125,8 +141,9 @@ class EventIngest(Observed, IngestMetrics):
         throttle_burst: int | None = None,
         max_body_bytes: int = 1_000_000,
         max_receives: int = 3,
-        batch_size: int = 100,
+        batch_size: int | None = None,
         max_batching_window: Duration | None = None,
+        max_concurrency: int | None = None,
         memory_size: int = 512,
         timeout: Duration | None = None,
         service_name: str | None = None,
@@ -134,11 +151,15 @@ class EventIngest(Observed, IngestMetrics):
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
     ) -> None:
-        max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         timeout = Duration.minutes(1) if timeout is None else timeout
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
+        batching = _PLAIN if event.packed is None else _PACKED
+        batch_size = batching.size if batch_size is None else batch_size
+        max_batching_window = batching.window if max_batching_window is None else max_batching_window
+        max_concurrency = batching.concurrency if max_concurrency is None else max_concurrency
+
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
@@ -150,21 +171,32 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("max_body_bytes", max_body_bytes, 1, 6_000_000)
         require_integer("max_receives", max_receives, 1, 1000)
         require_integer("batch_size", batch_size, 1, 10_000)
-        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
+        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), MAX_WINDOW)
         if batch_size > _AT_ONCE and not max_batching_window.is_unresolved() and not max_batching_window.to_seconds():
             text = max_batching_window.to_human_string()
             raise InvalidArgumentError(
                 "max_batching_window", text, f"at least 1 second for a batch_size above {_AT_ONCE}"
             )
+        if max_concurrency is not None:
+            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
+            require_integer("max_concurrency", max_concurrency, 2, 1000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
-            # The visibility timeout is six times this, and templates cannot multiply.
+            # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
-        self._queue, self._dead_letter_queue = build_queues(self, timeout=timeout, max_receives=max_receives)
+        self._queue, self._dead_letter_queue = build_queues(
+            self, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
+        )
         self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
-        self._mapping = build_mapping(self, self._queue, batch_size, max_batching_window)
+        self._mapping = build_mapping(
+            self,
+            self._queue,
+            batch_size=batch_size,
+            max_batching_window=max_batching_window,
+            max_concurrency=max_concurrency,
+        )
         self._http_api = http_api or build_api(
             self,
             log_retention,

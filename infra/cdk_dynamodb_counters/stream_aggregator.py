@@ -36,8 +36,13 @@ from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._validations import incomplete_declarations, missing_ranking_index
+from cdk_dynamodb_counters._synth import check_at_synth, late_number
+from cdk_dynamodb_counters._validations import (
+    default_batch_size,
+    incomplete_declarations,
+    missing_ranking_index,
+    oversized_batch,
+)
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
@@ -57,7 +62,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     batch_size : int, optional
-        Maximum records per invocation, 1 to 10,000. Default: 1,000.
+        Maximum records per invocation, 1 to 10,000. Default: 1,000; at most 100 if the events of a declaration are
+        packed, because then a record is a chunk of many.
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
         changes, so waiting saves money. Default: 1 second.
@@ -103,7 +109,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         table: DedupCounterTable,
         aggregates: Sequence[Aggregate | Distinct | Hierarchy] = (),
         service_name: str | None = None,
-        batch_size: int = 1000,
+        batch_size: int | None = None,
         max_batching_window: Duration | None = None,
         memory_size: int = 1024,
         timeout: Duration | None = None,
@@ -125,7 +131,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         _require_aggregates(aggregates)
-        require_integer("batch_size", batch_size, 1, 10_000)
+        if batch_size is not None:
+            require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
@@ -157,13 +164,17 @@ class StreamAggregator(Observed, AggregatorMetrics):
             tracing=tracing,
             log_level=log_level,
         )
-        self._mapping = build_mapping(self, table.table, self._bucket, batch_size, max_batching_window)
+        # The declarations are complete only at synth.
+        records = late_number(lambda: default_batch_size(self._registration)) if batch_size is None else batch_size
+        self._mapping = build_mapping(self, table.table, self._bucket, records, max_batching_window)
         if not is_emulated(self):
             build_takeover(self)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
+        if batch_size is not None:
+            check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 
     def add_aggregate(self, *aggregates: Aggregate | Distinct | Hierarchy) -> None:
         """Declare more aggregates of the table.

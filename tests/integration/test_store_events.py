@@ -86,10 +86,14 @@ def test_what_was_retracted_or_replaced_is_left_out(store: Store, packed: Packed
 
 def test_expired_events_are_left_out_though_they_are_not_deleted_yet(store: Store) -> None:
     event = Event("packed", **_KEY, retention=timedelta(hours=1), packed=_PACKED.packed)
-    store.counters.accept_many(event, _views(3))
-    store.clock.now += 3600 + 1200
+    store.counters.accept_many(event, _views(1))
+    end = (NOW // 600 + 1) * 600
+    store.clock.now = end + 3599
+    assert len(list(store.counters.events(event, consistent=True))) == 1
+    store.clock.now = end + 3600
 
     assert list(store.counters.events(event, consistent=True)) == []
+    assert list(store.counters.events(event, end=_at(NOW), consistent=True)) == []
 
 
 def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Store) -> None:

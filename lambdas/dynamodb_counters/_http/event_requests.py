@@ -10,8 +10,9 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.request_body import parse_body
+from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._writes.event_items import typed_item
-from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
 if TYPE_CHECKING:
     # The queue's consumer needs no schema: importing fastjsonschema would slow its cold start.
@@ -70,8 +71,10 @@ def _rejection_reason(event: Event, values: object, check: SchemaCheck) -> str |
     if not isinstance(values, Mapping):
         return "expected a JSON object"
     try:
-        typed_item(event, values)
-    except InvalidArgumentError as error:
+        item = typed_item(event, values)
+        if event.packed is not None:
+            event_seconds(item[event.packed.time])
+    except (InvalidArgumentError, MalformedImageError) as error:
         return str(error)
     if len(write_json(values).encode()) > MAX_MESSAGE_BYTES - 2:
         return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"

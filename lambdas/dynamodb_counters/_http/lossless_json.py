@@ -1,10 +1,15 @@
-"""JSON without loss of precision: fractional numbers are `Decimal` in both directions."""
+"""JSON without loss of precision: fractional numbers are `Decimal` in both directions.
+
+Of what DynamoDB can hold and JSON cannot, binary is written as base64, and a set as a sorted array.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import secrets
+from base64 import b64encode
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -45,7 +50,11 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _mark(value: object) -> str:
+def _mark(value: object) -> object:
     if isinstance(value, Decimal):
         return f"{_MARK}{value}"
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    if isinstance(value, AbstractSet):
+        return sorted(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from dynamodb_counters._declarations import Aggregate, Average, Declaration, Histogram, Measure, Window
+from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
 from dynamodb_counters._http.parameters import (
     DEFAULT_COUNT,
     DEFAULT_LAST,
+    DEFAULT_LIMIT,
     DEFAULT_STEP,
+    EVENT_OPTIONS,
     GROUP_OPTIONS,
     MAX_COUNT,
     MAX_DURATION,
+    MAX_LIMIT,
     MAX_STEPS,
     SERIES_OPTIONS,
+    SPAN,
     TOP_OPTIONS,
     WINDOW_OPTIONS,
     leaderboard_fields,
@@ -37,6 +41,13 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "description": "Maximum number of groups",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "default": DEFAULT_COUNT},
     },
+    "start": {"description": "Earliest time of an event, with a UTC offset", "schema": _TIME},
+    "end": {"description": "Events of this time and later are left out", "schema": _TIME},
+    "limit": {
+        "description": "Maximum number of events; a page may have fewer, even none, before the last",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    },
+    "next": {"description": "The 'next' of the page before", "schema": _TEXT},
     "last": {
         "description": f"Length of the trailing window in minutes, hours or days, at most {MAX_DURATION.days}d",
         "schema": {**_DURATION, "default": DEFAULT_LAST, "example": DEFAULT_LAST},
@@ -58,7 +69,7 @@ _PROBLEM: Final = {
 }
 
 
-def openapi(declarations: Iterable[Declaration]) -> dict[str, Any]:
+def openapi(declarations: Iterable[Declaration | Event]) -> dict[str, Any]:
     """Describe an API in OpenAPI 3.0.
 
     >>> sorted(openapi([])["paths"])
@@ -67,7 +78,10 @@ def openapi(declarations: Iterable[Declaration]) -> dict[str, Any]:
     paths: dict[str, Any] = {"/openapi.json": _get("This OpenAPI document", "openapi", (), (), {"type": "object"})}
     by_name = sorted(declarations, key=lambda declared: declared.name)
     for declared in by_name:
-        paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
+        if isinstance(declared, Event):
+            paths |= _event_paths(declared)
+        else:
+            paths |= _aggregate_paths(declared) if isinstance(declared, Aggregate) else _window_paths(declared)
     aggregates = [declared.name for declared in by_name if isinstance(declared, Aggregate)]
     if aggregates:
         paths["/v1/batch"] = _post_batch(aggregates)
@@ -111,6 +125,21 @@ def _window_paths(window: Window) -> dict[str, Any]:
         base: _get(f"Count in a trailing window of {name}", f"window_{name}", fields, WINDOW_OPTIONS, count),
         f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
     }
+
+
+def _event_paths(event: Event) -> dict[str, Any]:
+    name = event.name
+    # A key's fields are strings or numbers.
+    values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
+    page = _object({"event": _TEXT, "events": _array(values), "next": {**_TEXT, "nullable": True}})
+    required = event.pk_template.fields if event.packed is None else ()
+    path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)
+    if event.packed is not None:
+        path["get"]["parameters"] += [
+            *({"name": option, "in": "query", "required": True, **_OPTIONS[option]} for option in SPAN),
+            *({"name": field, "in": "query", "schema": _TEXT} for field in event.fields),
+        ]
+    return {f"/v1/events/{name}": path}
 
 
 def _values(fields: Iterable[str]) -> dict[str, Any]:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations import Aggregate, Event
 from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
 GROUP_OPTIONS: Final = ("consistent",)
 TOP_OPTIONS: Final = ("count",)
 WINDOW_OPTIONS: Final = ("last", "as_of", "consistent")
 SERIES_OPTIONS: Final = ("last", "step", "as_of")
 
+EVENT_OPTIONS: Final = ("limit", "next", "consistent")
+SPAN: Final = ("start", "end")
+
 RESERVED: Final = frozenset({*GROUP_OPTIONS, *TOP_OPTIONS, *WINDOW_OPTIONS, *SERIES_OPTIONS})
 """Parameter names that no field of a group may have."""
 
+RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})
+"""Parameter names that no field of a readable event's key may have."""
+
 MAX_COUNT: Final = 100
 DEFAULT_COUNT: Final = 10
+MAX_LIMIT: Final = 1000
+DEFAULT_LIMIT: Final = 100
 MAX_DURATION: Final = timedelta(days=366)
 DEFAULT_LAST: Final = "24h"
 DEFAULT_STEP: Final = "1h"
@@ -34,6 +45,39 @@ _DIGITS: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 # Leaves room for the longest window within datetime's years 1 to 9999.
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+
+
+class Position(NamedTuple):
+    """Where an event stands in the order of a listing; written as an opaque token.
+
+    >>> Position.parse(Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
+    True
+    """
+
+    seconds: int
+    pk: str
+    sk: str
+
+    @property
+    def token(self) -> str:
+        return urlsafe_b64encode(json.dumps(self, separators=(",", ":")).encode()).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, token: str) -> Position:
+        try:
+            parts = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        except (ValueError, RecursionError):
+            parts = None
+        if (
+            not isinstance(parts, list)
+            or [*map(type, parts)] != [int, str, str]
+            or not FIRST_SECOND <= parts[0] <= LAST_SECOND
+        ):
+            raise _invalid("next", token, "the 'next' of a response, unchanged")
+        return cls(*parts)
+
+
+BEGINNING: Final = Position(FIRST_SECOND, "", "")
 
 
 @dataclass(frozen=True)
@@ -63,8 +107,8 @@ class QueryParameters:
         return cls(by_name)
 
     def values(self, fields: Collection[str]) -> dict[str, str]:
-        """Return the values that identify a group."""
-        return {name: self.by_name[name] for name in fields}
+        """Return the values that identify a group, or of some events those that are given."""
+        return {name: self.by_name[name] for name in fields if name in self.by_name}
 
     def consistent(self) -> bool:
         text = self.by_name.get("consistent", "false")
@@ -73,10 +117,15 @@ class QueryParameters:
         return text == "true"
 
     def count(self) -> int:
-        text = self.by_name.get("count", str(DEFAULT_COUNT))
-        if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= MAX_COUNT:
-            raise _invalid("count", text, f"an integer from 1 to {MAX_COUNT}")
-        return int(text)
+        return self._integer("count", DEFAULT_COUNT, MAX_COUNT)
+
+    def limit(self) -> int:
+        return self._integer("limit", DEFAULT_LIMIT, MAX_LIMIT)
+
+    def after(self) -> Position:
+        """The position that the page before ended at, which `next` names."""
+        text = self.by_name.get("next")
+        return BEGINNING if text is None else Position.parse(text)
 
     def last(self) -> timedelta:
         return self._duration("last", DEFAULT_LAST)
@@ -85,16 +134,23 @@ class QueryParameters:
         return self._duration("step", DEFAULT_STEP)
 
     def as_of(self, now: float) -> datetime:
-        text = self.by_name.get("as_of")
-        if text is None:
-            return datetime.fromtimestamp(now, UTC)
+        return self.moment("as_of") if "as_of" in self.by_name else datetime.fromtimestamp(now, UTC)
+
+    def moment(self, name: str) -> datetime:
+        text = self.by_name[name]
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
             moment = None
         if moment is None or moment.tzinfo is None or not _EARLIEST <= moment <= _LATEST:
-            raise _invalid("as_of", text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
+            raise _invalid(name, text, "an ISO 8601 time with a UTC offset, in the years 1970 to 9998")
         return moment
+
+    def _integer(self, name: str, default: int, most: int) -> int:
+        text = self.by_name.get(name, str(default))
+        if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= most:
+            raise _invalid(name, text, f"an integer from 1 to {most}")
+        return int(text)
 
     def _duration(self, name: str, default: str) -> timedelta:
         text = self.by_name.get(name, default)
@@ -103,6 +159,13 @@ class QueryParameters:
         if not timedelta(0) < duration <= MAX_DURATION:
             raise _invalid(name, text, f"minutes, hours or days such as 30m, 24h or 7d, at most {MAX_DURATION.days}d")
         return duration
+
+
+def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parameters that a listing of events requires, and those that it also takes."""
+    if event.packed is None:
+        return event.pk_template.fields, EVENT_OPTIONS
+    return SPAN, (*event.fields, *EVENT_OPTIONS)
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:

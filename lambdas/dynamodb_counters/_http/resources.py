@@ -1,4 +1,4 @@
-"""The resources of the counter API: counts as JSON documents."""
+"""The resources of the counter API: counts and events as JSON documents."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Declaration, Histogram, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Histogram, Window
 from dynamodb_counters._declarations.groups import Group
+from dynamodb_counters._http.event_pages import EventListing
 from dynamodb_counters._http.parameters import (
     GROUP_OPTIONS,
     MAX_COUNT,
@@ -17,6 +18,7 @@ from dynamodb_counters._http.parameters import (
     TOP_OPTIONS,
     WINDOW_OPTIONS,
     QueryParameters,
+    event_parameters,
     leaderboard_fields,
 )
 from dynamodb_counters._http.problems import ProblemError, bad_request
@@ -24,16 +26,18 @@ from dynamodb_counters._reads.window_counts import WindowCount
 from dynamodb_counters._timeline.intervals import Interval
 from dynamodb_counters._timeline.times import utc
 
-_Declared = TypeVar("_Declared", Aggregate, Window)
+_Declared = TypeVar("_Declared", Aggregate, Window, Event)
 
 
 class CountResources:
-    """The counts of the given declarations; no others can be requested."""
+    """The counts of the given declarations, and the given events; no others can be requested."""
 
-    def __init__(self, counters: Counters, declarations: Iterable[Declaration], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, counters: Counters, declarations: Iterable[Declaration | Event], clock: Callable[[], float]
+    ) -> None:
         self._counters = counters
         self._clock = clock
-        self._declarations: dict[str, Declaration] = {declared.name: declared for declared in declarations}
+        self._declarations: dict[str, Declaration | Event] = {declared.name: declared for declared in declarations}
 
     def group(self, name: str, query_string: str) -> dict[str, Any]:
         aggregate = self._declared(name, Aggregate)
@@ -101,6 +105,12 @@ class CountResources:
         interval = Interval.ending_at(parameters.as_of(self._clock()).timestamp(), last, window.unit)
         counts = self._counters.series(window, values, utc(interval.start), utc(interval.end), step=step)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
+
+    def events(self, name: str, query_string: str) -> dict[str, Any]:
+        event = self._declared(name, Event)
+        parameters = QueryParameters.parse(query_string, *event_parameters(event))
+        page = EventListing(self._counters, event, parameters, self._clock).page()
+        return {"event": name, "events": page.events, "next": page.end and page.end.token}
 
     def _declared(self, name: str, kind: type[_Declared]) -> _Declared:
         declared = self._declarations.get(name)

@@ -105,9 +105,6 @@ class EventReads:
     def _packed(
         self, event: Event, layout: Layout, wanted: Mapping[str, str], span: tuple[float, float], *, consistent: bool
     ) -> Iterator[Image]:
-        begin, finish = span
-        if begin >= finish:
-            return
         streams = [
             self._chunks(event, layout, part, span, consistent=consistent) for part in _parts(event, layout, wanted)
         ]
@@ -126,12 +123,14 @@ class EventReads:
     def _chunks(
         self, event: Event, layout: Layout, part: int, span: tuple[float, float], *, consistent: bool
     ) -> Iterator[Mapping[str, Any]]:
-        begin, finish = (max(FIRST_SECOND, min(LAST_SECOND, moment)) for moment in span)
+        begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
         if event.retention is not None:
             # What is refused as too late is read no more either, though it may not be deleted yet.
-            begin = max(begin, self._table.clock() - event.retention.total_seconds() - layout.bucket)
+            begin = max(begin, (self._table.clock() - event.retention.total_seconds()) // layout.bucket * layout.bucket)
+        if begin >= finish:
+            return
         pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
-        _, last = chunk_key(event.name, part, int(finish // layout.bucket * layout.bucket), MAX_NUMBER)
+        _, last = chunk_key(event.name, part, (math.ceil(finish) - 1) // layout.bucket * layout.bucket, MAX_NUMBER)
         condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
         values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
         yield from self._query(condition, values, consistent=consistent)

@@ -8,7 +8,7 @@ begins like the known one: an event that is in the log stays in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -23,6 +23,13 @@ from dynamodb_counters.errors import CountersError
 
 GONE: Final = -1
 """In place of a chunk's number: the event was retracted, for good."""
+
+_WARY: Final = 8
+"""After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
+at least ten times as much."""
+
+_EMPTY_LOG: Final = 8
+"""What an empty log takes, in events."""
 
 
 class BucketHoleError(CountersError):
@@ -50,15 +57,19 @@ class ChunkLog:
         self.next = 0
         """The number after the last chunk known."""
         self.is_known = False
-        self.is_shared = False
-        """Whether the last look found chunks of others."""
         self.places: dict[bytes, int] = {}
         """Of each event, the number of its chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
+        self._wary = 0
         self._table = table
         self._identity = EventIdentity(event)
         self.version = event.version
         self._expires_at = expires_at
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others have written it lately, so that a look before the next put is worth its price."""
+        return self._wary > 0
 
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read on from the last chunk known; return who wrote which of those found.
@@ -75,7 +86,7 @@ class ChunkLog:
             found[self.next] = chunk.batch
             self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
         self.is_known = True
-        self.is_shared = bool(found)
+        self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
     def put(self, blob: bytes) -> bool:
@@ -130,13 +141,15 @@ class ChunkLog:
 
 
 class ChunkLogs:
-    """The logs that a process remembers of one table, those used last; bounded by their number of events."""
+    """The logs that a process remembers of one table: those used last, bounded by their number of events."""
 
     MOST_EVENTS: Final = 500_000
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._logs: dict[LogKey, ChunkLog] = {}
+        self._sizes: dict[LogKey, int] = {}
+        self._total = 0
 
     @classmethod
     def of_table(cls, table: Table) -> ChunkLogs:
@@ -149,11 +162,19 @@ class ChunkLogs:
             self._logs[key] = log
             return log
 
-    def forget(self) -> None:
-        """Drop the logs used longest ago until the rest is small enough."""
+    def forget(self, used: Iterable[LogKey]) -> None:
+        """Drop the logs used longest ago until the rest is small enough, now that those `used` have grown."""
         with self._lock:
-            surplus = sum(len(log.places) for log in self._logs.values()) - self.MOST_EVENTS
-            for key in list(self._logs)[:-1]:
-                if surplus <= 0:
+            for key in used:
+                if key in self._logs:
+                    self._resize(key, len(self._logs[key].places) + _EMPTY_LOG)
+            for key in list(self._logs) if self._total > self.MOST_EVENTS else ():
+                if self._total <= self.MOST_EVENTS or len(self._logs) == 1:
                     break
-                surplus -= len(self._logs.pop(key).places)
+                del self._logs[key]
+                self._resize(key, 0)
+
+    def _resize(self, key: LogKey, size: int) -> None:
+        self._total += size - self._sizes.pop(key, 0)
+        if size:
+            self._sizes[key] = size

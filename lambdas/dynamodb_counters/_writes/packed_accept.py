@@ -110,7 +110,7 @@ def _write(table: Table, event: Event, placed: Placed) -> None:
         if isinstance(failure, Exception):
             raise failure
         _collect(placed.entries[key], placed.outcomes)
-    logs.forget()
+    logs.forget(placed.entries)
 
 
 def _collect(entries: Iterable[Entry], outcomes: dict[int, Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""The counter API: counts over HTTP, and the live page if there is one."""
+"""The counter API: counts and events over HTTP, and the live page if there is one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -15,6 +16,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.openapi import openapi
@@ -34,7 +36,12 @@ app = APIGatewayHttpResolver()
 @cache
 def resources() -> CountResources:
     """Create the resources of the environment's declarations once per process."""
-    return CountResources(Counters(os.environ["TABLE_NAME"]), decode(os.environ["DECLARATIONS"]), time.time)
+    return CountResources(Counters(os.environ["TABLE_NAME"]), _served(), time.time)
+
+
+def _served() -> tuple[Declaration | Event, ...]:
+    declared = (decode(os.environ[name]) for name in ("DECLARATIONS", "EVENTS") if name in os.environ)
+    return tuple(chain.from_iterable(declared))
 
 
 _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
@@ -44,13 +51,14 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
     "/v1/aggregates/<name>/histograms/<measure>": CountResources.histogram,
     "/v1/windows/<name>": CountResources.window,
     "/v1/windows/<name>/series": CountResources.series,
+    "/v1/events/<name>": CountResources.events,
 }
 
 
 def _counted(read: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
         body = read(resources(), **path, query_string=app.current_event.raw_event.get("rawQueryString") or "")
-        return cached_json_response(body, os.environ.get("CACHE_CONTROL", NO_STORE), _if_none_match())
+        return _cached(body)
 
     return respond
 
@@ -67,14 +75,17 @@ def _post_batch() -> Response[str]:
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    document = openapi(decode(os.environ["DECLARATIONS"]))
-    return cached_json_response(document, "public, max-age=300", _if_none_match())
+    return _cached(openapi(_served()))
 
 
 @app.get("/")
 @app.get("/page/<name>")
 def _get_page(name: str = "index.html") -> Response[str]:
     return page_response(name, _if_none_match())
+
+
+def _cached(body: dict[str, Any]) -> Response[str]:
+    return cached_json_response(body, os.environ.get("CACHE_CONTROL", NO_STORE), _if_none_match())
 
 
 def _if_none_match() -> str | None:

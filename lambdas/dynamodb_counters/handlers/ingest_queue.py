@@ -91,6 +91,7 @@ def _add_metrics(outcomes: list[Outcome], unfinished_messages: int) -> None:
         ("EventsAccepted", by_status["accepted"]),
         ("EventsDuplicate", by_status["duplicate"]),
         ("EventsRejected", by_status["rejected"]),
+        ("EventsTooLate", by_status["too_late"]),
         ("EventsFailed", by_status["failed"]),
         ("MessagesUnfinished", unfinished_messages),
     ):

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.resources import CountResources
 from tests.unit.http.counted import consumer, function, views
 from tests.unit.http.functions import Pipeline, message
-from tests.unit.http.handlers import DECLARATIONS, Queue, environment, ranked_table, resources_of
+from tests.unit.http.handlers import DECLARATIONS, HIT, Queue, counters_of, environment, ranked_table, resources_of
 
 
 @pytest.fixture(scope="module")
@@ -28,4 +29,6 @@ def counted() -> CountResources:
     pipeline = Pipeline(client, consumer(client), function("aggregator", client, **counting))
     assert pipeline.accept(message(*views()), message(*views()[:9])) == []
     pipeline.settle()
+    outcomes = counters_of(client).accept_many(HIT, parse_events(message(*views())))
+    assert {outcome.status for outcome in outcomes} == {"accepted"}
     return resources_of(client)

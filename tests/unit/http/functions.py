@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module, reload
 from typing import Any, Final
 
@@ -33,10 +34,10 @@ class Function:
 
     def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
         with self._running() as patch:
-            if hasattr(self._module, "Table") and isinstance(self._client, MemoryTable):
-                # The aggregator quarantines records of long ago: it shares the table's clock.
-                clock = self._client._clock
-                patch.setattr(self._module, "Table", lambda name: table.Table(name, clock=clock))
+            for name, reached in (("Table", table.Table), ("Counters", counters.Counters)):
+                if hasattr(self._module, name) and isinstance(self._client, MemoryTable):
+                    # Records of long ago are quarantined, packed events refused: functions share the table's clock.
+                    patch.setattr(self._module, name, partial(reached, clock=self._client._clock))
             answer: dict[str, Any] = getattr(self._module, self._handler)(event, LAMBDA_CONTEXT)
             return answer
 

@@ -10,7 +10,19 @@ from typing import Any, cast
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Average, Count, Counters, Event, Histogram, Ranking, Sum, Window
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Average,
+    Count,
+    Counters,
+    Event,
+    Histogram,
+    Packed,
+    Ranking,
+    Sum,
+    Window,
+)
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import compile_schema
@@ -35,6 +47,8 @@ SMALL = Aggregate("small", VIEW, pk="S#{url}", sk="C#{clientId}", measures={"n":
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=7))
 KEPT = Window("kept", VIEW, pk="SITE", time="time", retention=None)
 DECLARATIONS: tuple[Declaration, ...] = (VIEWS, SITE, PER_URL, SMALL, ROLLING, KEPT)
+HIT = Event("hit", pk="PAGE#{url}", sk="T#{time}#CID#{clientId}", packed=Packed("time", parts=2, chunk_bytes=1024))
+EVENTS: tuple[Event, ...] = (VIEW, HIT)
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string", "maxLength": 100}, "bytes": {"type": "integer"}}}
 NOW = 1_790_000_000.0
 
@@ -43,10 +57,15 @@ def ranked_table() -> MemoryTable:
     return MemoryTable(lambda: NOW, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
 
 
-def resources_of(client: MemoryTable, declarations: Sequence[Declaration] = DECLARATIONS) -> CountResources:
-    """The resources over the counts of a table."""
-    counters = Counters(client.name, client=cast("Any", client), clock=lambda: NOW)
-    return CountResources(counters, declarations, lambda: NOW)
+def counters_of(client: MemoryTable) -> Counters:
+    return Counters(client.name, client=cast("Any", client), bulk="put", clock=lambda: NOW)
+
+
+def resources_of(
+    client: MemoryTable, declarations: Sequence[Declaration | Event] = (*DECLARATIONS, *EVENTS)
+) -> CountResources:
+    """The resources over the counts and events of a table."""
+    return CountResources(counters_of(client), declarations, lambda: NOW)
 
 
 @dataclass
@@ -113,6 +132,7 @@ def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = No
         "POWERTOOLS_METRICS_NAMESPACE": "Counters",
         "AWS_LAMBDA_FUNCTION_NAME": "http",
         "DECLARATIONS": encode(DECLARATIONS),
+        "EVENTS": encode(EVENTS),
         "CACHE_CONTROL": "private, max-age=5",
     }.items():
         patch.setenv(name, value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -28,9 +29,13 @@ from dynamodb_counters.handlers import api
 from examples.blog.declarations import ROLLING, SITE, VIEWS
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, environment, ranked_table, request, resources_of
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, NOW, environment, ranked_table, request, resources_of
 from tests.unit.http.test_openapi import COMMITTED
 
+SPAN = {
+    name: datetime.fromtimestamp(NOW + seconds, UTC).isoformat()
+    for name, seconds in (("start", -5 * 86_400), ("end", 86_400))
+}
 FIELDS = {declared.name: declared.fields for declared in DECLARATIONS}
 CHECKS = [
     not_a_server_error,
@@ -76,7 +81,7 @@ def documents(counted: CountResources, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 blog = schemathesis.openapi.from_dict(json.loads(COMMITTED.read_text()))
-every_kind = schemathesis.openapi.from_dict(openapi(DECLARATIONS))
+every_kind = schemathesis.openapi.from_dict(openapi((*DECLARATIONS, *EVENTS)))
 blog.app = every_kind.app = application
 
 
@@ -98,12 +103,13 @@ def test_answers_about_counts_are_as_documented(case: schemathesis.Case[Any], do
 
 
 def request_counted_groups(case: schemathesis.Case[Any]) -> None:
-    """Replace generated groups by counted ones, and drop options of even length, whose defaults fit."""
+    """Replace generated groups by counted ones, spans by one with events, and drop half of the options."""
     generated: dict[str, str] = dict(case.query)
     counted_values = {"url": list(URLS), "clientId": ["c0", "c1"]}
     groups = {name: pick(counted_values[name], len(text)) for name, text in generated.items() if name in counted_values}
-    options = {name: text for name, text in generated.items() if name not in counted_values and len(str(text)) % 2}
-    case.query = groups | options
+    optional = generated.keys() - counted_values.keys() - SPAN.keys() - {"time"}
+    options = {name: generated[name] for name in sorted(optional) if len(str(generated[name])) % 2}
+    case.query = groups | options | {name: text for name, text in SPAN.items() if name in generated}
     body: Any = case.body
     if isinstance(body, dict):
         for group in body["groups"]:

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters._http.openapi import openapi
-from dynamodb_counters._http.parameters import RESERVED
+from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
 from tests.unit.http.counted import URLS
-from tests.unit.http.handlers import DECLARATIONS, Queue, call_api, call_ingest, request
+from tests.unit.http.handlers import DECLARATIONS, EVENTS, Queue, call_api, call_ingest, request
 
 # Many requests per example: Hypothesis's overhead per example exceeds the time of a request.
 _REQUESTS = 20
@@ -32,9 +32,11 @@ _SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 TEXTS = st.text(max_size=30)
-NAMES = st.sampled_from([declared.name for declared in DECLARATIONS]) | TEXTS.map(lambda text: quote(text, safe=""))
+NAMES = st.sampled_from([declared.name for declared in (*DECLARATIONS, *EVENTS)]) | TEXTS.map(
+    lambda text: quote(text, safe="")
+)
 TAILS = st.sampled_from(["", "/top", "/groups", "/series", "/histograms/urls", "/histograms/views", "/x"])
-KINDS = st.sampled_from(["aggregates", "windows", "groups", ""])
+KINDS = st.sampled_from(["aggregates", "windows", "events", "groups", ""])
 LENGTHS = st.from_regex(r"[0-9]{1,9}[mhdsw]", fullmatch=True) | st.sampled_from(["24h", "1h", "1m", "366d", "0m"])
 MOMENTS = (
     st.sampled_from(
@@ -50,6 +52,11 @@ PARAMETERS = {
     "step": LENGTHS | TEXTS,
     "as_of": MOMENTS,
     "count": st.integers(-5, 200).map(str) | TEXTS,
+    "start": MOMENTS,
+    "end": MOMENTS,
+    "time": MOMENTS,
+    "limit": st.integers(-5, 2000).map(str) | TEXTS,
+    "next": st.builds(lambda *parts: Position(*parts).token, st.integers(), TEXTS, TEXTS) | TEXTS,
     "consistent": st.sampled_from(["true", "false", "1"]) | TEXTS,
 }
 QUERIES = (
@@ -60,7 +67,7 @@ QUERIES = (
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 DOCUMENTED = [
     (path, [parameter["name"] for parameter in operations["get"]["parameters"]])
-    for path, operations in openapi(DECLARATIONS)["paths"].items()
+    for path, operations in openapi((*DECLARATIONS, *EVENTS))["paths"].items()
     if "get" in operations
 ]
 KEYS = st.sampled_from(["url", "time", "clientId", "pk", "_type", "ttl", "groups", "aggregate", "values"]) | TEXTS
@@ -107,7 +114,7 @@ def api_requests(draw: st.DrawFn) -> dict[str, Any]:
         return draw(posts(st.just("/v1/batch")))
     if kind <= 3:
         path, names = draw(st.sampled_from(DOCUMENTED))
-        chosen = [name for name in names if name not in RESERVED or draw(st.booleans())]
+        chosen = [name for name in names if name not in RESERVED | RESERVED_OF_EVENTS or draw(st.booleans())]
         return request("GET", path, urlencode({name: draw(PARAMETERS[name]) for name in chosen}))
     path = draw(st.just(f"/v1/{draw(KINDS)}/{draw(NAMES)}{draw(TAILS)}") | TEXTS.map(lambda text: "/" + text))
     return request(draw(st.sampled_from(["GET", "GET", "GET", "POST", "PUT"])), path, draw(QUERIES))

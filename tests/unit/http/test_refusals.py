@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.unit.http.handlers import call_api, call_ingest, request
+from dynamodb_counters._http.event_requests import validated_events
+from dynamodb_counters._http.problems import ProblemError
+from tests.unit.http.handlers import HIT, VIEW, call_api, call_ingest, request
 
 pytestmark = pytest.mark.usefixtures("queue")
 JSON = {"content-type": "application/json"}
@@ -30,6 +32,18 @@ def test_an_event_that_is_no_object_is_told_by_its_place(event: object) -> None:
     status, problem = call_ingest(request("POST", "/events", body=json.dumps([good, event]), headers=JSON))
     assert status == 400
     assert problem["errors"] == [{"index": 1, "detail": "expected a JSON object"}]
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-09-21T14:13:20", 10**15, "9999-12-31T23:59:59-23:59"])
+def test_a_packed_event_whose_time_cannot_be_told_is_refused_at_the_door(time: object) -> None:
+    good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
+    body = json.dumps([good, {**good, "time": time}])
+    with pytest.raises(ProblemError) as refused:
+        validated_events(HIT, body, lambda _: None)
+    [error] = refused.value.errors
+    assert error["index"] == 1
+    assert str(time) in error["detail"]
+    assert len(validated_events(VIEW, body, lambda _: None)) == 2
 
 
 @pytest.mark.parametrize("body", ["[" * 20_000, '{"a":' * 20_000], ids=["lists", "objects"])

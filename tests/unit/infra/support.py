@@ -28,7 +28,7 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from dynamodb_counters._declarations import Aggregate, Count, Event, Ranking, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Ranking, Window
 from dynamodb_counters._declarations.codec import decode
 
 _Built = TypeVar("_Built")
@@ -40,6 +40,8 @@ CONTEXT: dict[str, Any] = json.loads((PROJECT / "cdk.json").read_text())["contex
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+PACKED = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
+HITS = Aggregate("hits", PACKED, pk="PAGE#{url}", sk="STATISTICS", measures={"hits": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
     "top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=Ranking(by="views", leaderboard="URLS")
@@ -139,7 +141,7 @@ def normalized(value: Any) -> Any:
         return [normalized(part) for part in value]
     if isinstance(value, dict):
         return {
-            name: [repr(d) for d in decode(part)] if name == "DECLARATIONS" and part else normalized(part)
+            name: [repr(d) for d in decode(part)] if name in ("DECLARATIONS", "EVENTS") and part else normalized(part)
             for name, part in value.items()
         }
     return re.sub(r"[0-9a-f]{64}", "<hash>", value) if isinstance(value, str) else value

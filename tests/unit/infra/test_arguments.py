@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +22,11 @@ from cdk_dynamodb_counters import (
     WindowedCounter,
     runtime_code,
 )
-from dynamodb_counters._declarations import Aggregate, Count
+from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import REQUIRED, ROLLING, SITE, TOP, VIEW, VIEWS, build, each, new_stack, synthesized
 
+_SPANNING = Event("span", pk="S#{start}", sk="T#{time}")
 _PAGE = {"title": "Blog", "total": SITE, "top": TOP, "window": ROLLING}
 
 
@@ -64,7 +66,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     StreamAggregator: {
         **OBSERVED,
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
-        "batch_size": [0, 10_001, "100", 1.5, True, None],
+        "batch_size": [0, 10_001, "100", 1.5, True],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
         "timeout": [60, Duration.seconds(29), Duration.minutes(16), Duration.millis(30_500)],
         "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
@@ -87,13 +89,15 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "throttle_burst": [0, 5_001, "10", True],
         "max_body_bytes": [0, 6_000_001, None, "1"],
         "max_receives": [0, 1001, None, True],
-        "batch_size": [0, 10_001, None, "1"],
+        "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
+        "max_concurrency": [0, 1, 1001, 2.5, "2", True],
         "timeout": [60, Duration.seconds(4), Duration.minutes(16)],
     },
     CounterApi: {
         **OBSERVED,
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
+        "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
         "cache_age": [5, Duration.days(2), Duration.millis(1500)],

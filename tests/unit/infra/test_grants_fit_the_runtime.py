@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
@@ -23,6 +23,7 @@ from tests.unit.fold.streams import image, record
 from tests.unit.infra.support import actions, statements, synthesized
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+HIT = Event("hit", pk="HIT#{url}", sk="T#{time}", packed=Packed("time"))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "bytes": Sum("bytes")})
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time")
 TIME = "2026-01-01T00:00:00Z"
@@ -76,6 +77,14 @@ def _accept(counters: Counters) -> None:
         counters.accept_many(VIEW, [VALUES])
 
 
+def _accept_packed(counters: Counters) -> None:
+    assert [outcome.status for outcome in counters.accept_many(HIT, [VALUES, VALUES])] == ["accepted", "duplicate"]
+    # Another process, which reads what this one has written.
+    again = Counters("counters", client=counters._table.client)
+    assert again.accept(HIT, VALUES).status == "duplicate"
+    assert again.retract(HIT, VALUES)
+
+
 def _redrive(counters: Counters) -> None:
     [record, *_] = counters.quarantined()
     assert counters.redrive(record)
@@ -85,10 +94,12 @@ def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
     counters.get_many([(VIEWS, {"url": "/"})])
     counters.window(ROLLING, {"url": "/"}, last=timedelta(hours=24))
+    assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
 
 
 JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_accept": _accept,
+    "grant_accept_packed": _accept_packed,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
     "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),

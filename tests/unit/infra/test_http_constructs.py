@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import CfnParameter, Duration, Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import TOP, VIEW, actions, build, each, new_stack, statements, synthesized
+from dynamodb_counters._declarations import Event, Packed
+from dynamodb_counters._declarations.codec import encode
+from tests.unit.infra.support import (
+    PACKED,
+    TOP,
+    VIEW,
+    actions,
+    build,
+    each,
+    environment,
+    new_stack,
+    properties,
+    statements,
+    synthesized,
+)
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
@@ -68,7 +84,47 @@ def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:
     assert [queue["SqsManagedSseEnabled"] for queue in queues] == [True, True]
     [queue] = [queue for queue in queues if "RedrivePolicy" in queue]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 3
-    assert queue["VisibilityTimeout"] == 360
+    assert queue["VisibilityTimeout"] == 6 * 60 + 1
+
+
+def batching(**arguments: Any) -> tuple[int, int, int | None, int]:
+    """How an ingest's messages are batched: size, window, concurrency; and how long they stay invisible."""
+    template = synthesized(build(EventIngest, new_stack(), **arguments))
+    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
+    [queue] = [queue for queue in each(template, "AWS::SQS::Queue") if "RedrivePolicy" in queue]
+    concurrency = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
+    return mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"], concurrency, queue["VisibilityTimeout"]
+
+
+def test_packed_events_are_accepted_by_few_in_large_batches() -> None:
+    assert batching() == (100, 1, None, 361)
+    assert batching(event=PACKED) == (1000, 5, 2, 365)
+    chosen = {"batch_size": 20, "max_batching_window": Duration.minutes(1), "max_concurrency": 1000}
+    assert batching(event=PACKED, **chosen) == batching(**chosen) == (20, 60, 1000, 420)
+
+
+def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, counters: DedupCounterTable) -> None:
+    window = Duration.seconds(CfnParameter(stack, "Window", type="Number").value_as_number)
+    build(EventIngest, stack, table=counters, max_batching_window=window)
+    assert {queue.get("VisibilityTimeout") for queue in each(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
+
+
+_DATED = replace(PACKED, packed=Packed("time", since=datetime(2026, 1, 1, tzinfo=UTC)))
+
+
+@pytest.mark.parametrize(
+    ("event", "allowed"),
+    [
+        (VIEW, {"PutItem", "PartiQLInsert"}),
+        (PACKED, {"PutItem", "Query"}),
+        (_DATED, {"PutItem", "Query", "PartiQLInsert"}),
+    ],
+    ids=["plain", "packed", "packed-from-a-date-on"],
+)
+def test_the_consumer_may_do_what_its_event_takes(event: Event, allowed: set[str], stack: Stack) -> None:
+    build(EventIngest, stack, event=event)
+    granted = {action for one in statements(synthesized(stack)) for action in actions(one)}
+    assert {action for action in granted if action.startswith("dynamodb:")} == {f"dynamodb:{one}" for one in allowed}
 
 
 def test_roles_may_do_their_job_and_no_more(stack: Stack, counters: DedupCounterTable) -> None:
@@ -109,6 +165,13 @@ def test_api_asks_the_ranking_index(stack: Stack) -> None:
     table = stack.resolve(counters.table_arn)
     [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
     assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+
+
+def test_an_api_lists_the_events_it_is_told(stack: Stack) -> None:
+    assert "EVENTS" not in environment(synthesized(build(CounterApi, new_stack())))
+    build(CounterApi, stack, events=[VIEW, PACKED], authorizer=HttpNoneAuthorizer())
+    assert environment(synthesized(stack))["EVENTS"] == encode((PACKED, VIEW))
+    Annotations.from_stack(stack).has_warning("*", Match.string_like_regexp("the counts and the events it shows"))
 
 
 def test_what_holds_events_outlives_its_stack(stack: Stack, counters: DedupCounterTable) -> None:

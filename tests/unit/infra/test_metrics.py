@@ -185,6 +185,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "EventsAccepted": 3,
             "EventsDuplicate": 1,
             "EventsRejected": 1,
+            "EventsTooLate": 0,
             "EventsFailed": 0,
             "MessagesUnfinished": 2,
             "EventsReceived": 1,

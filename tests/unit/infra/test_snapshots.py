@@ -31,7 +31,19 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
-from tests.unit.infra.support import PROJECT, ROLLING, SITE, TOP, build, new_role, new_stack, normalized, synthesized
+from tests.unit.infra.support import (
+    PACKED,
+    PROJECT,
+    ROLLING,
+    SITE,
+    TOP,
+    VIEW,
+    build,
+    new_role,
+    new_stack,
+    normalized,
+    synthesized,
+)
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
 CHANGED: dict[str, Any] = {
@@ -60,7 +72,7 @@ def table_everything(stack: Stack) -> None:
         ranking_index=True,
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
-    for job in ("accept", "record_once", "increment", "redrive", "reset", "retract"):
+    for job in ("accept", "accept_packed", "record_once", "increment", "redrive", "reset", "retract"):
         getattr(counters, f"grant_{job}")(writer)
     counters.grant_read_counts(reader)
 
@@ -118,6 +130,7 @@ def ingest_everything(stack: Stack) -> None:
         max_receives=5,
         batch_size=1000,
         max_batching_window=Duration.minutes(1),
+        max_concurrency=10,
         timeout=Duration.minutes(2),
         service_name="ingest",
         alarm_actions=[topic(stack)],
@@ -132,6 +145,7 @@ def api_everything(stack: Stack) -> None:
         stack,
         table=build(DedupCounterTable, stack, ranking_index=True),
         shown=[SITE, TOP, ROLLING],
+        events=[VIEW, PACKED],
         authorizer=HttpNoneAuthorizer(),
         page=page,
         cache_age=Duration.minutes(1),
@@ -156,6 +170,7 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     ),
     "ingest_minimal": lambda stack: build(EventIngest, stack),
     "ingest_direct": lambda stack: build(EventIngest, stack, mode="direct"),
+    "ingest_packed": lambda stack: build(EventIngest, stack, event=PACKED),
     "ingest_everything": ingest_everything,
     "api_minimal": lambda stack: build(CounterApi, stack),
     "api_everything": api_everything,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_s3 as s3
@@ -9,9 +13,12 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters._declarations import Aggregate, Packed, Window
 from dynamodb_counters._declarations.codec import decode
 from tests.unit.infra.support import (
+    HITS,
+    PACKED,
     SITE,
     VIEWS,
     actions,
@@ -163,6 +170,50 @@ def test_order_of_declaration_does_not_show() -> None:
     other.add_aggregate(VIEWS)
     assert environment(synthesized(one)) == environment(synthesized(other))
     assert declared(synthesized(other)) == ["site", "views"]
+
+
+def batch_size(stack: Stack) -> int:
+    size: int = properties(synthesized(stack), "AWS::Lambda::EventSourceMapping")["BatchSize"]
+    return size
+
+
+def hits(**layout: Any) -> Aggregate:
+    event = replace(PACKED, packed=Packed("time", **layout))
+    return replace(HITS, source=event)
+
+
+_DATED = {"since": datetime(2026, 1, 1, tzinfo=UTC), "before": Packed("time", chunk_bytes=131_072)}
+
+
+@pytest.mark.parametrize(
+    ("declared_late", "expected"),
+    [(SITE, 1000), (hits(), 100), (hits(chunk_bytes=131_072), 34), (hits(**_DATED), 34)],
+    ids=["plain", "packed", "large-chunks", "large-chunks-before"],
+)
+def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(
+    declared_late: Aggregate, expected: int, stack: Stack, aggregator: StreamAggregator
+) -> None:
+    aggregator.add_aggregate(declared_late)
+    assert batch_size(stack) == expected
+
+
+def test_a_window_over_packed_events_takes_fewer_records_too(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    window = Window("hits_by_day", PACKED, pk="PAGE#{url}", time="time")
+    build(WindowedCounter, stack, table=counters, window=window)
+    assert batch_size(stack) == 100
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1098, True), (1099, False)])
+def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits: bool, stack: Stack) -> None:
+    assert (size * 4096 * 4 / 3 < 6_000_000) is fits
+    aggregator = build(StreamAggregator, stack, batch_size=size)
+    aggregator.add_aggregate(HITS)
+    if fits:
+        assert batch_size(stack) == size
+    else:
+        with pytest.raises(RuntimeError, match=r"invalid batch_size=1099: expected at most 1,098: .*lower their chunk"):
+            synthesized(stack)
 
 
 @pytest.mark.parametrize(

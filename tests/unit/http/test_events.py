@@ -1,0 +1,276 @@
+"""Events listed by the counter API: each once, in order, page by page, whatever is written meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from dynamodb_counters import Counters, Packed
+from dynamodb_counters._http import event_pages
+from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.parameters import Position
+from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters.handlers import api
+from simulation.dynamodb.client import MemoryTable
+from simulation.handler_process import LAMBDA_CONTEXT
+from tests.unit.http.handlers import (
+    HIT,
+    NOW,
+    VIEW,
+    call_api,
+    counters_of,
+    environment,
+    ranked_table,
+    request,
+    resources_of,
+)
+
+_SEED = 7
+_ALL: dict[str, Any] = {"start": "2026-09-01T00:00:00Z", "end": "2026-10-01T00:00:00Z"}
+Values = dict[str, Any]
+
+
+def hit(number: int, minutes: float = 0, url: str = "/", **more: Any) -> Values:
+    moment = datetime.fromtimestamp(NOW, UTC) - timedelta(minutes=minutes)
+    return {"url": url, "time": moment.isoformat(), "clientId": f"c{number}", **more}
+
+
+@pytest.fixture
+def table() -> MemoryTable:
+    return ranked_table()
+
+
+@pytest.fixture
+def counters(table: MemoryTable) -> Counters:
+    return counters_of(table)
+
+
+@pytest.fixture
+def serve(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch, resources_of(table))
+
+
+def get(path: str, **parameters: object) -> Any:
+    status, document = call_api(request("GET", path, urlencode(parameters)))
+    assert status == 200, document
+    return document
+
+
+def refusal(path: str, **parameters: object) -> str:
+    status, problem = call_api(request("GET", path, urlencode(parameters)))
+    assert status == 400, problem
+    return str(problem["detail"])
+
+
+def pages(path: str, between: Callable[[], object] = lambda: None, **parameters: object) -> Iterator[list[Values]]:
+    """The events of each page; `between` runs after each."""
+    follow: dict[str, object] = {}
+    while True:
+        page = get(path, **parameters, **follow)
+        yield page["events"]
+        if page["next"] is None:
+            return
+        assert page["next"] != follow.get("next"), "every page gets on"
+        follow = {"next": page["next"]}
+        between()
+
+
+def in_order(events: list[Values]) -> list[Values]:
+    return sorted(events, key=itemgetter("time", "url", "clientId"))
+
+
+@pytest.mark.usefixtures("serve")
+def test_packed_events_come_in_the_order_of_time_from_all_parts(counters: Counters) -> None:
+    hits = [hit(number % 5, 7 * number, f"/{number % 3}") for number in range(200)]
+    shuffled = random.Random(_SEED).sample(hits, len(hits))
+    for first in range(0, 200, 50):
+        counters.accept_many(HIT, shuffled[first : first + 50])
+
+    found = list(pages("/v1/events/hit", limit=30, **_ALL))
+
+    assert [len(page) for page in found] == [30] * 6 + [20]
+    assert [event for page in found for event in page] == in_order(hits)
+
+
+@pytest.mark.usefixtures("serve")
+def test_a_span_and_the_fields_of_the_key_select(counters: Counters) -> None:
+    hits = [hit(number % 2, number, f"/{number % 3}") for number in range(60)]
+    counters.accept_many(HIT, hits)
+    start, end = hits[40]["time"], hits[10]["time"]
+
+    [found] = pages("/v1/events/hit", start=start, end=end, url="/1", clientId="c0")
+
+    wanted = [one for one in hits if start <= one["time"] < end and (one["url"], one["clientId"]) == ("/1", "c0")]
+    assert len(wanted) == 5
+    assert found == in_order(wanted)
+    assert get("/v1/events/hit", start=end, end=start) == {"event": "hit", "events": [], "next": None}
+
+
+@pytest.mark.usefixtures("serve")
+@pytest.mark.parametrize("seed", range(5))
+def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int, counters: Counters) -> None:
+    generator = random.Random(seed)
+    numbers = iter(range(10**6))
+
+    def fresh(count: int) -> list[Values]:
+        return [hit(next(numbers), generator.randrange(40)) for _ in range(count)]
+
+    stays, goes = fresh(80), fresh(20)
+    counters.accept_many(HIT, stays + goes)
+
+    def write() -> None:
+        counters.accept_many(HIT, fresh(3))
+        if goes:
+            counters.retract(HIT, goes.pop())
+
+    found = [event for page in pages("/v1/events/hit", write, limit=9, **_ALL) for event in page]
+
+    assert found == in_order(found)
+    assert len({event["clientId"] for event in found}) == len(found), f"seed {seed}"
+    assert [event for event in found if event in stays] == in_order(stays), f"seed {seed}"
+
+
+@pytest.mark.usefixtures("serve")
+def test_retracted_events_are_not_listed(counters: Counters) -> None:
+    counters.accept_many(HIT, [hit(0), hit(1)])
+    counters.retract(HIT, hit(0))
+    assert get("/v1/events/hit", **_ALL)["events"] == [hit(1)]
+
+
+@pytest.mark.usefixtures("serve")
+def test_plain_events_come_by_their_partition_in_the_order_of_their_sort_key(counters: Counters) -> None:
+    views = [hit(number, 3 * number) for number in range(25)]
+    counters.accept_many(VIEW, [*views, hit(0, url="/other")])
+
+    found = list(pages("/v1/events/view", lambda: counters.retract(VIEW, views[0]), url="/", limit=10))
+
+    assert [len(page) for page in found] == [10, 10, 4]
+    assert [event for page in found for event in page] == in_order(views)[:-1]
+
+
+@pytest.mark.usefixtures("serve")
+def test_every_value_that_dynamodb_holds_is_written_without_loss(counters: Counters) -> None:
+    values: Values = {
+        "sum": Decimal("12345678901234567890.123456789012345678"),
+        "huge": Decimal("1E+100"),
+        "count": 3,
+        "flag": True,
+        "nothing": None,
+        "raw": b"\x00\xff",
+        "map": {"list": [1, Decimal("0.5"), {"a", "b"}]},
+        "sizes": {Decimal("2.5"), 1},
+        "blobs": {b"\x01", b"\x00"},
+    }
+    for event, path in ((HIT, "hit"), (VIEW, "view")):
+        counters.accept(event, hit(0, **values))
+        query = urlencode(_ALL if event is HIT else {"url": "/"})
+        body = api.handler(request("GET", f"/v1/events/{path}", query), LAMBDA_CONTEXT)["body"]
+        for part in (
+            '"sum":12345678901234567890.123456789012345678',
+            '"raw":"AP8="',
+            '"map":{"list":[1,0.5,["a","b"]]}',
+            '"sizes":[1,2.5]',
+            '"blobs":["AA==","AQ=="]',
+            '"flag":true,"nothing":null',
+        ):
+            assert part in body
+        assert read_json(body)["events"][0]["huge"] == 10**100
+
+
+@pytest.mark.usefixtures("serve")
+def test_a_page_is_no_longer_than_a_response_may_be(counters: Counters) -> None:
+    hits = [hit(number, number, text="x" * 300_000) for number in range(7)]
+    for one in hits:
+        assert counters.accept(HIT, one).status == "accepted"
+    assert [len(page) for page in pages("/v1/events/hit", limit=1000, **_ALL)] == [3, 3, 1]
+
+
+def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: MemoryTable, counters: Counters) -> None:
+    hits = [hit(number, 30 * number) for number in range(200)]
+    counters.accept_many(HIT, hits)
+    now = NOW
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.3
+        return now
+
+    resources = CountResources(counters, [HIT], clock)
+    query, found, sizes = {**_ALL, "clientId": "c7"}, [], []
+    while True:
+        asked_at = now
+        page = resources.events("hit", urlencode(query))
+        assert now - asked_at < event_pages.MAX_PAGE_SECONDS + 1
+        found += page["events"]
+        sizes.append(len(page["events"]))
+        if page["next"] is None:
+            break
+        query["next"] = page["next"]
+    assert found == [hits[7]]
+    assert len(sizes) > 10
+
+
+def test_buckets_without_events_are_passed_over_many_at_a_time(
+    table: MemoryTable, counters: Counters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters.accept_many(HIT, [hit(0), hit(1, 60 * 24 * 10)])
+    asked: list[timedelta] = []
+    events = counters.events
+
+    def noted(*arguments: Any, start: datetime, end: datetime, **more: Any) -> Iterator[Mapping[str, Any]]:
+        asked.append(end - start)
+        return events(*arguments, start=start, end=end, **more)
+
+    monkeypatch.setattr(counters, "events", noted)
+    page = CountResources(counters, [HIT], lambda: NOW).events("hit", urlencode(_ALL))
+    assert [event["clientId"] for event in page["events"]] == ["c1", "c0"]
+    assert sum(asked, timedelta()) == timedelta(days=30)
+    assert len(asked) == 13  # 1, 2, 4, … of 4,320 buckets
+
+
+@pytest.mark.usefixtures("serve")
+@pytest.mark.parametrize(
+    ("parameters", "detail"),
+    [
+        ({}, "missing parameter 'start'"),
+        ({"start": "now", "end": _ALL["end"]}, "invalid start='now'"),
+        ({**_ALL, "limit": 0}, "invalid limit='0': expected an integer from 1 to 1000"),
+        ({**_ALL, "limit": 1001}, "invalid limit='1001'"),
+        ({**_ALL, "bytes": 1}, "unknown parameter 'bytes'"),
+        ({**_ALL, "next": "x"}, "invalid next='x'"),
+        ({**_ALL, "next": "é"}, "invalid next='é'"),
+        ({**_ALL, "next": Position(10**12, "", "").token}, "invalid next="),
+        ({**_ALL, "next": "WzEsMiwzXQ"}, "invalid next='WzEsMiwzXQ': expected the 'next' of a response"),
+    ],
+)
+def test_a_wrong_parameter_of_packed_events_is_told(parameters: dict[str, object], detail: str) -> None:
+    assert detail in refusal("/v1/events/hit", **parameters)
+
+
+@pytest.mark.usefixtures("serve")
+def test_plain_events_are_listed_by_partition_only() -> None:
+    assert "missing parameter 'url'" in refusal("/v1/events/view")
+    assert "unknown parameter 'start'" in refusal("/v1/events/view", url="/", start=_ALL["start"])
+    assert "unknown parameter 'clientId'" in refusal("/v1/events/view", url="/", clientId="c")
+
+
+def test_events_from_before_packing_began_are_not_listed(counters: Counters) -> None:
+    since = datetime(2026, 10, 1, tzinfo=UTC)
+    event = replace(HIT, packed=Packed("time", since=since))
+    with pytest.raises(ProblemError, match=r"invalid start: expected 2026-10-01T00:00:00\+00:00 or later"):
+        CountResources(counters, [event], lambda: NOW).events("hit", urlencode(_ALL))
+
+
+def test_only_declared_events_are_listed(table: MemoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(monkeypatch, resources_of(table, [VIEW]))
+    status, problem = call_api(request("GET", "/v1/events/hit", urlencode(_ALL)))
+    assert (status, problem["detail"]) == (404, "no event 'hit'; available: view")

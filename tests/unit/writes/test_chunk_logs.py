@@ -1,0 +1,49 @@
+"""What a process remembers of logs is bounded, and what it forgot it reads again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters._writes.chunk_log import ChunkLogs
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+
+_VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=Packed("at", bucket=timedelta(minutes=1)))
+_MOST = 500
+
+
+def _views(clock: VirtualClock, minutes: range, each: int = 20) -> list[dict[str, Any]]:
+    return [{"url": str(n), "at": int(clock()) // 60 * 60 - 60 * minute} for minute in minutes for n in range(each)]
+
+
+def test_logs_used_longest_ago_are_forgotten_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock, 1, 1)
+    counters = Counters(table.name, client=table, clock=clock)
+    for minute in range(60):
+        counters.accept_many(_VIEW, _views(clock, range(minute, minute + 1)))
+        logs = ChunkLogs.of_table(counters._table)
+        assert logs._total == sum(len(log.places) + 8 for log in logs._logs.values()) <= _MOST
+        assert logs._sizes.keys() == logs._logs.keys()
+
+    outcomes = counters.accept_many(_VIEW, _views(clock, range(60)))
+
+    assert {outcome.status for outcome in outcomes} == {"duplicate"}
+
+
+def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChunkLogs, "MOST_EVENTS", _MOST)
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock, 1, 1)
+    counters = Counters(table.name, client=table, clock=clock)
+    counters.accept_many(_VIEW, _views(clock, range(3)))
+    counters.accept_many(_VIEW, _views(clock, range(1), each=2 * _MOST))
+
+    assert len(ChunkLogs.of_table(counters._table)._logs) == 1
+    outcomes = counters.accept_many(_VIEW, _views(clock, range(3), each=2 * _MOST))
+    assert sum(outcome.status == "duplicate" for outcome in outcomes) == 2 * _MOST + 40
