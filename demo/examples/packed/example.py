@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from demo.example import Finding
+from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog, Declared
+from demo.terminal import Progress
+from dynamodb_counters import Counters
 from examples.packed.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
 
 
@@ -17,6 +20,15 @@ class Packed(Blog):
 
     declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING)
     noun: ClassVar[str] = "packed views"
+
+    def read(self, counters: Counters, progress: Progress) -> Reading:
+        """Read the counts, and the events themselves."""
+        reading = super().read(counters, progress)
+        events = Counter(str(event["url"]) for event in counters.events(VIEW))
+        return Reading({**reading.counts, "events": events}, reading.interval)
+
+    def expected(self, reading: Reading) -> Numbers:
+        return {**super().expected(reading), "events": self.truth.counts}
 
     def lines(self, finding: Finding) -> Sequence[str]:
         costs = finding.measured
@@ -31,6 +43,7 @@ class Packed(Blog):
                 "distinct_events": self.truth.total,
                 "duplicates_rejected": finding.account.statuses["duplicate"],
                 "read_units_per_event": finding.measured.accept_reads,
+                "events_read_back": sum(found["events"].values()),
                 "views": found["views"],
                 "site_views": found["all views"]["the site"],
                 "visitors": found["requests"],

@@ -54,7 +54,12 @@ def test_whatever_is_wrong_is_told(changed: Finding, difference: str) -> None:
     assert changed.differences() == [f"pages: {difference}"]
 
 
-PACKED = replace(SITE, example=Packed(BLOG.views, NOW), costs=Costs(0.0123, 0.25, 0.5, {}, 0.002))
+PACKED = replace(
+    SITE,
+    example=Packed(BLOG.views, NOW),
+    reading=replace(SITE.reading, counts={**SITE.found, "events": {"/a": 1}}),
+    costs=Costs(0.0123, 0.25, 0.5, {}, 0.002),
+)
 
 
 def _result(pages: Finding = EXACT, stalled: str | None = None) -> Result:
@@ -83,6 +88,8 @@ def test_the_prices_of_both_doors_stand_beside_each_other() -> None:
     assert document["write_units_per_event_packed"] == {"accept": 0.0123, "aggregate": 0.25}
     assert document["packed"]["read_units_per_event"] == 0.002
     assert document["packed"]["views"] == document["views"]
+    assert document["packed"]["events_read_back"] == 1
+    assert PACKED.differences() == []
     assert (
         "write units            1.00 to accept a view sent, 2.00 to aggregate a distinct one\n"
         "    packed             0.0123 to accept a view sent, 0.2500 to aggregate a distinct one; 0.0020 read units"
