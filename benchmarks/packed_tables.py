@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.figures import lines
+from benchmarks.packing import CALL
 
 _Rows = list[Sequence[Any]]
 
@@ -34,6 +35,14 @@ def packed_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
         "Packed: several processes on the same log": [
             ("processes", "how", "write units", "read units", "units", "to one process", "calls that failed"),
             *_writers(report["writers"]),
+        ],
+        "When not to pack": [
+            ("events", "units to accept one", "as an item"),
+            ("one per call", workloads["hot"]["1"]["units"], 1.0),
+            ("one per second, flushed every second", report["flushing"]["1"]["1"]["accept"], 1.0),
+            (f"{CALL} per call, their times scattered over a month", packing["scattered"], 1.0),
+            ("late, and its bucket known", packing["late"]["per late event"], 1.0),
+            ("one of a bucket of 10,000 not known", packing["cold"]["10000"]["units"], 1.0),
         ],
         "Packed: units and dollars per month": list(_months(report["flushing"])),
         "Packed: CPU, microseconds per event": [

@@ -32,6 +32,7 @@ _FEWEST: Final = 1000
 """Calls that are measured, if there are so many."""
 
 _ON_ENGINE: Final = (16, 64, 256)
+_FEWEST_SCATTERED: Final = 30
 _LARGE: Final = 65_536
 """Bytes of a chunk that holds any of these calls."""
 
@@ -87,7 +88,7 @@ def measure(events: int) -> dict[str, Any]:
         keys = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
         found["chunks"] |= {"log, key attributes": _by_chunk(keys), "log, seven attributes": _by_chunk(full)}
         found["duplicates"]["log"] = _duplicates(keys)
-    return {**found, "late": _late(steady), "cold": _cold()}
+    return {**found, "late": _late(steady), "cold": _cold(), "scattered": _scattered(steady)}
 
 
 def _by_chunk(events: Sequence[Values]) -> dict[str, Any]:
@@ -180,6 +181,13 @@ def _late(events: Sequence[Values]) -> dict[str, float]:
     number = sum(one is not other for one, other in zip(late, events, strict=True))
     none, some = (_units(each, len(events), event) for each in (events, late))
     return {"none": none, "1% late": some, "per late event": (some - none) * len(events) / max(number, 1)}
+
+
+def _scattered(events: Sequence[Values]) -> float:
+    """Units per event where an event may be of any time of a month, as in an import that is not sorted."""
+    dice = random.Random(1)
+    sent = [_shifted(event, hours=dice.uniform(0, 30 * 24)) for event in events[: CALL * _FEWEST_SCATTERED]]
+    return _units(sent, len(sent), of(timedelta(minutes=10)))
 
 
 def _shifted(event: Values, hours: float) -> Values:
