@@ -9,7 +9,8 @@ From the bottom up; each imports only from what stands above it:
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
 - `oracle`: declarations, each beside plain Python that says what it must count;
 - `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
-- `protocol`: the commit protocol alone, small enough to try every interleaving;
+- `protocol`, `packed_protocol`: committing a batch and writing a log of chunks, each alone and tried in every
+  interleaving;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one.
 """

@@ -14,6 +14,7 @@ _ZOMBIE: Final = _CHECKPOINTS + "test_no_zombie_however_late_meets_a_pruned_wate
 
 _TAKEOVERS: Final = "test_takeovers.py::"
 _CONTENTION: Final = "test_contention.py"
+_PACKED: Final = "test_packed.py::"
 
 _KEEP: Final = "                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)\n"
 _COMMIT: Final = "                done = self._committer.commit(folded.deltas, part)\n"
@@ -148,8 +149,8 @@ MUTATIONS: Final = (
     Mutation(
         "a deletion by TTL is never subtracted",
         "_fold/plan.py",
-        'keeps_expired=declaration.on_expiry == "keep"',
-        "keeps_expired=True",
+        'return Program(layout, contribute, declaration.on_expiry == "keep", by_columns)',
+        "return Program(layout, contribute, True, by_columns)",
     ),
     Mutation(
         "a correction does not take back the old contribution",
@@ -223,8 +224,8 @@ MUTATIONS: Final = (
     Mutation(
         "an image that one declaration cannot fold waits for all",
         "_fold/fold.py",
-        "self._unfoldable(change, image_name, reason, tuple(failed))",
-        "self._unfoldable(change, image_name, reason)",
+        "self._unfoldable(change, image_name, _reasons(failed), tuple(failed))",
+        "self._unfoldable(change, image_name, _reasons(failed))",
         _MECHANISMS + "test_what_one_declaration_cannot_fold_waits_for_it_alone",
     ),
     Mutation(
@@ -457,5 +458,124 @@ MUTATIONS: Final = (
         "_items/decimals.py",
         'return {"N": format_number(value)}',
         'return {"N": str(value) if isinstance(value, int) else str(value.normalize())}',
+    ),
+    Mutation(
+        "a chunk is put whether there is one or not",
+        "_writes/chunk_log.py",
+        'ConditionExpression=f"attribute_not_exists({PK})"',
+        'ConditionExpression=f"attribute_not_exists({PK}) OR attribute_exists({PK})"',
+        _PACKED + "test_a_chunk_overwrites_no_other",
+    ),
+    Mutation(
+        "earlier chunks are not read",
+        "_writes/chunk_log.py",
+        "self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])",
+        "self.append([])",
+        _PACKED + "test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started",
+    ),
+    Mutation(
+        "a writer that was refused does not look for its own batch id",
+        "_writes/chunk_writes.py",
+        ".get(number) == self._batch",
+        '.get(number) == ""',
+        _PACKED + "test_a_put_whose_answer_was_lost_is_known_by_its_batch_id",
+    ),
+    Mutation(
+        "what was refused is put again as it was",
+        "_writes/chunk_writes.py",
+        "        self._writes, self._next = [], None\n        return is_mine\n",
+        "        self._undecided = []\n        return is_mine\n",
+        _PACKED + "test_what_others_have_put_meanwhile_is_decided_anew",
+    ),
+    Mutation(
+        "after a refusal what is known is held to be the log",
+        "_writes/chunk_writes.py",
+        "is_mine = log.look(consistent=True).get(number) == self._batch",
+        "is_mine = log.look(consistent=True) is not None",
+        _PACKED + "test_what_others_have_put_meanwhile_is_decided_anew",
+    ),
+    Mutation(
+        "the retraction of what is not known is answered from the cache",
+        "_writes/chunk_writes.py",
+        'return [Row("0" if entry.retracts else "+", entry.values)], False',
+        'return [] if entry.retracts else [Row("+", entry.values)], False',
+        _PACKED + "test_a_retraction_by_a_process_with_an_old_cache_finds_the_event",
+    ),
+    Mutation(
+        "what is taken back is what the caller says",
+        "_writes/chunk_writes.py",
+        "before.rows[-1].values if before is not None else log.values(digest)",
+        "entry.values",
+        _PACKED + "test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says",
+    ),
+    Mutation(
+        "an event that was retracted can come again",
+        "_writes/chunk_writes.py",
+        "if before is None and place is None:",
+        "if before is None and place in (None, GONE):",
+        _PACKED + "test_an_event_that_was_retracted_stays_so",
+    ),
+    Mutation(
+        "a gap in the numbers of chunks is not seen",
+        "_writes/chunk_log.py",
+        "return found | self.look(consistent=True)",
+        "break",
+        _PACKED + "test_a_bucket_with_a_hole_is_not_written",
+    ),
+    Mutation(
+        "a bucket takes events until its chunks have expired",
+        "_writes/packed_accept.py",
+        "if last <= now:",
+        "if last + _MARGIN <= now:",
+        _PACKED + "test_a_bucket_takes_no_events_long_before_its_chunks_expire",
+    ),
+    Mutation(
+        "the events of a chunk are counted again by a re-fold",
+        "_fold/fold.py",
+        "sequence <= applied_through.get(ref, sequence)",
+        "ref not in applied_through",
+        _PACKED + "test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again",
+    ),
+    Mutation(
+        "what a chunk takes back is counted",
+        "_fold/chunk_fold.py",
+        'found if row.sign == "+" else _negated(found)',
+        "found",
+        _PACKED + "test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says",
+    ),
+    Mutation(
+        "what a chunk takes back is counted, by columns",
+        "_fold/chunk_contributions.py",
+        "or chunk.signs or",
+        "or",
+        _PACKED + "test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says",
+    ),
+    Mutation(
+        "events are counted by columns and by rows",
+        "_fold/chunk_fold.py",
+        "        if found is None:\n            by_row.append(program)\n        else:\n",
+        "        by_row.append(program)\n        if found is not None:\n",
+        _PACKED + "test_events_count_the_same_by_columns_and_by_rows",
+    ),
+    Mutation(
+        "two events of a chunk are one entry of the quarantine",
+        "_fold/fold.py",
+        'f"{image_name}#{row.index}"',
+        "image_name",
+        _PACKED + "test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own",
+    ),
+    Mutation(
+        "values taken back are redriven as if they were accepted",
+        "_fold/chunk_fold.py",
+        'if (row.sign == "+") == (image_name == NEW):',
+        "if image_name == NEW:",
+        _PACKED + "test_values_taken_back_that_cannot_be_folded_are_redriven_as_such",
+    ),
+    Mutation(
+        "a layout changes at once",
+        "_layouts.py",
+        "if held is not None and not (_extends(own, held) and _is_ahead(event, now)):",
+        "if held is not None and False:",
+        _PACKED + "test_a_layout_that_changes_without_a_date_is_refused",
     ),
 )

@@ -45,6 +45,7 @@ class Totals:
     schedules: int = 0
     deliveries: int = 0
     records: int = 0
+    accepts: int = 0
     wrong: int = 0
     seconds: float = 0.0
     paused: float = 0.0
@@ -56,6 +57,7 @@ class Totals:
         self.schedules += 1
         self.deliveries += outcome.deliveries
         self.records += outcome.records
+        self.accepts += outcome.accepts
         self.faults += outcome.faults
         self.reached += outcome.reached
         self.paused = max(self.paused, outcome.paused)
@@ -67,8 +69,9 @@ class Totals:
         lines = [
             f"engine {self.engine}, seeds {self.first_seed} to {self.first_seed + self.schedules - 1}",
             (
-                f"{self.schedules:,} schedules, {self.deliveries:,} deliveries, {self.records:,} record deliveries "
-                f"in {self.seconds:.0f} s ({self.records / max(self.seconds, 0.001):,.0f} a second)"
+                f"{self.schedules:,} schedules, {self.deliveries:,} deliveries, {self.records:,} record deliveries, "
+                f"{self.accepts:,} accepts of packed events "
+                f"in {self.seconds:.0f} s ({self.records / max(self.seconds, 0.001):,.0f} records a second)"
             ),
             f"{self.faults.total():,} faults injected:",
             *(f"  {number:>9,}  {name}" for name, number in self.faults.most_common()),
@@ -105,7 +108,7 @@ def soak(engine: str, first_seed: int, *, minutes: float, schedules: int | None,
                 shown = now
                 print(
                     f"{totals.seconds:6.0f} s  {totals.schedules:,} schedules  {totals.records:,} record deliveries  "
-                    f"{totals.faults.total():,} faults  {totals.wrong} wrong",
+                    f"{totals.accepts:,} accepts  {totals.faults.total():,} faults  {totals.wrong} wrong",
                     flush=True,
                 )
     return totals

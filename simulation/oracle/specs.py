@@ -18,6 +18,7 @@ from dynamodb_counters._declarations import (
     Distinct,
     Event,
     Histogram,
+    Packed,
     Ranking,
     Sum,
     Window,
@@ -217,6 +218,12 @@ SPECS: Final = (
         keys=lambda v: tag_keys(v, MOST_GROUPS),
     ),
 )
+
+
+def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
+    """The same counts of trades that are packed, and corrected by newer versions."""
+    trade = replace(TRADE, sk="TRADE#{id}#{at}", version="version", packed=layout)
+    return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
 
 
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:

@@ -13,6 +13,7 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from dynamodb_counters._declarations import Window
 from simulation.dynamodb.stream_source import Record
+from simulation.oracle.chunks import CHUNK_TYPE, ROW_SIGNS, rows_of
 from simulation.oracle.eras import Eras
 from simulation.oracle.specs import (
     AT_LEAST,
@@ -35,7 +36,7 @@ Change: TypeAlias = tuple[Values | None, Values | None, bool]
 """An event before and after a write, and whether TTL deleted it."""
 
 Entry: TypeAlias = tuple[str, str, str]
-"""An image that may be in quarantine: shard, sequence number, name."""
+"""An image that may be in quarantine: shard, sequence number, name, which ends in the row if it is one of a chunk."""
 
 Waiting: TypeAlias = dict[Entry, frozenset[str]]
 """The declarations that could not count an image."""
@@ -43,7 +44,8 @@ Waiting: TypeAlias = dict[Entry, frozenset[str]]
 EXACT: Final = Context(prec=400, Emax=9999, Emin=-9999, traps=[Inexact])
 
 _SPREAD: Final = re.compile(r"#~\d+$")
-_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#(NewImage|OldImage)?")
+_ENTRY: Final = re.compile(r"^(.*?)#(\d{40})#((?:NewImage|OldImage)(?:#\d+)?)?")
+_IMAGE: Final = re.compile(r"#(NewImage|OldImage)(#\d+)?$")
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 _TTL_MATTERS: Final = 5 * 365 * 86_400
 _PLAIN: Final = TypeDeserializer()
@@ -90,9 +92,9 @@ def truth(
         kind = (images.get("NewImage") or images.get("OldImage") or {}).get("_type", {}).get("S", "")
         if kind == "quarantine":
             redrives += [(shard, record)] if _is_redrive(images) else []
-        elif kind == TRADE.name:
+        elif kind in (TRADE.name, CHUNK_TYPE):
             for image in _SIGNS.keys() & images.keys():
-                _add_event(found, held, specs, record, (shard, _padded(record), image), doubtful=doubtful)
+                _add_image(found, held, specs, record, (shard, _padded(record), image), doubtful=doubtful)
         elif family(kind) in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
@@ -118,14 +120,16 @@ def expected_so_far(specs: Sequence[Spec], history: Iterable[Change], now: float
 
 def expected(specs: Sequence[Spec], live: Iterable[Values], expired: Iterable[Values], now: float) -> Counts:
     """What the counts must be, from nothing but the events live in the end and those TTL deleted."""
+    return expected_of_rows(specs, [(values, 1, False) for values in live] + [(v, 1, True) for v in expired], now)
+
+
+def expected_of_rows(specs: Sequence[Spec], rows: Iterable[tuple[Values, int, bool]], now: float) -> Counts:
+    """What the counts must be, from events, each with its sign and whether TTL has deleted it."""
     counts: Counts = {}
-    for values in live:
+    for values, sign, by_ttl in rows:
         for spec in specs:
-            _add_parts(counts, spec, values, 1)
-    for values in expired:
-        for spec in specs:
-            if spec.declaration.on_expiry == "keep":
-                _add_parts(counts, spec, values, 1)
+            if not by_ttl or spec.declaration.on_expiry == "keep":
+                _add_parts(counts, spec, values, sign)
     return _with_derived(comparable(counts, now))
 
 
@@ -176,7 +180,7 @@ _COUNTED: Final = {spec.family for spec in SPECS} | {"crowded", "sizes", "books"
 _RETAINED: Final = {s.family for s in SPECS if isinstance(s.declaration, Window) and s.declaration.retention}
 
 
-def _add_event(
+def _add_image(
     found: Truth,
     held: dict[Entry, _Held],
     specs: Sequence[Spec] | None,
@@ -185,24 +189,35 @@ def _add_event(
     *,
     doubtful: Collection[Entry],
 ) -> None:
-    image = entry[-1]
-    values, sign = _values(record["dynamodb"][image]), _SIGNS[image]
     wanted = SPECS if specs is None else specs
-    if image == "OldImage" and _expired(record):
+    if entry[-1] == "OldImage" and _expired(record):
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
-    counts: Counts = {}
-    names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(counts, spec, values, sign))
-    if specs is None or entry in doubtful:
-        # Whoever counted it, if anybody did.
-        found.unclear += list(counts.items())
-    else:
-        for key, parts in counts.items():
-            _add(found.counts, key, parts)
-    if specs is None:
-        found.vague.add(entry)
-    elif names:
-        held[entry] = _Held(values, sign, names)
-        found.waiting[entry] = names
+    for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
+        counts: Counts = {}
+        names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(counts, spec, values, sign))
+        if specs is None or entry in doubtful:
+            # Whoever counted it, if anybody did.
+            found.unclear += list(counts.items())
+        else:
+            for key, parts in counts.items():
+                _add(found.counts, key, parts)
+        if specs is None:
+            found.vague.add(event)
+        elif names:
+            held[event] = _Held(values, sign, names)
+            found.waiting[event] = names
+
+
+def _events_of(image: Mapping[str, Any], entry: Entry) -> list[tuple[Entry, Values, int]]:
+    """The events of an image, each with the entry that it would be in quarantine, and its sign."""
+    shard, sequence, name = entry
+    if image["_type"]["S"] != CHUNK_TYPE:
+        return [(entry, _values(image), _SIGNS[name])]
+    return [
+        ((shard, sequence, f"{name}#{index}"), values, _SIGNS[name] * ROW_SIGNS[sign])
+        for index, (sign, values) in enumerate(rows_of(image))
+        if sign in ROW_SIGNS
+    ]
 
 
 def _add_redriven(
@@ -269,6 +284,11 @@ def _with_derived(counts: Counts) -> Counts:
             for key, parts in _derived(name, region, numbers):
                 _add(derived, key, parts)
     return counts | derived
+
+
+def is_image(sort_key: str) -> bool:
+    """Whether a quarantine item's sort key is that of an image, or of an event, that is known not to be counted."""
+    return _IMAGE.search(sort_key) is not None
 
 
 def entry_of(sort_key: str) -> Entry:

@@ -29,6 +29,10 @@ ANCIENT: Final = "record of more than 48 hours delivered"
 SPOILED: Final = "bookkeeping spoiled"
 CROWDED: Final = "nine in ten calls refused for a while"
 FLOOD: Final = "flood of malformed events"
+CHUNKS: Final = "packed: chunk"
+TAKEN_BACK: Final = "packed: values taken back"
+EXPIRED_EVENTS: Final = "packed: event expired"
+UNANSWERED: Final = "packed: event whose writer died or failed"
 
 
 def of_records(records: Iterable[tuple[str, Record]]) -> Counter[str]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from simulation.oracle.specs import RENAMED, SPECS, Spec, family
+from simulation.oracle.specs import RENAMED, Spec, family
 from simulation.oracle.variants import folds_less, refiltered, renamed, repaired
 
 
 class Deployments:
-    """Every deployment of a schedule, in order; `whole` says that none may leave out what another counts."""
+    """Every deployment of a schedule, in order, of specs `among` those there are.
 
-    def __init__(self, rng: random.Random, specs: Sequence[Spec], *, whole: bool) -> None:
+    `whole` says that none may leave out what another counts.
+    """
+
+    def __init__(self, rng: random.Random, specs: Sequence[Spec], among: Sequence[Spec], *, whole: bool) -> None:
         self._random = rng
+        self._among = among
         self._whole = whole
         self.base = list(specs)
         self.made: list[Sequence[Spec]] = [specs]
@@ -41,7 +45,7 @@ class Deployments:
     def last(self) -> list[Sequence[Spec]]:
         """What to deploy at last, one by one, so that every image can be counted by every name it waits for."""
         families = {spec.family: spec for specs in self.made for spec in specs}
-        originals = [next(spec for spec in SPECS if spec.family == name) for name in families]
+        originals = [next(spec for spec in self._among if spec.family == name) for name in families]
         mended = [repaired(spec) for spec in originals]
         return [self._deploy(mended), self._deploy([renamed(spec) for spec in mended])]
 
@@ -68,7 +72,7 @@ class Deployments:
 
     def _add(self, specs: list[Spec]) -> None:
         known = {family(spec.declaration.name) for spec in specs}
-        others = [spec for spec in SPECS if spec.family not in known]
+        others = [spec for spec in self._among if spec.family not in known]
         if others:
             specs.append(self._random.choice(others))
 

@@ -14,7 +14,8 @@ class Kind:
     `old_version`: it begins with a version that knew no checkpoints. `redeclared`: deployments declare something else;
     `whole` if all they count stays comparable with the events there are. `poison`: the share of events that some
     declarations cannot count. `crowded`: nine in ten calls are refused for a while. `spoiled`: somebody edits the
-    bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed.
+    bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed. `packed`: events are
+    packed, by several writers that have faults as well.
     """
 
     hours: bool = False
@@ -26,6 +27,7 @@ class Kind:
     crowded: bool = False
     spoiled: bool = False
     ancient: bool = False
+    packed: bool = False
 
     @classmethod
     def draw(cls, rng: random.Random) -> Kind:
@@ -43,4 +45,5 @@ class Kind:
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
             ancient=hours and not redeclared and trouble != "old version" and rng.random() < 0.3,
+            packed=trouble != "old version" and rng.random() < 0.4,
         )

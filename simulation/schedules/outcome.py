@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 class Outcome:
     """What a schedule came to: counts that are not exact, invocations, records delivered, faults by kind.
 
-    `reached` counts what it came across by the names of `coverage`; `paused` is the longest that an invocation without
-    a fault has waited between two tries.
+    `accepts` counts the events of every call of writers of packed events, retractions too. `reached` counts what it
+    came across by the names of `coverage`; `paused` is the longest that an invocation without a fault has waited
+    between two tries.
     """
 
     seed: int
@@ -21,6 +22,7 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
     paused: float = 0.0
+    accepts: int = 0
 
 
 class WrongCountError(AssertionError):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from datetime import timedelta
 from typing import Final
 
+from dynamodb_counters._declarations import Event, Packed
+from dynamodb_counters._declarations.packed import MIN_CHUNK_BYTES
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._stream.redrive import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
-from simulation.oracle.specs import SPECS
-from simulation.oracle.truth import Counts, expected
+from simulation.oracle.specs import SPECS, packed
+from simulation.oracle.truth import Counts, expected_of_rows, is_image
 from simulation.schedules import coverage
 from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
@@ -22,6 +25,7 @@ from simulation.schedules.function import Function
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
+from simulation.schedules.packed_writers import PackedWriters
 from simulation.schedules.sandbox import Invocation
 from simulation.schedules.spoiling import Spoiler
 from simulation.schedules.writers import Writers
@@ -50,18 +54,21 @@ class Schedule:
         self._random = rng
         self._backend = make_backend(rng)
         self._kind = kind = kind or Kind.draw(rng)
-        self._deployments = Deployments(rng, rng.sample(SPECS, rng.randint(2, 4)), whole=kind.whole)
+        among = packed(SPECS, _layout(rng)) if kind.packed else SPECS
+        self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among, whole=kind.whole)
         # Entries of the quarantine live for two weeks.
         keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
         self._pauses = 0 if keeps_entries or not kind.hours else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
-        self._writers = Writers(self._backend, rng, operations, kind.poison, books)
         self._faults = FaultPlan(
             rng,
             rng.choice((0.0, 0.02, 0.1, 0.3)),
-            rng.randint(0, 50 if kind.hours else 25),
+            rng.randint(0, 50 if kind.hours or kind.packed else 25),
             takeovers=rng.choice((0.0, 0.3)),
         )
+        self._writers = Writers(self._backend, rng, operations, kind.poison, books)
+        if isinstance(event := among[0].declaration.source, Event) and event.packed is not None:
+            self._writers = PackedWriters(self._backend, rng, self._faults, event, operations, kind.poison, books)
         self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
         self._forgets = not kind.ancient and rng.random() < 0.5
         self._settings = Settings(
@@ -94,8 +101,8 @@ class Schedule:
             self._create_mapping()
         self._drain()
         audit = self._audit()
-        wrong = audit.wrong() + audit.wrong_copies(self._function.copies)
-        self._reached += audit.reached
+        wrong = self._writers.wrong() + audit.wrong() + audit.wrong_copies(self._function.copies)
+        self._reached += audit.reached + self._writers.reached
         if audit.waiting:
             wrong += self._repair()
         elif not (self._kind.redeclared or self._kind.spoiled or self._kind.ancient):
@@ -114,6 +121,7 @@ class Schedule:
             self._faults.injected,
             reached,
             self._function.paused,
+            self._writers.accepts,
         )
 
     def _audit(self) -> Audit:
@@ -121,8 +129,7 @@ class Schedule:
 
     def _expected(self) -> Counts:
         """What the counts must be, by the events there are."""
-        writers = self._writers
-        return expected(self._deployments.current, writers.live.values(), writers.expired, self._backend.clock())
+        return expected_of_rows(self._deployments.current, self._writers.rows(), self._backend.clock())
 
     def _repair(self) -> list[str]:
         """Redrive until nothing waits, by deployments that can count everything; return what is wrong then."""
@@ -168,6 +175,8 @@ class Schedule:
                 self._writers.write()
                 if self._kind.hours and draw() < 0.3:
                     self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * _HOUR)
+            elif self._writers.is_busy and draw() < 0.4:
+                self._writers.step()
             elif draw() < 0.25:
                 self._start()
             elif draw() < 0.06:
@@ -178,6 +187,7 @@ class Schedule:
                 not self._function.running
                 and not self._backend.clock.hurry(self._random)
                 and self._writers.left <= still_to_write
+                and not self._writers.is_busy
                 and self._drained()
             ):
                 return
@@ -367,7 +377,17 @@ class Schedule:
         """What waits to be redriven, without records that may have been counted already."""
         table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
         waiting = list_quarantined(table, redriven=False)
-        return [entry for entry in waiting if entry.key[1].endswith("Image")]
+        return [entry for entry in waiting if is_image(entry.key[1])]
+
+
+def _layout(rng: random.Random) -> Packed:
+    return Packed(
+        "at",
+        timedelta(minutes=rng.choice((1, 10))),
+        parts=rng.choice((1, 1, 3)),
+        by=rng.choice((None, "book")),
+        chunk_bytes=MIN_CHUNK_BYTES,
+    )
 
 
 def check(seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory") -> Outcome:

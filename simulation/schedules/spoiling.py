@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import family
-from simulation.oracle.truth import Entry, entry_of
+from simulation.oracle.truth import Entry, entry_of, is_image
 from simulation.schedules.backend import Backend
 
 _NONSENSE: Final[tuple[dict[str, Any], ...]] = (
@@ -54,7 +54,7 @@ class Spoiler:
             self.groups.add((family(item["_type"]["S"]), item["pk"]["S"].partition("#~")[0], item["sk"]["S"]))
             self._edit(item, self._random.choice(_watermarks(item)))
         elif kind == "quarantine entry":
-            if item["sk"]["S"].endswith("Image"):
+            if is_image(item["sk"]["S"]):
                 self.entries.add(entry_of(item["sk"]["S"]))
             self._edit(item, self._random.choice([name for name in ("record", "names", "sum") if name in item]))
         elif self._random.random() < 0.5:

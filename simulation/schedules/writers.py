@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from decimal import Decimal
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from boto3.dynamodb.types import TypeSerializer
 
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many
-from simulation.oracle.specs import BEYOND_ALL_TEXTS, LONGEST_TEXT, MOST_GROUPS, TRADE, escaped
+from simulation.oracle.specs import BEYOND_ALL_TEXTS, LONGEST_TEXT, MOST_GROUPS, TRADE, Values, escaped
 from simulation.oracle.truth import Change
 from simulation.schedules.backend import Backend
 
@@ -55,7 +56,25 @@ class Writers:
         self.expired: list[dict[str, Any]] = []
         self.history: list[Change] = []
         self.left = operations
+        self.accepts = 0
+        self.reached: Counter[str] = Counter()
         self.flooded = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way, or must be made again."""
+        return False
+
+    def step(self) -> None:
+        """Let one of the calls under way go on to its next request."""
+
+    def rows(self) -> list[tuple[Values, int, bool]]:
+        """What counts in the end: values, sign, and whether TTL has deleted them."""
+        return [(v, 1, False) for v in self.live.values()] + [(v, 1, True) for v in self.expired]
+
+    def wrong(self) -> list[str]:
+        """What was answered otherwise than it was."""
+        return []
 
     def write(self) -> None:
         self.left -= 1

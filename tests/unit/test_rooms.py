@@ -48,7 +48,7 @@ _ROOMS = {
         engines
         delivery
         faults
-        protocol oracle
+        protocol packed_protocol oracle
         schedules
         specification
         mechanisms handler_process workbench

@@ -13,7 +13,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_PARTS: Final = 256
 MIN_CHUNK_BYTES: Final = 1024
-MAX_CHUNK_BYTES: Final = 262_144
+MAX_CHUNK_BYTES: Final = 131_072
 """Well below the 400 KB of an item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
 _LONGEST_BUCKET: Final = timedelta(days=1)
@@ -42,7 +42,7 @@ class Packed:
     by : str, optional
         A field of the event's key whose text decides the part. Default: the whole key decides.
     chunk_bytes : int, optional
-        About how long a chunk may become before the next one is begun, 1,024 to 262,144 bytes. Default 4,096.
+        About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
     future_tolerance : timedelta or None, optional
         An event further ahead of the writer's clock is rejected; None accepts any. Default 15 minutes.
     since : datetime, optional

@@ -25,6 +25,9 @@ _BATCH_BYTES: Final = 6
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 _MAX_ITEM_BYTES: Final = 400 * 1024
+_MAX_EVENT_BYTES: Final = 190 * 1024
+"""So that a newer version can take back the one before in the same chunk."""
+
 _ROW_BYTES: Final = 12
 _FITTINGS: Final = 4
 _FULL: Final = 0.96
@@ -42,7 +45,7 @@ class Entry:
     was_live: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Write:
     """Rows that stand or fall together, the entry they are for, and entries that only repeat it."""
 
@@ -114,10 +117,11 @@ class _Writing:
         if self._next is None:
             self._next = self._fitted()
         (count, blob), number = self._next, log.next
-        if item_bytes(log.item(blob)) > _MAX_ITEM_BYTES or number > MAX_NUMBER:
-            self._refuse(self._writes[0], number)
-            return True
         done = self._writes[:count]
+        most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else _MAX_ITEM_BYTES
+        if item_bytes(log.item(blob)) > most or number > MAX_NUMBER:
+            self._refuse(done[0], number)
+            return True
         if log.put(blob):
             log.append([(write.entry.digest, row) for write in done for row in write.rows])
             self._settle(done)
@@ -126,8 +130,7 @@ class _Writing:
         is_mine = log.look(consistent=True).get(number) == self._batch
         if is_mine:
             self._settle(done)
-        self._undecided = [entry for write in self._writes for entry in write.entries]
-        self._writes, self._next = [], None
+        self._decide_anew()
         return is_mine
 
     def _settle(self, done: Sequence[_Write]) -> None:
@@ -137,13 +140,18 @@ class _Writing:
         self._next = None
 
     def _refuse(self, write: _Write, number: int) -> None:
-        outcome = Outcome("rejected", "expected an event that fits an item of 400 KB, compressed")
+        outcome = Outcome("rejected", f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed")
         if number > MAX_NUMBER:
             outcome = Outcome("failed", f"its bucket has {MAX_NUMBER + 1:,} chunks already")
         for entry in write.entries:
             entry.outcome = outcome
-        self._writes = self._writes[1:]
-        self._next = None
+        # Later writes may build on it.
+        self._writes.remove(write)
+        self._decide_anew()
+
+    def _decide_anew(self) -> None:
+        self._undecided = [entry for write in self._writes for entry in write.entries]
+        self._writes, self._next = [], None
 
     def _decide(self) -> None:
         """Find out what the log lacks; of what it has, tell so."""

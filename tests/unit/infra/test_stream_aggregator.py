@@ -182,12 +182,12 @@ def hits(**layout: Any) -> Aggregate:
     return replace(HITS, source=event)
 
 
-_DATED = {"since": datetime(2026, 1, 1, tzinfo=UTC), "before": Packed("time", chunk_bytes=262_144)}
+_DATED = {"since": datetime(2026, 1, 1, tzinfo=UTC), "before": Packed("time", chunk_bytes=131_072)}
 
 
 @pytest.mark.parametrize(
     ("declared_late", "expected"),
-    [(SITE, 1000), (hits(), 100), (hits(chunk_bytes=262_144), 17), (hits(**_DATED), 17)],
+    [(SITE, 1000), (hits(), 100), (hits(chunk_bytes=131_072), 34), (hits(**_DATED), 34)],
     ids=["plain", "packed", "large-chunks", "large-chunks-before"],
 )
 def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(

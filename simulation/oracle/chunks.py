@@ -1,0 +1,121 @@
+"""Chunks, read by what is documented of them alone, and what a log of them must be like."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, Final, TypeAlias
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from simulation.dynamodb.stream_source import Record
+from simulation.oracle.specs import TRADE, Values
+
+CHUNK_TYPE: Final = f"{TRADE.name}#pack"
+
+EventKey: TypeAlias = tuple[str, int, int]
+"""Book, id and time of a trade."""
+
+SignedRow: TypeAlias = tuple[str, dict[str, Any]]
+
+ROW_SIGNS: Final = {"+": 1, "-": -1}
+"""Of the rows that count."""
+
+_PLAIN: Final = TypeDeserializer()
+
+
+def rows_of(image: Mapping[str, Any]) -> list[SignedRow]:
+    """The rows of a chunk: sign and plain values."""
+    blob = image["_chunk"]["B"]
+    chunk = json.loads(zlib.decompress(base64.b64decode(blob) if isinstance(blob, str) else bytes(blob)))
+    rows: list[dict[str, Any]] = [{} for _ in range(chunk["rows"])]
+    for name, (kind, cells) in chunk["columns"].items():
+        for row, cell in zip(rows, cells.split("\n") if isinstance(cells, str) else cells, strict=True):
+            if cell is not None:
+                typed: Any = {kind: cell} if kind else cell
+                row[name] = _PLAIN.deserialize(typed)
+    signs = chunk.get("signs", "+" * len(rows))
+    return [(sign, plain_values(row)) for sign, row in zip(signs, rows, strict=True)]
+
+
+def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: int(value) if name in ("at", "id", "version", "ref") else value for name, value in row.items()}
+
+
+def event_key(values: Values) -> EventKey:
+    return values["book"], values["id"], values["at"]
+
+
+@dataclass
+class Held:
+    """What the log holds of one event: every version accepted, and whether it was taken back."""
+
+    accepted: list[Values] = field(default_factory=list)
+    is_live: bool = False
+    is_gone: bool = False
+
+
+@dataclass
+class Logs:
+    """All that was ever written to the logs of a table, and what is `wrong` with them.
+
+    `rows` are those that count: values, sign, and whether TTL has deleted the chunk.
+    """
+
+    events: dict[EventKey, Held] = field(default_factory=dict)
+    rows: list[tuple[Values, int, bool]] = field(default_factory=list)
+    chunks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def read_logs(records: Iterable[tuple[str, Record]]) -> Logs:
+    """Follow each log from chunk to chunk, as the stream tells of them."""
+    logs, written, expired = Logs(), dict[tuple[str, str], dict[int, list[SignedRow]]](), set[tuple[str, str, int]]()
+    for _, record in records:
+        change = record["dynamodb"]
+        image = change.get("NewImage") or change.get("OldImage") or {}
+        if image.get("_type") != {"S": CHUNK_TYPE}:
+            continue
+        bucket, _, number = image["sk"]["S"].rpartition("#")
+        log = image["pk"]["S"], bucket
+        if record["eventName"] == "REMOVE":
+            expired.add((*log, int(number)))
+            continue
+        chunks = written.setdefault(log, {})
+        if record["eventName"] != "INSERT" or int(number) != len(chunks):
+            logs.wrong.append(f"log {log}: {record['eventName']} of chunk {number} after {len(chunks)}")
+        if any((*log, other) in expired for other in range(len(chunks))):
+            logs.wrong.append(f"log {log}: chunk {number} was written when some had expired")
+        chunks[int(number)] = rows_of(image)
+    for log, chunks in written.items():
+        for number, rows in sorted(chunks.items()):
+            logs.chunks += 1
+            is_expired = (*log, number) in expired
+            logs.rows += [(row, ROW_SIGNS[sign], is_expired) for sign, row in rows if sign in ROW_SIGNS]
+            logs.wrong += [f"log {log}, chunk {number}: {text}" for text in _follow(logs.events, rows)]
+    return logs
+
+
+def _follow(events: dict[EventKey, Held], rows: Sequence[SignedRow]) -> Iterator[str]:
+    """Note what a chunk does to its events; tell what it must not do."""
+    for (sign, values), after in zip_longest(rows, rows[1:]):
+        held = events.setdefault(event_key(values), Held())
+        if held.is_gone:
+            yield f"{sign} of {values}, which is gone"
+        if sign == "+":
+            if held.is_live:
+                yield f"+ of {values} beside {held.accepted[-1]}"
+            if held.accepted and values["version"] <= held.accepted[-1]["version"]:
+                yield f"+ of {values} after {held.accepted[-1]}"
+            held.accepted.append(values)
+            held.is_live = True
+            continue
+        if sign == "-" and (not held.is_live or values != held.accepted[-1]):
+            yield f"- of {values}, when there was {held.accepted[-1:]}"
+        # A newer version takes the place of the one before in the same chunk.
+        replaced = after is not None and after[0] == "+" and event_key(after[1]) == event_key(values)
+        held.is_live, held.is_gone = False, not (sign == "-" and replaced)

@@ -1,0 +1,341 @@
+"""What keeps packed events exact, one mechanism at a time: several processes, each with a cache, and one log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
+from dynamodb_counters.errors import LayoutError
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from simulation.faults.hooked_client import HeldClient, HookedClient
+from simulation.oracle.chunks import rows_of
+from simulation.workbench import Workbench
+
+RETENTION = timedelta(hours=1)
+DAY = 86_400
+SALE = Event(
+    "sale",
+    pk="SHOP#{shop}",
+    sk="SALE#{at}#{id}",
+    retention=RETENTION,
+    version="version",
+    packed=Packed("at", timedelta(minutes=10)),
+)
+SALES = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
+DEAR = Aggregate(
+    "dear", SALE, pk="DEAR#{shop}", sk="ALL", measures={"sales": Count()}, where=Attr("amount").ge(0), max_groups=1
+)
+
+
+class World:
+    """A table in memory and an aggregator; processes that accept are made as needed."""
+
+    def __init__(self, *declarations: Aggregate) -> None:
+        self.bench = Workbench(declarations or (SALES,))
+        self.now = int(self.bench.clock.now)
+
+    @property
+    def table(self) -> MemoryTable:
+        return self.bench.table
+
+    @property
+    def clock(self) -> VirtualClock:
+        return self.bench.clock
+
+    def process(self, client: Any = None) -> Counters:
+        """A process that has read nothing yet."""
+        return Counters(self.table.name, client=client or self.table, clock=self.clock)  # type: ignore[arg-type]
+
+    def sale(self, number: int, version: int = 1, amount: Any = 5) -> dict[str, Any]:
+        return {"shop": "x", "at": self.now, "id": number, "version": version, "amount": amount}
+
+    def chunks(self) -> list[dict[str, Any]]:
+        items = [dict(item) for item in self.table.items() if "_chunk" in item]
+        return sorted(items, key=lambda item: str(item["sk"]["S"]))
+
+    def rows(self) -> list[tuple[str, int, Any]]:
+        """Sign, id and amount of all rows in the log."""
+        rows = [row for chunk in self.chunks() for row in rows_of(chunk)]
+        return [(sign, values["id"], values.get("amount")) for sign, values in rows]
+
+    def delete(self, *numbers: int) -> None:
+        """Delete chunks as TTL does, with no regard to the clock."""
+        for chunk in [self.chunks()[number] for number in numbers]:
+            self.table.delete_item(TableName=self.table.name, Key={"pk": chunk["pk"], "sk": chunk["sk"]})
+
+    def counted(self, aggregate: Aggregate = SALES) -> dict[str, Any]:
+        self.bench.deliver_all()
+        return dict(self.bench.counters.get(aggregate, {"shop": "x"}).measures)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def _status(counters: Counters, *sales: dict[str, Any]) -> list[str]:
+    return [outcome.status for outcome in counters.accept_many(SALE, sales)]
+
+
+def _once(method: str, before: Callable[[], object]) -> Callable[..., Any]:
+    """A hook that has something happen before the first request of a method."""
+    left = [before]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == method and request.get("Item", {}).get("sk", {"S": ""})["S"] != "LAYOUT" and left:
+            left.pop()()
+        return send()
+
+    return hook
+
+
+def _lost(times: int) -> Callable[..., Any]:
+    """A hook that loses the answers to the first puts of a chunk."""
+    left = [times]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        answer = send()
+        if name == "put_item" and "_chunk" in request["Item"] and left[0]:
+            left[0] -= 1
+            raise ReadTimeoutError(endpoint_url="http://lost")
+        return answer
+
+    return hook
+
+
+def test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started(world: World) -> None:
+    writer = world.process()
+    for number in range(4):
+        assert _status(writer, world.sale(number)) == ["accepted"]
+
+    assert _status(world.process(), *map(world.sale, range(5))) == 4 * ["duplicate"] + ["accepted"]
+    assert world.counted() == {"sales": 5, "amount": 25}
+
+
+def test_a_chunk_overwrites_no_other(world: World) -> None:
+    stale, other = world.process(), world.process()
+    assert _status(stale, world.sale(1)) == ["accepted"]
+    assert _status(other, world.sale(2)) == ["accepted"]
+
+    assert _status(stale, world.sale(3)) == ["accepted"]
+    assert [number for _, number, _ in world.rows()] == [1, 2, 3]
+    assert world.counted() == {"sales": 3, "amount": 15}
+
+
+def test_what_others_have_put_meanwhile_is_decided_anew(world: World) -> None:
+    other = world.process()
+    hook = _once("put_item", lambda: _status(other, world.sale(1), world.sale(2)))
+    writer = world.process(HookedClient(world.table, hook))
+
+    assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
+    assert [number for _, number, _ in world.rows()] == [1, 2, 3]
+    assert world.counted() == {"sales": 3, "amount": 15}
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_put_whose_answer_was_lost_is_known_by_its_batch_id(world: World, lost: int) -> None:
+    writer = world.process(HookedClient(world.table, _lost(lost)))
+
+    assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
+    assert _status(writer, world.sale(2), world.sale(3)) == ["duplicate", "accepted"]
+    assert len(world.rows()) == 3
+
+
+def test_a_retraction_whose_answer_was_lost_tells_that_it_was_there(world: World) -> None:
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    writer = world.process(HookedClient(world.table, _lost(1)))
+
+    assert writer.retract(SALE, world.sale(1))
+    assert not world.process().retract(SALE, world.sale(1))
+    assert world.counted() == {"sales": 0, "amount": 0}
+
+
+def test_a_put_that_lands_late_is_counted_once(world: World) -> None:
+    held = HeldClient(world.table, "put_item")
+    held.let_through()
+    zombie = world.process(held)
+    assert _status(zombie, world.sale(0)) == ["accepted"]
+    held._operation = "put_item"
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - it dies
+        zombie.accept(SALE, world.sale(1))
+
+    late, early = world.process(), world.process()
+    assert _status(early, world.sale(0)) == ["duplicate"]
+    held.land()
+    assert _status(early, world.sale(1), world.sale(2)) == ["duplicate", "accepted"]
+    assert _status(late, world.sale(1)) == ["duplicate"]
+    assert world.counted() == {"sales": 3, "amount": 15}
+
+
+def test_a_retraction_by_a_process_with_an_old_cache_finds_the_event(world: World) -> None:
+    stale = world.process()
+    assert _status(stale, world.sale(1)) == ["accepted"]
+    assert _status(world.process(), world.sale(2)) == ["accepted"]
+
+    assert stale.retract(SALE, world.sale(2))
+    assert world.counted() == {"sales": 1, "amount": 5}
+
+
+def test_what_is_taken_back_is_what_the_log_holds_not_what_the_caller_says(world: World) -> None:
+    assert _status(world.process(), world.sale(1, amount=5), world.sale(2, amount=5)) == ["accepted", "accepted"]
+
+    assert world.process().retract(SALE, world.sale(1, amount=1000))
+    assert _status(world.process(), world.sale(2, version=2, amount=7)) == ["accepted"]
+    assert world.rows() == [("+", 1, 5), ("+", 2, 5), ("-", 1, 5), ("-", 2, 5), ("+", 2, 7)]
+    assert world.counted() == {"sales": 1, "amount": 7}
+
+
+def test_a_newer_version_takes_back_the_version_that_others_have_put_meanwhile(world: World) -> None:
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    other = world.process()
+    hook = _once("put_item", lambda: _status(other, world.sale(1, version=2, amount=6)))
+    writer = world.process(HookedClient(world.table, hook))
+
+    assert _status(writer, world.sale(1, version=3, amount=7)) == ["accepted"]
+    assert world.rows() == [("+", 1, 5), ("-", 1, 5), ("+", 1, 6), ("-", 1, 6), ("+", 1, 7)]
+    assert world.counted() == {"sales": 1, "amount": 7}
+
+
+def test_an_event_that_was_retracted_stays_so(world: World) -> None:
+    writer = world.process()
+    assert _status(writer, world.sale(1)) == ["accepted"]
+    assert not writer.retract(SALE, world.sale(2))
+    assert writer.retract(SALE, world.sale(1))
+
+    for process in (writer, world.process()):
+        assert _status(process, world.sale(1), world.sale(2), world.sale(1, version=2)) == 3 * ["duplicate"]
+        assert not process.retract(SALE, world.sale(1))
+    assert world.rows() == [("+", 1, 5), ("0", 2, None), ("-", 1, 5)]
+    assert world.counted() == {"sales": 0, "amount": 0}
+
+
+@pytest.mark.parametrize("deleted", [[0], [1], [0, 1]])
+def test_a_bucket_with_a_hole_is_not_written(world: World, deleted: list[int]) -> None:
+    writer = world.process()
+    for number in range(3):
+        assert _status(writer, world.sale(number)) == ["accepted"]
+    world.delete(*deleted)
+    left = world.rows()
+
+    assert _status(world.process(), *map(world.sale, range(4))) == 4 * ["too_late"]
+    assert _status(world.process(), world.sale(9)) == ["too_late"]
+    assert world.rows() == left
+
+
+def test_a_bucket_takes_no_events_long_before_its_chunks_expire(world: World) -> None:
+    begin = world.now // 600 * 600
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    [chunk] = world.chunks()
+    too_late = begin + 600 + 3600
+
+    assert int(chunk["ttl"]["N"]) == too_late + DAY
+    world.clock.advance(too_late - world.clock.now - 1)
+    assert _status(world.process(), world.sale(1), world.sale(2)) == ["duplicate", "accepted"]
+    world.clock.advance(1)
+    assert _status(world.process(), world.sale(1), world.sale(3)) == ["too_late", "too_late"]
+
+
+def test_the_events_of_a_chunk_are_counted_once_however_often_it_is_delivered(world: World) -> None:
+    writer = world.process()
+    for number in range(0, 9, 3):
+        assert set(_status(writer, *map(world.sale, range(number, number + 3)))) == {"accepted"}
+    records = world.bench.records()
+    first = next(index for index, record in enumerate(records) if "_chunk" in record["dynamodb"]["NewImage"])
+
+    # Part of it, all of it by a process that does not know, and again.
+    world.bench.deliver(records[: first + 2])
+    for _ in range(2):
+        world.bench.deliver(records[first:], by=world.bench.process())
+    assert world.bench.counters.get(SALES, {"shop": "x"}).measures == {"sales": 9, "amount": 45}
+
+
+def _at_most(updates: int) -> Callable[..., Any]:
+    """A hook that ends the test if there are more updates."""
+    left = count(updates, -1)
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        assert name != "update_item" or next(left)
+        return send()
+
+    return hook
+
+
+def test_a_chunk_that_was_counted_is_left_out_when_the_batch_is_folded_again(world: World) -> None:
+    writer = world.process()
+    for first in (0, 10):
+        sales = [world.sale(number) | {"shop": "xy"[number % 2]} for number in range(first, first + 4)]
+        assert set(_status(writer, *sales)) == {"accepted"}
+    chunks = [record for record in world.bench.records() if "_chunk" in record["dynamodb"]["NewImage"]]
+
+    # No checkpoint has moved: the watermarks of both groups refuse the longer batch.
+    for batch in (chunks[:1], chunks, chunks):
+        world.bench.deliver(batch, by=world.bench.process(HookedClient(world.table, _at_most(20))))
+    for shop in "xy":
+        assert world.bench.counters.get(SALES, {"shop": shop}).measures == {"sales": 4, "amount": 20}
+
+
+@pytest.mark.parametrize("amounts", [(5, 7), (5, "much"), (0, 5)])
+def test_events_count_the_same_by_columns_and_by_rows(amounts: tuple[Any, Any]) -> None:
+    world = World(SALES, DEAR)
+    sales = [world.sale(number, amount=amounts[number % 2]) for number in range(6)]
+    assert set(_status(world.process(), *sales)) == {"accepted"}
+
+    numbers = [sale["amount"] for sale in sales if sale["amount"] != "much"]
+    assert world.counted() == {"sales": len(numbers), "amount": sum(numbers)}
+    assert world.counted(DEAR) == {"sales": len(numbers) if "much" in amounts else 6}
+
+
+def test_each_event_of_a_chunk_that_cannot_be_folded_waits_on_its_own() -> None:
+    world = World()
+    sales = [world.sale(1), world.sale(2, amount="much"), world.sale(3, amount="more"), world.sale(4)]
+    assert set(_status(world.process(), *sales)) == {"accepted"}
+
+    assert world.counted() == {"sales": 2, "amount": 10}
+    entries = {entry.key[1].rpartition("#")[2]: entry for entry in world.bench.counters.quarantined()}
+    images = {row: entry.content["dynamodb"]["NewImage"] for row, entry in entries.items()}
+    assert {row: (image["_type"], image["amount"]) for row, image in images.items()} == {
+        "1": ({"S": "sale"}, {"S": "much"}),
+        "2": ({"S": "sale"}, {"S": "more"}),
+    }
+
+    counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
+    world.bench.deploy([counted])
+    assert world.bench.counters.redrive(entries["2"])
+    assert world.counted(counted) == {"sales": 3}
+    # What is redriven is what it was: a retraction takes back only what has been counted.
+    assert world.process().retract(SALE, world.sale(3))
+    assert world.counted(counted) == {"sales": 2}
+    assert [entry.key for entry in world.bench.counters.quarantined()] == [entries["1"].key]
+
+
+def test_values_taken_back_that_cannot_be_folded_are_redriven_as_such() -> None:
+    world = World()
+    assert _status(world.process(), world.sale(1, amount="much"), world.sale(2)) == ["accepted", "accepted"]
+    assert world.process().retract(SALE, world.sale(1))
+
+    assert world.counted() == {"sales": 1, "amount": 5}
+    entries = list(world.bench.counters.quarantined())
+    assert sorted(entry.content["eventName"] for entry in entries) == ["INSERT", "REMOVE"]
+    counted = Aggregate("sales", SALE, pk="SALES#{shop}", sk="ALL", measures={"sales": Count()})
+    world.bench.deploy([counted])
+    for entry in entries:
+        assert world.bench.counters.redrive(entry)
+    assert world.counted(counted) == {"sales": 1}
+
+
+def test_a_layout_that_changes_without_a_date_is_refused(world: World) -> None:
+    assert _status(world.process(), world.sale(1)) == ["accepted"]
+    moved = Event(
+        "sale", SALE.pk, SALE.sk, retention=RETENTION, version="version", packed=Packed("at", timedelta(minutes=1))
+    )
+
+    with pytest.raises(LayoutError):
+        world.process().accept(moved, world.sale(1))
+    assert _status(world.process(), world.sale(1)) == ["duplicate"]
