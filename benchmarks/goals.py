@@ -113,6 +113,7 @@ def _of_packed(report: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
         for size, limit in limits.items() if workload in chunks else ():
             yield f"packed_accept_{name}_{size}_per_chunk", chunks[workload][size]["units"], limit
     yield "packed_hot_units", units(report["cost"]["hot"]["packed"]), 0.05
+    yield "packed_hot_units_while_events_come", units(report["cost"]["hot_while_events_come_packed"]), 0.05
     for batch, limit in (("100", 0.43), ("10000", 0.37)):
         name = f"log_three_aggregates_packed_{batch}"
         if name in report["cost"]:
