@@ -38,11 +38,11 @@ def redelivered(design: type[Design], views: Sequence[View], batch: int) -> dict
     return {"error_percent": error, "exact": error == 0.0}
 
 
-def steady(views: Sequence[View], batch: int) -> dict[str, Any]:
-    """Count with ours while events keep coming: its own changes then take room in each batch of the stream."""
+def steady(design: type[Design], views: Sequence[View], batch: int) -> dict[str, Any]:
+    """Count while events keep coming: the design's own changes then take room in each batch of the stream."""
     database = MemoryDatabase()
-    counting = Ours(database)
-    deliver_steadily(counting.accept, Stream(database, TABLE, batch), counting.aggregate, views)
+    counting, stream = design(database), Stream(database, TABLE, batch)
+    deliver_steadily(counting.accept, stream, counting.aggregate, views, design.events_per_call)
     return per_event(database.usage, len(views))
 
 

@@ -35,7 +35,9 @@ from dynamodb_counters import Aggregate, Count, Counters, Event, Packed  # noqa:
 from dynamodb_counters._stream.batch import Aggregator  # noqa: E402
 from dynamodb_counters._table import Table  # noqa: E402
 from dynamodb_counters._writes.accept import accept_many  # noqa: E402
-from simulation.delivery.event_source_mapping import EventSourceMapping, Settings  # noqa: E402
+from simulation.delivery.stream_api import ApiSource, lambda_record  # noqa: E402
+from simulation.dynamodb.capacity import Usage  # noqa: E402
+from simulation.dynamodb.stream_source import Record  # noqa: E402
 from simulation.engines import connect, dynamodb_local  # noqa: E402
 from simulation.engines.tables import create_table  # noqa: E402
 
@@ -43,12 +45,13 @@ RATE: Final = 1_000
 """Events per second of their own time, 10 seconds of which are a bucket."""
 
 PER_CALL: Final = 1_000
+CALLS_PER_NOTE: Final = 5
 _BLOCK: Final = 1_000
 _PAGES: Final = 200
 _CLIENTS: Final = 50_000
 _START: Final = datetime(2026, 11, 20, tzinfo=UTC)
 _TABLE: Final = "counters"
-_CHUNKS_PER_BATCH: Final = 100
+_MOST_RECORDS: Final = 1_000
 _PATIENCE: Final = 120.0
 """Seconds without progress after which a run has failed."""
 
@@ -84,50 +87,54 @@ def events(first: int, last: int) -> Iterator[dict[str, str]]:
 def accept(endpoint: str, folder: Path, number: int) -> None:
     """Accept events from where the last process noted that it was."""
     engine, notes = connect("dynamodb_local", endpoint), folder / "accept"
-    table, noted = Table(_TABLE, engine.client), _read(notes)
+    table, before, repeated = Table(_TABLE, engine.client), _read(notes), 0
     with EngineDatabase(engine) as database:
-        for start in range(int(noted.get("events", 0)), number, PER_CALL):
-            usage = database.usage
-            calls, writes, reads = usage.calls, usage.writes, usage.reads
+        for call, start in enumerate(range(int(before.get("events", 0)), number, PER_CALL), start=1):
             part = list(events(start, min(start + PER_CALL, number)))
             statuses = Counter(outcome.status for outcome in accept_many(table, VIEW, part))
             assert set(statuses) <= {"accepted", "duplicate"}, statuses
-            noted = {
-                "events": start + len(part),
-                "accepted": noted.get("accepted", 0) + statuses["accepted"],
-                "duplicates": noted.get("duplicates", 0) + statuses["duplicate"],
-                "calls": noted.get("calls", 0) + usage.calls - calls,
-                "write_units": noted.get("write_units", 0) + usage.writes - writes,
-                "read_units": noted.get("read_units", 0) + usage.reads - reads,
-                "peak_bytes": max(noted.get("peak_bytes", 0), peak_bytes()),
-            }
-            _write(notes, noted)
+            repeated += statuses["duplicate"]
+            done = start + len(part)
+            if call % CALLS_PER_NOTE == 0 or done == number:
+                more = {"events": done, "repeated": before.get("repeated", 0) + repeated}
+                _write(notes, more | _taken(database.usage, before))
 
 
 def count(endpoint: str, folder: Path) -> None:
     """Count what the stream brings, from its beginning, until it is ended."""
     engine, notes = connect("dynamodb_local", endpoint), folder / "count"
+    arn = engine.client.describe_table(TableName=_TABLE)["Table"]["LatestStreamArn"]
+    before = _read(notes)
+    aggregator = Aggregator(Table(_TABLE, engine.client), (VIEWS, SITE), quarantine_retention_seconds=86_400)
     with EngineDatabase(engine) as database:
-        mapping = EventSourceMapping(database.stream(_TABLE), time.time, Settings(batch_size=_CHUNKS_PER_BATCH))
-        aggregator = Aggregator(Table(_TABLE, engine.client), (VIEWS, SITE), quarantine_retention_seconds=86_400)
-        noted = _read(notes)
-        before = {name: noted.get(name, 0) for name in ("calls", "write_units", "read_units")}
-        while True:
-            delivered = 0
-            for shard in mapping.shards():
-                if delivery := mapping.poll(shard):
-                    report = aggregator.handle(delivery.event)
-                    assert not report.quarantined
-                    mapping.settle(delivery, {"state": report.state(delivery.event)})
-                    delivered += len(delivery.records)
-            usage = database.usage
-            taken = {"calls": usage.calls, "write_units": usage.writes, "read_units": usage.reads}
-            noted = {name: before[name] + units for name, units in taken.items()} | {
-                "peak_bytes": max(noted.get("peak_bytes", 0), peak_bytes())
-            }
-            _write(notes, noted)
-            if delivered < _CHUNKS_PER_BATCH:
+        for shard, records in _batches(engine.streams, arn):
+            if records:
+                report = aggregator.handle({"shardId": shard, "Records": records})
+                assert not report.quarantined
+            _write(notes, _taken(database.usage, before))
+            if len(records) < _MOST_RECORDS:
                 time.sleep(_BATCHING_WINDOW)
+
+
+def _batches(streams: Any, arn: str) -> Iterator[tuple[str, list[Record]]]:
+    """The next records of each shard in turn, for ever; it keeps none, so that the memory is the aggregator's."""
+    source, iterators = ApiSource(streams, arn), dict[str, str | None]()
+    while True:
+        for shard in source.shards():
+            if shard.id not in iterators:
+                started = streams.get_shard_iterator(StreamArn=arn, ShardId=shard.id, ShardIteratorType="TRIM_HORIZON")
+                iterators[shard.id] = started["ShardIterator"]
+            if iterators[shard.id] is not None:
+                answer = streams.get_records(ShardIterator=iterators[shard.id], Limit=_MOST_RECORDS)
+                iterators[shard.id] = answer.get("NextShardIterator")
+                yield shard.id, [lambda_record(dict(record), arn) for record in answer["Records"]]
+
+
+def _taken(usage: Usage, before: Noted) -> dict[str, float]:
+    """What this process and those before it have taken."""
+    units = {"write_units": usage.writes, "read_units": usage.reads}
+    taken = {name: before.get(name, 0) + each for name, each in units.items()}
+    return taken | {"peak_bytes": max(before.get("peak_bytes", 0), peak_bytes())}
 
 
 def run(number: int, kills: int, seed: int) -> dict[str, Any]:
@@ -159,7 +166,7 @@ def run(number: int, kills: int, seed: int) -> dict[str, Any]:
         "seconds_to_accept": round(accepted, 1),
         "seconds_to_count": round(seconds, 1),
         "events_per_second": round(number / accepted),
-        "repeated": int(notes["accept"]["duplicates"]),
+        "repeated": int(notes["accept"]["repeated"]),
         "write_units_per_event": {name: round(noted["write_units"] / number, 5) for name, noted in notes.items()},
         "read_units_per_event": {name: round(noted["read_units"] / number, 5) for name, noted in notes.items()},
         "peak_mb": {name: round(noted["peak_bytes"] / 1e6, 1) for name, noted in notes.items()},

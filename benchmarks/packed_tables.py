@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.figures import lines
+from benchmarks.packing import CALL
+
+PACKED: Final = "Packed: "
+"""Before headings that do not stand below that of packed events."""
 
 _Rows = list[Sequence[Any]]
 
@@ -18,33 +22,41 @@ def packed_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
     packing, cpu = report["packing"], report["chunk_cpu"]
     workloads, repeated = packing["chunks"], packing["duplicates"]
     tables: dict[str, _Rows] = {
-        "Packed: units to accept an event, by events per chunk": [
+        f"{PACKED}units to accept an event, by events per chunk": [
             ("events per chunk", *workloads),
             *((size, *(each[size]["units"] for each in workloads.values())) for size in workloads["hot"]),
         ],
-        "Packed: units per distinct event, with duplicates": [
+        f"{PACKED}units per distinct event, with duplicates": [
             ("duplicates", *repeated),
             *((kind, *(each[kind] for each in repeated.values())) for kind in repeated["hot"]),
         ],
-        "Packed: late events": [("what", "units"), *packing["late"].items()],
-        "Packed: one event of a bucket that the process does not know": [
+        f"{PACKED}late events": [("what", "units"), *packing["late"].items()],
+        f"{PACKED}one event of a bucket that the process does not know": [
             ("events in the bucket", "chunks", "write units", "read units", "units"),
             *((int(events), *each.values()) for events, each in packing["cold"].items()),
         ],
-        "Packed: several processes on the same log": [
+        f"{PACKED}several processes on the same log": [
             ("processes", "how", "write units", "read units", "units", "to one process", "calls that failed"),
             *_writers(report["writers"]),
         ],
-        "Packed: units and dollars per month": list(_months(report["flushing"])),
-        "Packed: CPU, microseconds per event": [
+        "When not to pack": [
+            ("events", "units to accept one", "as an item"),
+            ("one per call", workloads["hot"]["1"]["units"], 1.0),
+            ("one per second, flushed every second", report["flushing"]["1"]["1"]["accept"], 1.0),
+            (f"{CALL} per call, their times scattered over a month", packing["scattered"], 1.0),
+            ("late, and its bucket known", packing["late"]["per late event"], 1.0),
+            ("one of a bucket of 10,000 not known", packing["cold"]["10000"]["units"], 1.0),
+        ],
+        f"{PACKED}units and dollars per month": list(_months(report["flushing"])),
+        f"{PACKED}CPU, microseconds per event": [
             ("step", *(groups.replace("_", " ") for groups in cpu)),
             *((step, *(each[step] for each in cpu.values())) for step in cpu["few_groups"]),
         ],
     }
     if "packing" in report["engine"]:
-        tables["Packed: DynamoDB Local beside the rule"] = [
-            ("events per chunk", "write units: engine", "rule", "read units: engine", "rule"),
-            *((int(size), *each.values()) for size, each in report["engine"]["packing"].items()),
+        tables[f"{PACKED}DynamoDB Local beside the rule"] = [
+            ("what", "write units: engine", "rule", "read units: engine", "rule"),
+            *((what, *each.values()) for what, each in report["engine"]["packing"].items()),
         ]
     return tables
 

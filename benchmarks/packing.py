@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -32,6 +32,7 @@ _FEWEST: Final = 1000
 """Calls that are measured, if there are so many."""
 
 _ON_ENGINE: Final = (16, 64, 256)
+_FEWEST_SCATTERED: Final = 30
 _LARGE: Final = 65_536
 """Bytes of a chunk that holds any of these calls."""
 
@@ -87,7 +88,7 @@ def measure(events: int) -> dict[str, Any]:
         keys = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
         found["chunks"] |= {"log, key attributes": _by_chunk(keys), "log, seven attributes": _by_chunk(full)}
         found["duplicates"]["log"] = _duplicates(keys)
-    return {**found, "late": _late(steady), "cold": _cold()}
+    return {**found, "late": _late(steady), "cold": _cold(), "scattered": _scattered(steady)}
 
 
 def _by_chunk(events: Sequence[Values]) -> dict[str, Any]:
@@ -119,22 +120,46 @@ def _by_day(events: Iterable[Values], size: int) -> Iterator[Sequence[Values]]:
 
 
 def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
-    """The same on DynamoDB Local, beside the rule, for a subsample."""
-    sample = [view.as_event() for view in workloads.hot(events)]
+    """Units per event of a subsample on DynamoDB Local, beside the rule."""
+    sample: list[Values] = [view.as_event() for view in workloads.hot(events)]
     if workloads.LOG.exists():
-        sample = workloads.log_in_full()[:events]
+        sample = [*workloads.log_in_full()[:events]]
     found = {}
-    for size in _ON_ENGINE:
+    for name, scenario in _scenarios(sample).items():
         with EngineDatabase(engine) as database:
             database.create(TABLE, "pk", "sk")
-            reported = _accepting(database, sample, size, _LARGE)
-        ruled = _accepting(memory(), sample, size, _LARGE)
-        found[str(size)] = {
-            f"{kind}_{figure}": each[figure]
-            for figure in ("write_units", "read_units")
-            for kind, each in (("engine", reported), ("rule", ruled))
+            scenario(database)
+            reported = database.usage
+        ruled = memory()
+        scenario(ruled)
+        found[name] = {
+            "engine_write_units": reported.writes / len(sample),
+            "rule_write_units": ruled.usage.writes / len(sample),
+            "engine_read_units": reported.reads / len(sample),
+            "rule_read_units": ruled.usage.reads / len(sample),
         }
     return found
+
+
+def _scenarios(sample: Sequence[Values]) -> dict[str, Callable[[Database], object]]:
+    """What is done to a table that is empty."""
+    dice = random.Random(1)
+    late = [_shifted(one, hours=dice.uniform(1, 24)) if dice.random() < 0.01 else one for one in sample]
+    repeated = _repeated(dice, sample, 0.2)
+
+    def at(size: int) -> Callable[[Database], object]:
+        return lambda database: _accepting(database, sample, size, _LARGE)
+
+    def repeated_by_a_new_process(database: Database) -> None:
+        for _ in range(2):
+            Writer(database).accept_all(sample)
+
+    return {
+        **{f"{size} per chunk": at(size) for size in _ON_ENGINE},
+        "20% duplicates close by": lambda database: Writer(database).accept_all(repeated),
+        "1% late": lambda database: Writer(database, of(timedelta(minutes=10))).accept_all(late),
+        "all again, by a new process": repeated_by_a_new_process,
+    }
 
 
 def _duplicates(events: Sequence[Values]) -> dict[str, float]:
@@ -180,6 +205,13 @@ def _late(events: Sequence[Values]) -> dict[str, float]:
     number = sum(one is not other for one, other in zip(late, events, strict=True))
     none, some = (_units(each, len(events), event) for each in (events, late))
     return {"none": none, "1% late": some, "per late event": (some - none) * len(events) / max(number, 1)}
+
+
+def _scattered(events: Sequence[Values]) -> float:
+    """Units per event where an event may be of any time of a month, as in an import that is not sorted."""
+    dice = random.Random(1)
+    sent = [_shifted(event, hours=dice.uniform(0, 30 * 24)) for event in events[: CALL * _FEWEST_SCATTERED]]
+    return _units(sent, len(sent), of(timedelta(minutes=10)))
 
 
 def _shifted(event: Values, hours: float) -> Values:

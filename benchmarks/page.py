@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
 from benchmarks.goals import NOT_MET
-from benchmarks.packed_tables import packed_figures, packed_tables
+from benchmarks.packed_tables import PACKED, packed_figures, packed_tables
 from benchmarks.partition_tables import partition_tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
@@ -90,15 +90,19 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)
-    sections = [_section(title, rows) for title, rows in tables(report).items()]
+    packed = packed_tables(report)
+    sections = [_section(title, rows) for title, rows in tables(report).items() if title not in packed]
     parts = [
         "# Benchmarks",
         "Written by `make bench`: every number comes from that run.",
-        *map(_picture, ("cost", "error", "packed", "months")),
+        *map(_picture, ("cost", "error")),
         "[How it is measured](#how-it-is-measured) and [on what machine](#machine).",
         sections[0],
         _not_met(report),
         *sections[1:],
+        "## Packed events",
+        *map(_picture, ("packed", "months")),
+        *(_section(_capital(title.removeprefix(PACKED)), rows, level=3) for title, rows in packed.items()),
         "## Growth and scale",
         *map(_picture, ("growth", "rate", "lag")),
         _NOTES.read_text().strip(),
@@ -109,9 +113,13 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
 
 
-def _section(title: str, rows: Sequence[_Row]) -> str:
+def _section(title: str, rows: Sequence[_Row], level: int = 2) -> str:
     head, *body = [f"| {' | '.join(_text(cell) for cell in row)} |" for row in rows]
-    return "\n".join([f"## {title}", "", head, "|" + "---|" * len(rows[0]), *body])
+    return "\n".join([f"{'#' * level} {title}", "", head, "|" + "---|" * len(rows[0]), *body])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _picture(name: str) -> str:

@@ -82,10 +82,14 @@ def deliver(design: Design, database: Database, views: Sequence[View], batch: in
 
 
 def deliver_steadily(
-    accept: Callable[[Sequence[_T]], object], stream: Stream, aggregate: Aggregate, events: Sequence[_T]
+    accept: Callable[[Sequence[_T]], object],
+    stream: Stream,
+    aggregate: Aggregate,
+    events: Sequence[_T],
+    per_call: int = QUEUE_BATCH,
 ) -> None:
     """Accept events whenever the stream has less than a batch: its own changes take room in each."""
-    for part in chunks(events, QUEUE_BATCH):
+    for part in chunks(events, per_call):
         while stream.holds_a_batch():
             stream.settle(next(stream.deliveries()), aggregate)
         accept(part)

@@ -31,7 +31,7 @@ from benchmarks import (
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree
-from benchmarks.designs.packed import PackedOnThree, PackedOnThreeAtOnce
+from benchmarks.designs.packed import PackedEvents, PackedOnThree, PackedOnThreeAtOnce
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 
@@ -149,7 +149,8 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
         # About as many batches, where a record holds many events.
         batch = 100 if design.records_per_batch is None else 5
         found["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
-    found["hot_while_events_come"] = cost.steady(hot, _BATCH)
+    found["hot_while_events_come"] = cost.steady(Ours, hot, _BATCH)
+    found["hot_while_events_come_packed"] = cost.steady(PackedEvents, hot, _BATCH)
     found["accept_in_bulk"] = cost.accepting(hot)
     if workloads.LOG.exists():
         say("real log")

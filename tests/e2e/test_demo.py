@@ -163,8 +163,20 @@ def _check(report: dict[str, Any]) -> None:
     assert 0 < report["write_units_per_event"]["accept"] < 10
     assert 0 < report["write_units_per_event"]["aggregate"] < 40
     assert 0.5 <= report["window_read_units"] < 1
+    _check_packed(report)
     _check_leaderboard(report["leaderboard"])
     _check_pages(report["pages"])
+
+
+def _check_packed(report: dict[str, Any]) -> None:
+    """The other door counts the same, for less."""
+    packed, plain = report["packed"], report["write_units_per_event"]
+
+    same = ("events_sent", "distinct_events", "duplicates_rejected", "views", "site_views", "visitors", "rolling_24h")
+    assert {name: packed[name] for name in same} == {name: report[name] for name in same}
+    assert packed["events_read_back"] == len(_VIEWS)
+    assert 0 < report["write_units_per_event_packed"]["accept"] < plain["accept"]
+    assert 0 < report["write_units_per_event_packed"]["aggregate"] <= plain["aggregate"]
 
 
 def _check_leaderboard(found: dict[str, Any]) -> None:

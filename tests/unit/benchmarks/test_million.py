@@ -16,10 +16,10 @@ from simulation.engines.dynamodb_local import DynamoDBLocal
 def test_killed_on_the_way_it_is_exact(
     dynamodb_local_engine: DynamoDBLocal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert million.main(["--events", "6000", "--kills", "2"]) == 0
+    assert million.main(["--events", "16000", "--kills", "2"]) == 0
 
     report = json.loads(capsys.readouterr().out)
-    assert (report["exact"], report["kills"], report["events"]) == (True, 2, 6_000)
+    assert (report["exact"], report["kills"], report["events"]) == (True, 2, 16_000)
     assert 0 < report["write_units_per_event"]["accept"] < 0.02
 
 
