@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -38,3 +39,13 @@ def run_python(arguments: list[str], environment: Mapping[str, str]) -> str:
     command = [sys.executable, *arguments]
     environment = {**environment, "PYTHONPATH": roots}
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT, env=environment).stdout
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    # On Linux, a process inherits getrusage's peak from its parent.
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
@@ -19,19 +19,27 @@ from benchmarks import prices
 from benchmarks.best_times import best, cpu_seconds, run_python
 from benchmarks.cold_start import http_request, lambda_environment
 from benchmarks.designs.ours import SHARD, VIEW, VIEWS
+from benchmarks.designs.packed import PACKED_VIEW
 from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import hot
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
 from simulation.clock import VirtualClock
+from simulation.delivery.stream_api import lambda_record
 from simulation.dynamodb.capacity import dollars_per_million
 from simulation.dynamodb.client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
 
 MILLION: Final = 1e6
 STREAM_BATCH: Final = 1_000
+_PACKED_STREAM_BATCH: Final = 10_000
+"""Events in a batch of the stream that has chunks."""
+
 QUEUE_BATCH: Final = 100
 """Messages that the queue's consumer gets at once, by default."""
+
+PACKED_BATCH: Final = 1_000
+"""The same for packed events."""
 
 POSTED: Final = 100
 """Events of a request that posts many."""
@@ -48,7 +56,8 @@ class Way:
 
     `accepts` names how events are written, `counted` says whether the stream counts them; `http` are requests and
     `messages` are messages per event, `receiver` and `consumer` name the measured CPU time of the functions before and
-    behind the queue.
+    behind the queue, `aggregator` that of the one on the stream. An invocation behind the queue gets `batch` messages,
+    one on the stream the changes of `stream_batch` events.
     """
 
     title: str
@@ -58,8 +67,31 @@ class Way:
     messages: float = 0.0
     receiver: str | None = None
     consumer: str | None = None
+    aggregator: str = "aggregator"
+    batch: float = QUEUE_BATCH
+    stream_batch: float = STREAM_BATCH
 
 
+INCREMENT_BEHIND_API: Final = Way(
+    "increment in a function behind an API", "increment", counted=False, http=1, receiver="receiver_single"
+)
+PACKED: Final = Way("accept_many, packed", "packed", aggregator="packed_aggregator")
+PACKED_SINGLE: Final = replace(
+    PACKED,
+    title="EventIngest, packed, straight to the queue",
+    http=1,
+    messages=1,
+    consumer="packed_consumer_single",
+    batch=PACKED_BATCH,
+)
+PACKED_MANY: Final = replace(
+    PACKED,
+    title=f"EventIngest, packed, {POSTED} events a request",
+    http=1 / POSTED,
+    messages=1 / POSTED,
+    receiver="receiver_many",
+    consumer="packed_consumer_many",
+)
 WAYS: Final = (
     Way("increment", "increment", counted=False),
     Way("record_once", "record_once", counted=False),
@@ -82,6 +114,10 @@ WAYS: Final = (
         receiver="receiver_many",
         consumer="consumer_many",
     ),
+    INCREMENT_BEHIND_API,
+    PACKED,
+    PACKED_SINGLE,
+    PACKED_MANY,
 )
 
 
@@ -90,19 +126,21 @@ def measure(rounds: int, report: Mapping[str, Any]) -> dict[str, Any]:
 
     Updates of a page take as many units as those of a hot total in a table of 4, and of 64 partitions.
     """
-    aggregation_units = report["cost"]["hot"]["accept_and_watermark"]["aggregation_write_units"]
+    hot = report["cost"]["hot"]
+    aggregation = {
+        way: hot["packed" if way.accepts == "packed" else "accept_and_watermark"]["aggregation_write_units"]
+        for way in WAYS
+    }
     units_per_update = {
         partitions: each["groups"]["hot total"]["updating"] + each["groups"]["hot total"]["pruning"]
         for partitions, each in report["partitions"].items()
         if partitions in ("4", "64")
     }
     cpu = _cpu(rounds)
-    writes = {name: write_units(name) for name in ("increment", "record_once", "accept", "accept_many")}
+    writes = {name: write_units(name) for name in dict.fromkeys(way.accepts for way in WAYS)}
     return {
         "cpu_microseconds": cpu,
-        "ways": {
-            way.title: bill_of(way, writes[way.accepts], cpu, aggregation_units, units_per_update) for way in WAYS
-        },
+        "ways": {way.title: bill_of(way, writes[way.accepts], cpu, aggregation[way], units_per_update) for way in WAYS},
     }
 
 
@@ -110,10 +148,10 @@ def bill_of(
     way: Way, events: float, cpu: Mapping[str, float], aggregation: float, units_per_update: Mapping[str, float]
 ) -> dict[str, Any]:
     functions = [cpu[name] for name in (way.receiver, way.consumer) if name]
-    invocations = (way.http if way.receiver else 0.0) + (way.messages / QUEUE_BATCH if way.consumer else 0.0)
+    invocations = (way.http if way.receiver else 0.0) + (way.messages / way.batch if way.consumer else 0.0)
     if way.counted:
-        functions.append(cpu["aggregator"])
-        invocations += 1 / STREAM_BATCH
+        functions.append(cpu[way.aggregator])
+        invocations += 1 / way.stream_batch
     found = {
         "events": dollars_per_million(events, 0),
         "lambda": MILLION * (prices.cpu_dollars(sum(functions) / 1e6) + invocations * prices.LAMBDA_REQUEST),
@@ -135,10 +173,11 @@ def write_units(way: str) -> float:
     """Write units per event of the SDK's calls."""
     memory = MemoryTable(VirtualClock())
     counters = Counters("counters", client=memory)  # type: ignore[arg-type]
-    views = [view.as_event() for view in hot(QUEUE_BATCH)]
-    if way == "accept_many":
-        counters.accept_many(VIEW, views)
-    for view in views if way != "accept_many" else ():
+    together = {"accept_many": VIEW, "packed": PACKED_VIEW}
+    views = [view.as_event() for view in hot(PACKED_BATCH if way == "packed" else QUEUE_BATCH)]
+    if way in together:
+        counters.accept_many(together[way], views)
+    for view in views if way not in together else ():
         if way == "increment":
             counters.increment(VIEWS, {"url": view["url"]})
         elif way == "record_once":
@@ -150,32 +189,41 @@ def write_units(way: str) -> float:
 
 def _cpu(rounds: int) -> dict[str, float]:
     """Microseconds of CPU per event of each function, with botocore but without network, in a process of its own."""
-    environment = lambda_environment((VIEW,)) | {"PATH": os.environ["PATH"]}
-    program = f"from benchmarks import bill; bill.print_cpu({rounds})"
-    found: dict[str, float] = json.loads(run_python(["-c", program], environment).splitlines()[-1])
+    found: dict[str, float] = {}
+    for event in (PACKED_VIEW, VIEW):
+        environment = lambda_environment((event,)) | {"PATH": os.environ["PATH"]}
+        program = f"from benchmarks import bill; bill.print_cpu({rounds}, packed={event is PACKED_VIEW})"
+        measured = json.loads(run_python(["-c", program], environment).splitlines()[-1])
+        found |= {f"packed_{name}": each for name, each in measured.items()} if event is PACKED_VIEW else measured
     return found
 
 
-def print_cpu(rounds: int) -> None:
+def print_cpu(rounds: int, *, packed: bool) -> None:
     send = patch("botocore.httpsession.URLLib3Session.send", lambda _, request: _answer(request))
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), send:  # noqa: PTH123
         # They log to what is the standard output when they are imported.
         from dynamodb_counters.handlers import aggregator, ingest_http, ingest_queue  # noqa: PLC0415
 
-        with patch.dict(os.environ, DECLARATIONS=encode((VIEWS,))):
+        counted = replace(VIEWS, source=PACKED_VIEW) if packed else VIEWS
+        with patch.dict(os.environ, DECLARATIONS=encode((counted,))):
             aggregator.aggregator()
-        views = [view.as_event() for view in hot(STREAM_BATCH, _PAGES)]
+        batch, streamed = QUEUE_BATCH, STREAM_BATCH
+        if packed:
+            batch, streamed = PACKED_BATCH, _PACKED_STREAM_BATCH
+        views = [view.as_event() for view in hot(streamed, _PAGES)]
+        consume = partial(_as_if_new, partial(ingest_queue.handler, context=LAMBDA_CONTEXT), ingest_queue.settings)
+        records = _packed(views) if packed else _streamed(views)
         runs: dict[str, tuple[int, Callable[[], object]]] = {
             "receiver_single": (1, partial(ingest_http.handler, _posted(views[0]), LAMBDA_CONTEXT)),
             "receiver_many": (POSTED, partial(ingest_http.handler, _posted(views[:POSTED]), LAMBDA_CONTEXT)),
             "consumer_single": (
-                QUEUE_BATCH,
-                partial(ingest_queue.handler, _queued(views[:QUEUE_BATCH], 1), LAMBDA_CONTEXT),
+                batch,
+                partial(consume, _queued(views[:batch], 1)),
             ),
-            "consumer_many": (STREAM_BATCH, partial(ingest_queue.handler, _queued(views, POSTED), LAMBDA_CONTEXT)),
+            "consumer_many": (STREAM_BATCH, partial(consume, _queued(views[:STREAM_BATCH], POSTED))),
             "aggregator": (
-                STREAM_BATCH,
-                partial(_next_batch, partial(aggregator.handler, context=LAMBDA_CONTEXT), _streamed(views)),
+                streamed,
+                partial(_next_batch, partial(aggregator.handler, context=LAMBDA_CONTEXT), records),
             ),
         }
         for _, run in runs.values():
@@ -215,7 +263,23 @@ def _streamed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
+def _packed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The stream records of their chunks."""
+    memory = MemoryTable(VirtualClock(time.time()))
+    for part in chunks(views, POSTED):
+        Counters("counters", client=memory).accept_many(PACKED_VIEW, part)  # type: ignore[arg-type]
+    records = [record for _, record in memory.stream.history() if "_chunk" in record["dynamodb"]["NewImage"]]
+    return [lambda_record(record, memory.stream.arn) for record in records]
+
+
 _SEQUENCES: Final = itertools.count(10**22, 997)
+
+
+def _as_if_new(handle: Callable[[dict[str, Any]], object], settings: Callable[[], Any], event: dict[str, Any]) -> None:
+    """Deliver events as if they had not come before: those that are remembered would be told from memory."""
+    for log in settings().counters._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
+        log.places.clear()
+    handle(event)
 
 
 def _next_batch(handle: Callable[[dict[str, Any]], object], records: list[dict[str, Any]]) -> None:

@@ -94,7 +94,9 @@ def _ceilings(usage: Usage, views: Sequence[View], *, counts_in_stream: bool) ->
 def _is_counter(key: Sequence[str], url: str | None) -> bool:
     if len(key) == 1:  # An hour or a minute.
         return url is None or key[0].startswith(f"{url}_")
-    return not key[1].startswith("T#") and (url is None or key[0] == f"URL#{url}" or key[0] == "CHECKPOINT")
+    if key[1].startswith("T#") or key[0].startswith("PACK#"):
+        return False
+    return url is None or key[0] == f"URL#{url}" or key[0] == "CHECKPOINT"
 
 
 def _error(counting: Design, views: Sequence[View]) -> float:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 
-from benchmarks.best_times import best, cpu_seconds, run_python
+from benchmarks.best_times import best, cpu_seconds, peak_bytes, run_python
 from benchmarks.designs.ours import SHARD
 from benchmarks.designs.powertools import idempotent_counter
 from benchmarks.log_records import CREATED, declarations, records
@@ -68,7 +66,7 @@ def measure(batches: tuple[int, ...], aggregates: tuple[int, ...], rounds: int) 
 def _at(batch: int, aggregates: tuple[int, ...], rounds: int) -> dict[str, Any]:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)}, separators=(",", ":"))
     event = json.loads(payload)
-    hot = _of_few_groups(event)
+    hot = of_few_groups(event)
     given = event["Records"]
     with botocore_without_network() as client:
         contenders: dict[str, Callable[[], object]] = {"decode": lambda: json.loads(payload)}
@@ -117,7 +115,7 @@ def _handler(declared: tuple[Aggregate, ...], client: Any) -> Callable[[Any], ob
     return handle
 
 
-def _of_few_groups(event: Any) -> Any:
+def of_few_groups(event: Any) -> Any:
     """The same batch with 50 pages and 50 clients, as in a hot workload."""
     copied = json.loads(json.dumps(event))
     for index, record in enumerate(copied["Records"]):
@@ -154,17 +152,8 @@ def peak_memory(batch: int, aggregates: int) -> dict[str, float]:
 def print_peak(batch: int, aggregates: int) -> None:
     payload = json.dumps({"shardId": SHARD, "Records": records(batch)})
     handle = _handler(declarations(aggregates), stub_client())
-    before = _peak_bytes()
+    before = peak_bytes()
     spent = cpu_seconds(lambda: handle(json.loads(payload)))
-    peak = _peak_bytes()
+    peak = peak_bytes()
     decode = min(cpu_seconds(lambda: json.loads(payload))["cpu_seconds"] for _ in range(3))
     print(peak, before, spent["cpu_seconds"], decode)
-
-
-def _peak_bytes() -> int:
-    # On Linux, a process inherits getrusage's peak from its parent.
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = status.read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

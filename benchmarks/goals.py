@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from benchmarks.packing import units
+
 NOT_MET: Final = {
     "memory_peak_mb": "nearly every record of this batch makes groups of its own, each with a delta.",
     "hot_write_units": (
@@ -92,7 +94,34 @@ def goals(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         most("simulated_write_sharded_counter_throttles", sharded["throttles"], 0.0)
     for name, value, limit in _of_partitions(report):
         most(name, value, limit)
+    for name, value, limit in _of_packed(report):
+        most(name, value, limit)
     return found
+
+
+def _of_packed(report: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """Units of packed events, reads at their price, and the CPU time of their chunks: name, value, limit."""
+    chunks = report["packing"]["chunks"]
+    for workload, name, limits in (
+        ("log, key attributes", "key_attributes", {"64": 0.03, "256": 0.015}),
+        ("log, seven attributes", "seven_attributes", {"64": 0.046, "256": 0.028}),
+    ):
+        for size, limit in limits.items() if workload in chunks else ():
+            yield f"packed_accept_{name}_{size}_per_chunk", chunks[workload][size]["units"], limit
+    yield "packed_hot_units", units(report["cost"]["hot"]["packed"]), 0.05
+    for batch, limit in (("100", 0.43), ("10000", 0.37)):
+        name = f"log_three_aggregates_packed_{batch}"
+        if name in report["cost"]:
+            yield f"packed_log_units_batch_{batch}", units(report["cost"][name]), limit
+    repeated = report["packing"]["duplicates"].get("log")
+    if repeated is not None:
+        yield "packed_20_percent_duplicates_raise", repeated["20% close by"] / repeated["none"] - 1, 0.15
+    alone = report["writers"]["1"]
+    for name, case, limit in (("8_writers", "with pauses", 0.5), ("8_writers_part_each", "a part each", 0.1)):
+        raised = report["writers"]["8"][case]["units"] / alone[case]["units"] - 1
+        yield f"packed_{name}_raise", raised, limit
+    for path, limit in (("rows", 0.35), ("columns", 0.2)):
+        yield f"packed_fold_by_{path}_to_records", report["chunk_cpu"]["few_groups"][path], limit
 
 
 def _of_partitions(report: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:

@@ -9,10 +9,12 @@ from typing import Any, Final
 from benchmarks.designs import DESIGNS
 from benchmarks.figures import bars, lines
 from benchmarks.goals import NOT_MET
+from benchmarks.packed_tables import packed_figures, packed_tables
 from benchmarks.partition_tables import partition_tables
 
 _NOTES: Final = Path(__file__).with_name("notes.md")
 _TITLES: Final = {design.name: design.title for design in DESIGNS}
+_LOG: Final = "log_three_aggregates_"
 _Row = Sequence[Any]
 
 
@@ -26,8 +28,12 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
             designs = {_TITLES[name]: {**each, **cost["redelivered"][name]} for name, each in cost[workload].items()}
             found[title] = _table("design", designs, _COST)
     if "log_three_aggregates_1000" in cost:
-        logs = [(batch, cost[f"log_three_aggregates_{batch}"]["write_units"]) for batch in (1_000, 10_000)]
-        found["Real log, three aggregates"] = [("batch", "write units per event"), *logs]
+        logs = [
+            (each.removeprefix(_LOG).replace("_", ", "), cost[each]["write_units"], cost[each]["read_units"])
+            for each in cost
+            if each.startswith(_LOG)
+        ]
+        found["Real log, three aggregates"] = [("records per batch", "write units per event", "read units"), *logs]
     titles = {"three_adds": "three ADDs and a query", "accept_and_watermark": "this"}
     rows = {titles[name]: each for name, each in report["leaderboard"].items() if name in titles}
     found["Leaderboard"] = _table("design", rows, {**_PER_EVENT, "error %": "error_percent"})
@@ -39,6 +45,7 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
         ]
         modelled = [tuple(row.values()) for row in report["engine"]["model"]]
         found["The model beside DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
+    found |= packed_tables(report)
     found |= partition_tables(report)
     batches = report["cpu"]
     steps = dict.fromkeys(step for each in batches.values() for step in each)
@@ -87,7 +94,7 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     parts = [
         "# Benchmarks",
         "Written by `make bench`: every number comes from that run.",
-        *map(_picture, ("cost", "error")),
+        *map(_picture, ("cost", "error", "packed", "months")),
         "[How it is measured](#how-it-is-measured) and [on what machine](#machine).",
         sections[0],
         _not_met(report),
@@ -174,6 +181,7 @@ def _figures(report: Mapping[str, Any]) -> dict[str, str]:
         return lines(f"One hot counter, simulated: {label}", "events/s", label, series)
 
     return {
+        **packed_figures(report),
         "cost": bars("Write units per event, hot workload", units, ""),
         "error": bars("Error when a tenth of the batches is redelivered", errors, "%"),
         "rate": by_rate("events_per_second", "counted events/s"),

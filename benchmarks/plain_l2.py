@@ -138,6 +138,6 @@ if __name__ == "__main__":
     # As many stacks as the example app has.
     app, asset = App(), Path(sys.argv[1])
     HttpStack(app, "PlainBlog", asset)
-    for name in ("PlainJobs", "PlainLeaderboard", "PlainPages"):
+    for name in ("PlainJobs", "PlainLeaderboard", "PlainPacked", "PlainPages"):
         CountingStack(app, name, asset)
     app.synth()

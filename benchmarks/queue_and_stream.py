@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias, TypeVar
 
 from benchmarks.databases import Database
-from benchmarks.designs.base import Design
+from benchmarks.designs.base import QUEUE_BATCH, Design
 from demo.examples.blog.traffic import View
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
 from simulation.dynamodb.stream_source import Record
@@ -19,7 +19,6 @@ from simulation.faults.faulty_client import Fault
 _T = TypeVar("_T")
 Aggregate: TypeAlias = Callable[[Sequence[Record]], object]
 
-QUEUE_BATCH: Final = 25
 REDELIVERED: Final = 0.1
 DYING: Final = 0.5
 """Share of the redelivered batches during which the function dies."""
@@ -76,10 +75,10 @@ def chunks(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 def deliver(design: Design, database: Database, views: Sequence[View], batch: int) -> None:
     """Deliver every view and every batch of the stream once."""
-    for part in chunks(views, QUEUE_BATCH):
+    for part in chunks(views, design.events_per_call):
         design.accept(part)
     if design.streamed:
-        Stream(database, design.streamed, batch).drain(design.aggregate)
+        Stream(database, design.streamed, design.records_per_batch or batch).drain(design.aggregate)
 
 
 def deliver_steadily(
@@ -102,11 +101,11 @@ def deliver_at_least_once(
     A batch of the stream comes again whole after the first, bisected after the second.
     """
     dice = random.Random(1)
-    for part in chunks(views, QUEUE_BATCH):
+    for part in chunks(views, design.events_per_call):
         if dice.random() < REDELIVERED:
             if dice.random() < DYING:
-                # As if it had as many requests to make as events: what it gets done before varies.
-                _killed(mortality, dice.randrange(2 * len(part)), design.accept, part)
+                _killed(mortality, dice.randrange(design.requests_per_call), design.accept, part)
+                design.restart()
             else:
                 design.accept(part)
         design.accept(part)
@@ -119,6 +118,7 @@ def deliver_at_least_once(
             stream.settle(delivery, design.aggregate)
         elif dice.random() < DYING:
             _killed(mortality, dice.randrange(60), design.aggregate, delivery.records)
+            design.restart()
             stream.mapping.fail(delivery)
         else:
             stream.settle(delivery, design.aggregate)

@@ -13,20 +13,25 @@ from typing import Any, Final
 
 from benchmarks import (
     bill,
+    chunk_cpu,
     cold_start,
     cost,
     cpu,
+    flushing,
     leaderboard,
+    packing,
     partitions,
     redelivered,
     scale,
     synth,
     windows,
     workloads,
+    writers,
 )
 from benchmarks.databases import EngineDatabase, MemoryDatabase
 from benchmarks.designs import DESIGNS
 from benchmarks.designs.ours import Ours, OursOnThree
+from benchmarks.designs.packed import PackedOnThree, PackedOnThreeAtOnce
 from benchmarks.goals import goals
 from simulation.engines import EngineUnavailableError, dynamodb_local
 
@@ -40,7 +45,8 @@ class Sizes:
     """How much is measured.
 
     `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local; `batches`,
-    `aggregates` and `rounds` for CPU time, `big_batch` for memory; `rates`, `groups` and `seconds` for the model.
+    `aggregates` and `rounds` for CPU time, `big_batch` for memory; `packed` events, `packed_batch` of them at once for
+    CPU time; `rates`, `groups` and `seconds` for the model.
     Without `synth_rounds` nothing is synthesized. The `partitions` of tables, and simulated days: with batches on every
     shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
     """
@@ -53,6 +59,8 @@ class Sizes:
     aggregates: tuple[int, ...] = (1, 3, 20)
     rounds: int = 5
     big_batch: int = 10_000
+    packed: int = 20_000
+    packed_batch: int = 6_400
     rates: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     groups: tuple[int, ...] = (1, 1_000_000)
     seconds: float = 30.0
@@ -70,6 +78,7 @@ SMALL: Final = Sizes(
     disturbed=10_000,
     engine=200,
     rounds=2,
+    packed=5_000,
     synth_rounds=1,
     cold_rounds=3,
     partitions=(4, 16, 64, 100),
@@ -79,7 +88,9 @@ SMALL: Final = Sizes(
 )
 """For a busy machine: a fifth of the events, fewer rounds."""
 
-TINY: Final = Sizes(200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1)
+TINY: Final = Sizes(
+    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1
+)
 """Just enough to show that everything runs."""
 
 
@@ -89,6 +100,7 @@ def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
     # Timings first, while this process is as small as a function's: CDK makes garbage collection slow.
     say("CPU time")
     report["cpu"] = cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds)
+    report["chunk_cpu"] = chunk_cpu.measure(sizes.packed_batch, sizes.rounds)
     report["memory"] = cpu.peak_memory(sizes.big_batch, max(sizes.aggregates))
     say("cold start")
     report["cold_start"] = cold_start.measure(sizes.cold_rounds)
@@ -113,6 +125,10 @@ def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
     report["redelivered"] = redelivered.measure(sizes.replayed_hours)
     say("bill")
     report["bill"] = bill.measure(sizes.rounds, report)
+    say("packed events")
+    report["packing"] = packing.measure(sizes.packed)
+    report["writers"] = writers.measure(sizes.packed)
+    report["flushing"] = flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"])
     say("simulation")
     report["scale"] = scale.measure(sizes.rates, sizes.groups, sizes.seconds)
     report["scaled_counter"] = scale.prices(sizes.rates, sizes.groups)
@@ -130,13 +146,18 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
         say(f"cost of {design.title}")
         found["hot"][design.name] = cost.cost(design, hot, _BATCH)
         found["long_tail"][design.name] = cost.cost(design, tail, _BATCH)
-        found["redelivered"][design.name] = cost.redelivered(design, disturbed, 100)
+        # About as many batches, where a record holds many events.
+        batch = 100 if design.records_per_batch is None else 5
+        found["redelivered"][design.name] = cost.redelivered(design, disturbed, batch)
     found["hot_while_events_come"] = cost.steady(hot, _BATCH)
     found["accept_in_bulk"] = cost.accepting(hot)
     if workloads.LOG.exists():
         say("real log")
         for batch in (1_000, 10_000):
             found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
+        for packed in (PackedOnThree, PackedOnThreeAtOnce):
+            name = f"log_three_aggregates_packed_{packed.records_per_batch}"
+            found[name] = cost.cost(packed, workloads.log(), _BATCH)
         found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")
@@ -151,6 +172,7 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
             found: dict[str, Any] = {
                 "designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}
             }
+            found["packing"] = packing.on_engine(engine, 4 * sizes.engine)
             with EngineDatabase(engine) as database:
                 report["windows"]["engine"] = windows.measure(database, 10)
             found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]

@@ -10,6 +10,7 @@ Arrivals and capacities come in ticks; every batch of every shard is an event of
   `BATCHING_WINDOW`, and sends up to `PARALLEL_REQUESTS` requests at a time, each of `ROUND_TRIP`.
 - Changes of aggregates are records of the stream too, spread over its shards.
 - A transaction meets a conflict if another one on the same item begins within `TRANSACTION_TIME` of it.
+- Packed events have a part per partition; a call accepts 64 of them.
 - Groups are equally likely; delivery happens once.
 - A counter written under watermarks keeps one of each shard that has fed it lately, and costs by its size
   (`counter_units`). All shards feed one counter; a million are the partition keys of their events, so one shard at a
@@ -58,7 +59,8 @@ class Traits:
 
     It counts directly (when the event is written) or from the stream. `event_units` are what an event takes apart from
     its `counters`, `counter_units` those of one write of a counter without watermarks; one that coalesces writes each
-    counter once per batch. `write_shards` items share the shards that feed a counter.
+    counter once per batch. `write_shards` items share the shards that feed a counter. A record of the stream holds
+    `events_per_record`, each of which takes `cpu_seconds`.
     """
 
     kind: Literal["direct", "stream"]
@@ -69,6 +71,8 @@ class Traits:
     transaction: bool = False
     watermarks: bool = False
     write_shards: int = 1
+    events_per_record: int = 1
+    cpu_seconds: float = CPU_PER_RECORD
 
 
 TRAITS: Final = {
@@ -80,6 +84,7 @@ TRAITS: Final = {
     "coalescing": Traits("stream", 1, coalesces=True),
     "checkpoint_transaction": Traits("stream", 1, counter_units=2, coalesces=True, transaction=True),
     "accept_and_watermark": Traits("stream", 1, coalesces=True, watermarks=True),
+    "packed": Traits("stream", 0.02, coalesces=True, watermarks=True, events_per_record=64, cpu_seconds=5e-6),
     "accept_and_watermark_16_write_shards": Traits("stream", 1, coalesces=True, watermarks=True, write_shards=16),
 }
 
@@ -112,7 +117,7 @@ def counter_units(traits: Traits, feeding: float, touches: float) -> float:
 def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:
     """Run the model with so many events per second over so many counters."""
     run = _direct if traits.kind == "direct" else _stream
-    return run(traits, rate, groups, batch, seconds)
+    return run(traits, rate, groups, batch * traits.events_per_record, seconds)
 
 
 @dataclass
@@ -203,7 +208,12 @@ def _stream(traits: Traits, rate: int, groups: int, batch: int, seconds: float) 
                 free[shard] = now + lost * ROUND_TRIP
             concurrent = PARALLEL_REQUESTS if traits.coalesces and not traits.transaction else 1
             requests = math.ceil(writes / 99) if traits.transaction else writes
-            length = INVOCATION + (events + own) * CPU_PER_RECORD + math.ceil(requests / concurrent) * ROUND_TRIP
+            length = (
+                INVOCATION
+                + events * traits.cpu_seconds
+                + own * CPU_PER_RECORD
+                + math.ceil(requests / concurrent) * ROUND_TRIP
+            )
             free[shard] = max(free[shard], now) + max(length, BATCHING_WINDOW if events + own < batch else 0.0)
             changes[dice.randrange(shards)] += writes
             # Written when the invocation is through; what the item takes by then is room of that tick.

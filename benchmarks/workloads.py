@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from demo.examples.blog.access_log import read_log
+from demo.examples.blog.access_log import parse_line, read_log
 from demo.examples.blog.traffic import View
 
 LOG: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "semicomplete_access.log"
 """A real log, where there is one beside the project."""
+
+_MORE: Final = re.compile(r'" (?P<status>\d+) (?P<bytes>\d+|-) "(?P<referrer>[^"]*)" "(?P<agent>[^"]*)')
+"""What the demo leaves out of a line of the Combined Log Format."""
 
 _JOB_HOURS: Final = 37
 PROVIDERS: Final = ("1", "2", "3")
@@ -32,10 +36,10 @@ class Job(NamedTuple):
     provider: str
 
 
-def hot(events: int, groups: int = 50) -> list[View]:
+def hot(events: int, groups: int = 50, rate: int = 10) -> list[View]:
     """Views of few pages, by Zipf's law: the n-th page has an n-th of the first one's views."""
     weights = list(accumulate(1 / rank for rank in range(1, groups + 1)))
-    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0])
+    return _views(random.Random(1), events, lambda dice: dice.choices(range(groups), cum_weights=weights)[0], rate)
 
 
 def long_tail(events: int, groups: int) -> list[View]:
@@ -46,6 +50,19 @@ def long_tail(events: int, groups: int) -> list[View]:
 def log() -> list[View]:
     """The distinct views of the real log, in its order."""
     return list(dict.fromkeys(view for view in read_log(LOG) if view is not None))
+
+
+def log_in_full() -> list[dict[str, Any]]:
+    """The distinct views of the real log with all that it says of them: seven attributes."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    with LOG.open(errors="backslashreplace") as lines:
+        for line in lines:
+            view, more = parse_line(line.rstrip("\n")), _MORE.search(line)
+            if view is not None and more is not None:
+                number = 0 if more["bytes"] == "-" else int(more["bytes"])
+                rest = {"status": int(more["status"]), "bytes": number, "referrer": more["referrer"]}
+                found.setdefault(tuple(view), {**view.as_event(), **rest, "agent": more["agent"]})
+    return list(found.values())
 
 
 def leaderboard(players: int) -> list[tuple[str, str]]:
@@ -77,13 +94,13 @@ def truth(views: Sequence[View]) -> Counter[str]:
     return Counter(view.url for view in views)
 
 
-def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int]) -> list[View]:
+def _views(dice: random.Random, events: int, choose: Callable[[random.Random], int], rate: int = 10) -> list[View]:
     return [
         View(
             url=f"myblog.com/article{choose(dice)}",
             # A client views one page per second, so that no two events are the same.
-            time=(_START + timedelta(seconds=number // 10)).isoformat(),
-            client=f"client{number % 10}-{dice.randrange(_CLIENTS)}",
+            time=(_START + timedelta(seconds=number // rate)).isoformat(),
+            client=f"client{number % rate}-{dice.randrange(_CLIENTS)}",
         )
         for number in range(events)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import LEADERBOARD
+from dynamodb_counters._items.table_schema import CHUNK, LEADERBOARD
 from simulation.dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
@@ -63,6 +63,8 @@ class Meter:
                     self._weigh(found)
 
     def _weigh(self, items: Sequence[Mapping[str, Any]]) -> None:
+        # Chunks of events are read, too, but counts are what an update writes.
+        items = [item for item in items if CHUNK not in item]
         self.items += len(items)
         self.item_units += sum(write_units(item_bytes(item)) for item in items)
         # An update of a ranked item changes its score.
@@ -73,13 +75,24 @@ class Meter:
 class Costs:
     """Write units per event sent and per distinct event, None where not measured; read units per window query.
 
-    `metrics` are the sums of what the aggregator reports of itself.
+    `metrics` are the sums of what the aggregator reports of itself; `accept_reads` the read units per event sent.
     """
 
     accept: float | None
     aggregate: float | None
     window: float
     metrics: Mapping[str, float]
+    accept_reads: float = 0.0
+
+    def section(self) -> dict[str, float | None]:
+        """The write units as the report states them."""
+        return {"accept": self.accept, "aggregate": self.aggregate}
+
+    def line(self, digits: int) -> str:
+        accept, aggregate = (
+            "unknown" if value is None else f"{value:.{digits}f}" for value in (self.accept, self.aggregate)
+        )
+        return f"{accept} to accept a view sent, {aggregate} to aggregate a distinct one"
 
 
 @dataclass(frozen=True)
@@ -99,4 +112,5 @@ class Bill:
             # A refused update costs as much as a successful one.
             updates = metrics["ItemsUpdated"] + metrics["AlreadyCounted"]
             aggregate = round(updates * self.reading.units_per_item / distinct, 4)
-        return Costs(round(self.accepting.write_units / sent, 4), aggregate, self.reading.units_per_query, metrics)
+        accept, reads = (round(units / sent, 4) for units in (self.accepting.write_units, self.accepting.read_units))
+        return Costs(accept, aggregate, self.reading.units_per_query, metrics, reads)

@@ -39,7 +39,7 @@ class Example(ABC):
     name: ClassVar[str]
     stack: ClassVar[str]
     leading: ClassVar[bool] = False
-    """Whether its units are measured, and its section is the report's top level rather than a member named after it."""
+    """Whether its units are measured, and its section is at the report's top level, not in a member named after it."""
 
     def __init_subclass__(cls) -> None:
         cls.name, cls.stack = cls.__name__.lower(), f"Counters{cls.__name__}"

@@ -24,6 +24,9 @@ class Result:
         """How many counts were compared with the truth."""
         return sum(finding.checked for finding in self.findings)
 
+    def leading_first(self) -> list[Finding]:
+        return sorted(self.findings, key=lambda finding: not finding.example.leading)
+
     def differences(self) -> list[str]:
         """One line per wrong count; empty when all are exact."""
         return [line for finding in self.findings for line in finding.differences()]
@@ -32,7 +35,7 @@ class Result:
 def report(result: Result) -> dict[str, Any]:
     wrong = result.differences()
     document: dict[str, Any] = {"exact": not wrong, "differences": wrong, "seconds": round(result.seconds, 1)}
-    for finding in result.findings:
+    for finding in result.leading_first():
         section = finding.example.section(finding)
         document |= section if finding.example.leading else {finding.example.name: section}
     return document
@@ -43,7 +46,7 @@ def summary(result: Result) -> str:
     wrong = result.differences()
     lines = [
         "",
-        *(line for finding in result.findings for line in finding.example.lines(finding)),
+        *(line for finding in result.leading_first() for line in finding.example.lines(finding)),
         f"events sent            {_each(result, lambda finding: finding.account.sent)}",
         f"duplicates rejected    {_each(result, lambda finding: finding.account.statuses['duplicate'])}",
         "",

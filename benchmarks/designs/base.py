@@ -11,24 +11,33 @@ from demo.examples.blog.traffic import View
 
 TABLE = "counters"
 EVENTS = "events"
+QUEUE_BATCH = 25
+"""Events that are accepted at once."""
 
 
 class Design:
     """A way to count views per page, on an empty database.
 
     `name` is its key in the report, `source` where it is described, `streamed` the table whose stream does the
-    counting, if any.
+    counting, if any. It accepts so many events per call, with about so many requests, and counts so many records per
+    batch of the stream, if not as many as all.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
     streamed: ClassVar[str | None] = None
+    events_per_call: ClassVar[int] = QUEUE_BATCH
+    records_per_batch: ClassVar[int | None] = None
+    requests_per_call: ClassVar[int] = 2 * QUEUE_BATCH
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.client = database.client
         self.create()
+
+    def restart(self) -> None:
+        """Forget what a process knows, which has died."""
 
     def create(self) -> None:
         self.database.create(TABLE, "pk", "sk")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import unquote
 
 from benchmarks.designs.base import TABLE, Design
 from demo.examples.blog.traffic import View
@@ -25,15 +26,23 @@ class Ours(Design):
     title = "this: accept + watermark"
     source = "docs/exactly-once.md"
     streamed = TABLE
+    event: ClassVar[Event] = VIEW
     declarations: tuple[Declaration, ...] = (VIEWS,)
 
     def create(self) -> None:
         super().create()
+        self.restart()
+
+    def restart(self) -> None:
         self.table = Table(TABLE, self.client, clock=self.database.clock)
         self.aggregator = Aggregator(self.table, self.declarations, quarantine_retention_seconds=86_400)
 
     def accept(self, views: Sequence[View]) -> None:
-        accept_many(self.table, VIEW, [view.as_event() for view in views])
+        accept_many(self.table, self.event, [view.as_event() for view in views])
+
+    def counts(self) -> dict[str, int]:
+        """Of every page; its keys escape what their templates use."""
+        return {unquote(url): number for url, number in super().counts().items()}
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
         self.aggregator.handle({"shardId": SHARD, "Records": records})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from demo.check.readback import read_groups, read_rolling
 from demo.example import Example, Finding, Numbers, Reading, highest
@@ -18,10 +18,20 @@ from demo.options import Setup
 from demo.sending.deliveries import Deliveries, with_duplicates
 from demo.sending.send import Feed
 from demo.terminal import Progress, printable
-from dynamodb_counters import Counters
+from dynamodb_counters import Aggregate, Counters, Event, Window
 from examples.blog.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
 
 _SHOWN: Final = 10
+
+
+class Declared(NamedTuple):
+    """How views are kept and counted."""
+
+    view: Event
+    views: Aggregate
+    site: Aggregate
+    visitors: Aggregate
+    rolling: Window
 
 
 @dataclass(frozen=True)
@@ -29,48 +39,53 @@ class Blog(Example):
     """The blog, whose views may be replayed from a log."""
 
     leading: ClassVar[bool] = True
+    declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING)
+    noun: ClassVar[str] = "views"
 
     views: Sequence[View]
     now: datetime
     unparsable_lines: int = 0
 
     @classmethod
-    def prepare(cls, setup: Setup) -> Blog:
+    def prepare(cls, setup: Setup) -> Self:
         """Read the log or generate views, and repeat some."""
-        options, unparsable = setup.options, 0
-        if options.log is None:
-            views = blog_views(setup.rng("views"), setup.now)
-        else:
-            views, unparsable = _replayed(options.log, setup.progress)
-        return cls(with_duplicates(setup.rng("views again"), views, options.duplicates), setup.now, unparsable)
+        return cls(*_sent(setup))
 
     @cached_property
     def truth(self) -> BlogTruth:
         return BlogTruth(self.views)
 
     def feeds(self) -> Sequence[Feed]:
-        return [Feed(VIEW, Deliveries(self.views), "views")]
+        return [Feed(self.declared.view, Deliveries(self.views), self.noun)]
 
     def totals(self, counters: Counters) -> dict[str, int]:
-        totals = {"views": _site_views(counters)}
+        totals = {self.noun: self._site_views(counters)}
         # Summing up groups takes many reads: worth it only once the total says that all may be there.
-        if totals["views"] >= self.truth.total:
-            totals["views by url"] = sum(read_groups(counters, VIEWS, "url", self.truth.counts).values())
-            totals["requests by visitor"] = sum(
-                read_groups(counters, VISITORS, "clientId", self.truth.visitors).values()
-            )
+        if totals[self.noun] >= self.truth.total:
+            for field, counts in self._groups(counters).items():
+                totals[f"{self.noun} by {field}"] = sum(counts.values())
         return totals
 
     def expected_totals(self) -> dict[str, int]:
-        return dict.fromkeys(("views", "views by url", "requests by visitor"), self.truth.total)
+        return dict.fromkeys((self.noun, f"{self.noun} by url", f"{self.noun} by clientId"), self.truth.total)
+
+    def _site_views(self, counters: Counters) -> int:
+        return int(counters.get(self.declared.site, {}).measures["site_views"])
+
+    def _groups(self, counters: Counters) -> dict[str, dict[str, int]]:
+        return {
+            "url": read_groups(counters, self.declared.views, "url", self.truth.counts),
+            "clientId": read_groups(counters, self.declared.visitors, "clientId", self.truth.visitors),
+        }
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
-        truth, as_of = self.truth, self.truth.last or self.now
-        rolling, interval = read_rolling(counters, ROLLING, "url", truth.counts, as_of=as_of, progress=progress)
+        urls, as_of = self.truth.counts, self.truth.last or self.now
+        rolling, interval = read_rolling(counters, self.declared.rolling, "url", urls, as_of=as_of, progress=progress)
+        groups = self._groups(counters)
         counts = {
-            "all views": {"the site": _site_views(counters)},
-            "views": read_groups(counters, VIEWS, "url", truth.counts),
-            "requests": read_groups(counters, VISITORS, "clientId", truth.visitors),
+            "all views": {"the site": self._site_views(counters)},
+            "views": groups["url"],
+            "requests": groups["clientId"],
             "views in 24 h": rolling,
         }
         return Reading(counts, interval)
@@ -86,7 +101,6 @@ class Blog(Example):
     def lines(self, finding: Finding) -> Sequence[str]:
         views, last_day = finding.found["views"], finding.found["views in 24 h"]
         start, end = finding.reading.covered
-        accept, aggregate = _number(finding.measured.accept), _number(finding.measured.aggregate)
         top = highest(views, _SHOWN)
         return [
             f"{'views':>9} {'last 24 h':>10}  url",
@@ -97,8 +111,8 @@ class Blog(Example):
             f"last 24 h              from {_minute(start)} up to, not including, {_minute(end)} UTC",
             f"visitors               {len(finding.found['requests']):,}",
             f"lines not understood   {self.unparsable_lines:,}",
-            f"write units            {accept} to accept a view sent, {aggregate} to aggregate a distinct one",
             f"read units             {finding.measured.window:.2f} per window query",
+            f"write units            {finding.measured.line(2)}",
         ]
 
     def section(self, finding: Finding) -> dict[str, Any]:
@@ -112,7 +126,7 @@ class Blog(Example):
             "site_views": finding.found["all views"]["the site"],
             "visitors": finding.found["requests"],
             "rolling_24h": {**finding.reading.covered.section(), "counts": finding.found["views in 24 h"]},
-            "write_units_per_event": {"accept": costs.accept, "aggregate": costs.aggregate},
+            "write_units_per_event": costs.section(),
             "window_read_units": costs.window,
         }
 
@@ -131,6 +145,17 @@ class Blog(Example):
         ]
 
 
+@cache
+def _sent(setup: Setup) -> tuple[Sequence[View], datetime, int]:
+    """The views, the time, and how many lines could not be parsed: read once, since a log may be a pipe."""
+    options, unparsable = setup.options, 0
+    if options.log is None:
+        views = blog_views(setup.rng("views"), setup.now)
+    else:
+        views, unparsable = _replayed(options.log, setup.progress)
+    return with_duplicates(setup.rng("views again"), views, options.duplicates), setup.now, unparsable
+
+
 def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
     views, line = [], 0
     for line, view in enumerate(read_log(log), start=1):
@@ -141,14 +166,6 @@ def _replayed(log: Path, progress: Progress) -> tuple[list[View], int]:
     unparsable = line - len(views)
     progress(f"{log}: {len(views):,} views, {unparsable:,} lines not understood")
     return views, unparsable
-
-
-def _site_views(counters: Counters) -> int:
-    return int(counters.get(SITE, {}).measures["site_views"])
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"
 
 
 def _minute(time: datetime) -> str:

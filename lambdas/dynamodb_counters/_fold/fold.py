@@ -36,7 +36,7 @@ def fold(
     withheld: Collection[str] = (),
     most: float = math.inf,
 ) -> Folded:
-    """Fold the changes of one shard, in order, and no more of them once there are deltas for `most` groups.
+    """Fold the changes of one shard, in order, and no more of them once there are `most` deltas and unfoldable images.
 
     With `applied_through`, fold only those groups, and only the records after the one each has applied. Images whose
     entry ids are `withheld` are left to quarantine.
@@ -45,7 +45,7 @@ def fold(
     with localcontext(EXACT):
         for change in changes:
             folding.add(change)
-            if folding.groups >= most:
+            if folding.size >= most:
                 break
     return folding.result()
 
@@ -61,8 +61,9 @@ class _Folding:
         self._deltas: dict[GroupRef, Delta] = {}
 
     @property
-    def groups(self) -> int:
-        return len(self._deltas)
+    def size(self) -> int:
+        """How many writes it comes to."""
+        return len(self._deltas) + len(self._folded.unfoldable)
 
     def result(self) -> Folded:
         self._folded.deltas = list(self._deltas.values())

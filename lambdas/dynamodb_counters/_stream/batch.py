@@ -24,8 +24,9 @@ from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import ShardUnknownError
 
-_MOST_GROUPS: Final = 10_000
-"""Groups that are committed at once: a larger batch is counted in parts, so that no batch is too large."""
+_MOST_WRITES: Final = 10_000
+"""Groups and quarantined images that are written at once: a larger batch is counted in parts, so that none is too
+large."""
 
 _APPLIED_THROUGH: Final = "applied_through"
 """Of the tumbling window's state: the last record its invocations have committed."""
@@ -136,7 +137,7 @@ class Aggregator:
             fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
             unfoldable += doubtful
             while fresh:
-                folded = fold(plan, fresh, most=_MOST_GROUPS)
+                folded = fold(plan, fresh, most=_MOST_WRITES)
                 counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
                 # Before the checkpoint moves: a record that it covers is not looked at again.
                 kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)

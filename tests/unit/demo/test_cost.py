@@ -58,6 +58,18 @@ def test_items_read_tell_what_writing_them_takes() -> None:
     assert (meter.items, meter.item_units, meter.read_units) == (2, 3, 0)
 
 
+def test_chunks_of_events_are_no_counts() -> None:
+    found = {"Items": [{"pk": {"S": "PACK#view#0"}, "_chunk": {"B": b"x"}}]}
+    dynamodb = client("dynamodb", "query", found)
+    meter = Meter(dynamodb)
+
+    dynamodb.query(
+        TableName="t", KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": {"S": "PACK#view#0"}}
+    )
+
+    assert (meter.items, meter.item_units, meter.read_units) == (0, 0, 0.5)
+
+
 def test_writing_a_ranked_item_moves_its_entry_in_the_index() -> None:
     ranked = {"pk": {"S": "x"}, "_board": {"S": "URLS"}, "_score": {"N": "7"}}
     dynamodb = client("dynamodb", "query", {"Items": [ranked, {"pk": {"S": "x"}}]}, {"Items": [ranked]})
@@ -73,13 +85,13 @@ def test_writing_a_ranked_item_moves_its_entry_in_the_index() -> None:
 @pytest.mark.parametrize(
     ("metrics", "sent", "costs"),
     [
-        (METRICS, 4, Costs(2.0, 4.0, 0.5, METRICS)),
-        ({}, 4, Costs(2.0, None, 0.5, {})),
+        (METRICS, 4, Costs(2.0, 4.0, 0.5, METRICS, 0.25)),
+        ({}, 4, Costs(2.0, None, 0.5, {}, 0.25)),
         (METRICS, 0, Costs(0.0, 0.0, 0.5, {})),
     ],
 )
 def test_units_are_divided_among_the_events(metrics: dict[str, float], sent: int, costs: Costs) -> None:
-    accepting: Any = SimpleNamespace(write_units=8.0)
+    accepting: Any = SimpleNamespace(write_units=8.0, read_units=1.0)
     reading: Any = SimpleNamespace(units_per_item=2.0, units_per_query=0.5)
     bill = Bill(cast("Meter", accepting), cast("Meter", reading), lambda: metrics)
 

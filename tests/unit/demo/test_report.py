@@ -10,6 +10,7 @@ from demo.cost import Costs
 from demo.example import Finding, Numbers, Reading
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
+from demo.examples.packed.example import Packed
 from demo.examples.pages.example import Pages
 from demo.examples.pages.traffic import Page, Visit
 from demo.report import Result, report, summary
@@ -53,6 +54,14 @@ def test_whatever_is_wrong_is_told(changed: Finding, difference: str) -> None:
     assert changed.differences() == [f"pages: {difference}"]
 
 
+PACKED = replace(
+    SITE,
+    example=Packed(BLOG.views, NOW),
+    reading=replace(SITE.reading, counts={**SITE.found, "events": {"/a": 1}}),
+    costs=Costs(0.0123, 0.25, 0.5, {}, 0.002),
+)
+
+
 def _result(pages: Finding = EXACT, stalled: str | None = None) -> Result:
     return Result([SITE, pages], 12.34, stalled)
 
@@ -69,6 +78,22 @@ def test_the_report_has_the_agreed_shape() -> None:
         "withdrawn": 1,
         **EXACT.found,
     }
+
+
+def test_the_prices_of_both_doors_stand_beside_each_other() -> None:
+    result = Result([SITE, EXACT, PACKED], 1.0)
+    document = report(result)
+
+    assert document["write_units_per_event"] == {"accept": 1.0, "aggregate": 2.0}
+    assert document["write_units_per_event_packed"] == {"accept": 0.0123, "aggregate": 0.25}
+    assert document["packed"]["read_units_per_event"] == 0.002
+    assert document["packed"]["views"] == document["views"]
+    assert document["packed"]["events_read_back"] == 1
+    assert PACKED.differences() == []
+    assert (
+        "write units            1.00 to accept a view sent, 2.00 to aggregate a distinct one\n"
+        "    packed             0.0123 to accept a view sent, 0.2500 to aggregate a distinct one; 0.0020 read units"
+    ) in summary(result)
 
 
 def test_the_summary_has_each_examples_lines_and_the_verdict() -> None:

@@ -214,6 +214,7 @@ def test_a_page_ends_in_time_where_a_filter_finds_nothing_for_long(table: Memory
         sizes.append(len(page["events"]))
         if page["next"] is None:
             break
+        assert page["next"] != query.get("next"), "every page gets on"
         query["next"] = page["next"]
     assert found == [hits[7]]
     assert len(sizes) > 10
@@ -261,6 +262,28 @@ def test_plain_events_are_listed_by_partition_only() -> None:
     assert "missing parameter 'url'" in refusal("/v1/events/view")
     assert "unknown parameter 'start'" in refusal("/v1/events/view", url="/", start=_ALL["start"])
     assert "unknown parameter 'clientId'" in refusal("/v1/events/view", url="/", clientId="c")
+
+
+def test_each_event_is_placed_by_the_time_of_its_own_layout(table: MemoryTable, counters: Counters) -> None:
+    since = datetime.fromtimestamp(NOW // 86_400 * 86_400, UTC)
+    packed = Packed("time", since=since, before=Packed("received"))
+    event = replace(HIT, sk="T#{time}#R#{received}#CID#{clientId}", packed=packed)
+
+    def moment(minute: int) -> str:
+        return (since + timedelta(minutes=minute)).isoformat()
+
+    # Before `since`, only `received` tells when; the other attribute runs backwards.
+    hits = [
+        {"url": "/", "time": moment(time), "received": moment(received), "clientId": "c"}
+        for time, received in [(-20, -60), (-40, -40), (-60, -20), (20, 60), (40, 40)]
+    ]
+    assert {outcome.status for outcome in counters.accept_many(event, hits)} == {"accepted"}
+    resources, query, found = CountResources(counters, [event], lambda: NOW), dict(_ALL), []
+    for _ in hits:
+        page = resources.events("hit", urlencode({**query, "limit": 1}))
+        found += page["events"]
+        query["next"] = page["next"]
+    assert (found, page["next"]) == (hits, None)
 
 
 def test_events_from_before_packing_began_are_not_listed(counters: Counters) -> None:

@@ -14,7 +14,7 @@ from simulation.dynamodb.client import MemoryTable
 
 _SALE = Event("sale", pk="SALE#{id}", sk="T#{at}", version="n", packed=Packed("at"))
 _NOISE = random.Random(1).randbytes(250_000).hex()
-"""Takes half of its length, compressed."""
+"""Hexadecimal digits: 1,800 take a kilobyte, compressed."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def counters(table: Any) -> Counters:
 
 
 def _sale(counters: Counters, kilobytes: int, n: int = 1, number: str = "1") -> dict[str, Any]:
-    return {"id": number, "at": int(counters._table.clock()), "n": n, "noise": _NOISE[: 2048 * kilobytes]}
+    return {"id": number, "at": int(counters._table.clock()), "n": n, "noise": _NOISE[: 1800 * kilobytes]}
 
 
 def _signs(table: MemoryTable) -> list[str]:

@@ -103,7 +103,7 @@ def test_a_log_that_has_gone_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("site", "complete"), [(1, False), (2, True), (3, True)])
 def test_sums_over_groups_are_read_only_when_they_may_be_complete(site: int, complete: bool) -> None:
     blog = Blog([View("/a", NOW.isoformat(), client) for client in ("c", "d")], NOW)
-    sums = {"views by url": 2, "requests by visitor": 2}
+    sums = {"views by url": 2, "views by clientId": 2}
 
     assert blog.totals(name_lengths(site=site)) == {"views": site} | (sums if complete else {})
     assert blog.expected_totals() == {"views": 2} | sums

@@ -15,6 +15,10 @@ from tests.unit.demo.fakes import setup
 
 _ROOT = Path(demo.examples.__file__).parents[2]
 _NAMES = sorted(path.parent.name for path in Path(demo.examples.__file__).parent.glob("*/__init__.py"))
+_BORROWED = {"packed": "blog"}
+"""Examples that are sent what another one is, which has the same truth."""
+
+_OWN = sorted(set(_NAMES) - set(_BORROWED))
 
 
 def test_every_folder_is_found_and_has_a_stack() -> None:
@@ -22,10 +26,19 @@ def test_every_folder_is_found_and_has_a_stack() -> None:
     assert [example.stack for example in discover()] == list(stacks())
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", _OWN)
 def test_the_files_have_the_same_names(name: str) -> None:
     folder = _ROOT / "demo" / "examples" / name
     assert all((folder / f"{file}.py").is_file() for file in ("__init__", "traffic", "truth", "example"))
+
+
+def test_borrowed_traffic_is_the_same_traffic() -> None:
+    given = setup()
+    feeds = {example.name: example.prepare(given).feeds() for example in discover()}
+
+    for borrower, lender in _BORROWED.items():
+        assert [feed.deliveries for feed in feeds[borrower]] == [feed.deliveries for feed in feeds[lender]]
+        assert {feed.event for feed in feeds[borrower]}.isdisjoint(feed.event for feed in feeds[lender])
 
 
 @pytest.mark.parametrize("example", discover())
@@ -44,7 +57,7 @@ def test_a_further_example_is_one_more_folder(tmp_path: Path, monkeypatch: pytes
     assert discover()[-1].name == "surveys"
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", _OWN)
 def test_its_truth_shares_no_code_with_the_runtime(name: str) -> None:
     truth = f"demo.examples.{name}.truth"
     seen: set[str] = set()

@@ -1,0 +1,1 @@
+"""The blog's views through the other door: many in one item."""

@@ -1,0 +1,23 @@
+"""What the blog counts, of packed views: the same counts, for a fraction of a write unit per view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from dynamodb_counters import Event, Packed
+from examples.blog import declarations as blog
+
+VIEW: Final = Event(
+    blog.VIEW.name,
+    pk=blog.VIEW.pk,
+    sk=blog.VIEW.sk,
+    packed=Packed("time", bucket=timedelta(days=1), future_tolerance=None),
+)
+"""A client viewed a url. Without retention, so that a log of any age can be replayed."""
+
+VIEWS: Final = replace(blog.VIEWS, source=VIEW)
+SITE: Final = replace(blog.SITE, source=VIEW)
+VISITORS: Final = replace(blog.VISITORS, source=VIEW)
+ROLLING: Final = replace(blog.ROLLING, source=VIEW)
