@@ -183,6 +183,23 @@ def test_a_put_whose_answer_is_lost_counts_once(store: Store, lost: int) -> None
     assert len(_chunks(store)) == 2
 
 
+def test_a_put_that_the_client_sends_twice_counts_once(store: Store) -> None:
+    client = FaultyClient(store.table.client)
+
+    def send_before(name: str, arguments: Any) -> None:
+        if name == "put_item" and "_chunk" in arguments["Item"]:
+            # The answer to this one never arrives: what is sent again is refused.
+            store.table.client.put_item(**arguments)
+
+    client.before = send_before
+    writer = _process(store, client)
+
+    assert _status(writer, _views(1, 2)) == ["accepted", "accepted"]
+    assert _status(writer, _views(2, 3)) == ["duplicate", "accepted"]
+    assert writer.retract(_VIEW, _view(client="1"))
+    assert len(_chunks(store)) == 3
+
+
 def test_what_is_throttled_for_good_fails_and_can_be_sent_again(store: Store) -> None:
     client = FaultyClient(store.table.client)
     writer = _process(store, client)
