@@ -199,9 +199,10 @@ def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(
 
 def test_a_window_over_packed_events_takes_fewer_of_large_chunks_too(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters)
-    window = Window("hits_by_day", PACKED, pk="PAGE#{url}", time="time")
+    large = replace(PACKED, packed=Packed("time", chunk_bytes=131_072))
+    window = Window("hits_by_day", large, pk="PAGE#{url}", time="time")
     build(WindowedCounter, stack, table=counters, window=window)
-    assert batch_size(stack) == 100
+    assert batch_size(stack) == 34
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1098, True), (1099, False)])
