@@ -1,19 +1,23 @@
-"""The Lambda handler in a process of its own, which can be killed at any moment."""
+"""The Lambda handler, or a writer of events, in a process of its own, which can be killed at any moment."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any, Final
 
+from dynamodb_counters._declarations import Event
+
 # A fork server has the runtime imported already: a new process is there within milliseconds.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["dynamodb_counters.handlers.aggregator", "simulation.handler_process"])
+_CONTEXT.set_forkserver_preload(
+    ["dynamodb_counters.handlers.aggregator", "dynamodb_counters._counters", "simulation.handler_process"]
+)
 
 _PATIENCE_SECONDS: Final = 60.0
 
@@ -36,7 +40,7 @@ class HandlerProcess:
         self.kills = 0
         self._start()
 
-    def invoke(self, event: dict[str, Any], kill_after: float | None) -> dict[str, Any] | None:
+    def invoke(self, event: Any, kill_after: float | None) -> Any:
         """Invoke the handler, killed after `kill_after` seconds; None if it failed or died."""
         self._connection.send(event)
         if not self._connection.poll(_PATIENCE_SECONDS if kill_after is None else kill_after):
@@ -44,8 +48,7 @@ class HandlerProcess:
             self.kills += 1
             self._start()
             return None
-        response: dict[str, Any] | None = self._connection.recv()
-        return response
+        return self._connection.recv()
 
     def stop(self) -> None:
         self._process.kill()
@@ -54,22 +57,46 @@ class HandlerProcess:
 
     def _start(self) -> None:
         self._connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, self._environment), daemon=True)
+        self._process = _CONTEXT.Process(target=self._serve, args=(theirs, self._environment), daemon=True)
         self._process.start()
         theirs.close()
 
+    @staticmethod
+    def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> None:
+        os.environ.update(environment)
+        # Logs and metrics go to Lambda's standard output; here they would bury the test's.
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+            sys.stdout = sys.stderr = nowhere
+            from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
 
-def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> None:
-    os.environ.update(environment)
-    # Logs and metrics go to Lambda's standard output; here they would bury the test's.
-    with open(os.devnull, "w") as nowhere, suppress(EOFError):  # noqa: PTH123
-        sys.stdout = sys.stderr = nowhere
-        from dynamodb_counters.handlers.aggregator import handler  # noqa: PLC0415
+            _answer(connection, lambda event: handler(event, LAMBDA_CONTEXT))
 
+
+class WriterProcess(HandlerProcess):
+    """A process that accepts or retracts what it is sent: the declaration, values, and whether to retract them."""
+
+    @staticmethod
+    def _serve(connection: Connection[Any, Any], environment: dict[str, str]) -> None:
+        os.environ.update(environment)
+        from dynamodb_counters._counters import Counters  # noqa: PLC0415
+
+        counters = Counters(environment["TABLE_NAME"])
+
+        def write(request: tuple[Event, list[dict[str, Any]], bool]) -> list[str]:
+            event, values, retracts = request
+            if retracts:
+                return [str(counters.retract(event, one)) for one in values]
+            return [outcome.status for outcome in counters.accept_many(event, values)]
+
+        _answer(connection, write)
+
+
+def _answer(connection: Connection[Any, Any], handle: Callable[[Any], Any]) -> None:
+    with suppress(EOFError):
         while True:
             event = connection.recv()
             try:
-                response = handler(event, LAMBDA_CONTEXT)
+                response = handle(event)
             except Exception:  # noqa: BLE001
                 # As for Lambda, a handler that raises is a failed invocation, whatever it raised.
                 response = None

@@ -483,8 +483,8 @@ MUTATIONS: Final = (
     Mutation(
         "what was refused is put again as it was",
         "_writes/chunk_writes.py",
-        "        self._writes, self._next = [], None\n        return is_mine\n",
-        "        self._undecided = []\n        return is_mine\n",
+        "        self._decide_anew()\n        return is_mine\n",
+        "        return is_mine\n",
         _PACKED + "test_what_others_have_put_meanwhile_is_decided_anew",
     ),
     Mutation(

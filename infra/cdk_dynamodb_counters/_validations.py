@@ -17,8 +17,6 @@ from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 _BATCH_SIZE: Final = 1000
-_CHUNKS: Final = 100
-"""Records per invocation if they are chunks of packed events, many in each."""
 
 _PAYLOAD_BYTES: Final = 6_000_000
 """Of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -40,8 +38,7 @@ def incomplete_declarations(registration: Registration) -> str | None:
 
 def default_batch_size(registration: Registration) -> int:
     """Return how many records an invocation takes at most, unless somebody says otherwise."""
-    fitting = _fitting_chunks(registration)
-    return _BATCH_SIZE if fitting is None else min(_CHUNKS, fitting)
+    return min(_BATCH_SIZE, _fitting_chunks(registration) or _BATCH_SIZE)
 
 
 def oversized_batch(registration: Registration, batch_size: float) -> str | None:

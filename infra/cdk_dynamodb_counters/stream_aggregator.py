@@ -62,8 +62,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
     batch_size : int, optional
-        Maximum records per invocation, 1 to 10,000. Default: 1,000; at most 100 if the events of a declaration are
-        packed, because then a record is a chunk of many.
+        Maximum records per invocation, 1 to 10,000. Default: 1,000; fewer if large chunks of packed events
+        would exceed the 6 MB of an invocation.
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
         changes, so waiting saves money. Default: 1 second.

@@ -86,7 +86,7 @@ class PackedWriters(Writers):
     def write(self) -> None:
         """Have something written; several calls are under way at a time."""
         self.left -= 1
-        acts = {self._new: 6, self._repeat: 2, self._correct: 3, self._retract: 2, self._expire: 1}
+        acts = {self._new: 6, self._repeat: 2, self._correct: 3, self._retract: 2, self._expire: 2}
         if self._poison and not self.flooded:
             acts[self._flood] = 1
         [act] = self._random.choices(list(acts), list(acts.values()))
@@ -257,7 +257,7 @@ class PackedWriters(Writers):
         for entry, status in zip(process.entries, told, strict=True):
             if status in _FINAL:
                 entry.told, entry.at = status, now
-                self.reached[f"packed: {status}"] += 1
+                self.reached[coverage.TOLD + status] += 1
             else:
                 entry.unanswered += 1
                 self.reached[coverage.UNANSWERED] += 1

@@ -31,8 +31,17 @@ OFTEN = {
     coverage.REPLAYED: 15,
     coverage.DEPLOYED: 15,
     coverage.ROLLED_OVER: 15,
+    coverage.CHUNKS: 200,
+    coverage.TAKEN_BACK: 30,
+    coverage.EXPIRED_EVENTS: 3,
+    coverage.UNANSWERED: 200,
+    coverage.TOLD + "accepted": 300,
+    coverage.TOLD + "duplicate": 300,
+    coverage.TOLD + "too_late": 100,
+    coverage.TOLD + "retracted": 15,
+    coverage.TOLD + "absent": 30,
 }
-"""How often some hundred schedules come across what checkpoints and pruning are about, at least.
+"""How often some hundred schedules come across what checkpoints, pruning and packed events are about, at least.
 
 Records too old to be counted and zombies of an old version are rarer; test_checkpoints.py has them for sure.
 """

@@ -187,7 +187,7 @@ _DATED = {"since": datetime(2026, 1, 1, tzinfo=UTC), "before": Packed("time", ch
 
 @pytest.mark.parametrize(
     ("declared_late", "expected"),
-    [(SITE, 1000), (hits(), 100), (hits(chunk_bytes=131_072), 34), (hits(**_DATED), 34)],
+    [(SITE, 1000), (hits(), 1000), (hits(chunk_bytes=131_072), 34), (hits(**_DATED), 34)],
     ids=["plain", "packed", "large-chunks", "large-chunks-before"],
 )
 def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(
@@ -197,11 +197,12 @@ def test_fewer_records_are_taken_at_a_time_where_each_is_a_chunk(
     assert batch_size(stack) == expected
 
 
-def test_a_window_over_packed_events_takes_fewer_records_too(stack: Stack, counters: DedupCounterTable) -> None:
+def test_a_window_over_packed_events_takes_fewer_of_large_chunks_too(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters)
-    window = Window("hits_by_day", PACKED, pk="PAGE#{url}", time="time")
+    large = replace(PACKED, packed=Packed("time", chunk_bytes=131_072))
+    window = Window("hits_by_day", large, pk="PAGE#{url}", time="time")
     build(WindowedCounter, stack, table=counters, window=window)
-    assert batch_size(stack) == 100
+    assert batch_size(stack) == 34
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1098, True), (1099, False)])

@@ -1,0 +1,148 @@
+"""Packed events against a dict: any values, in any order, by processes that remember different parts of the log."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters.errors import InvalidArgumentError
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+
+_PACKED = Packed("at", timedelta(minutes=10), parts=3, by="shop", chunk_bytes=1024)
+_SALE = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{till}", version="n", packed=_PACKED)
+
+_KEYS = st.one_of(
+    st.text(alphabet="#%~\0\x7f\n 2350é\u0301\U0001f600", max_size=4),
+    st.sampled_from(["", "#", "%", "%~", "%23", "e\u0301", "é", "a" * 3000, "a" * 2999 + "b", "1"]),
+    st.sampled_from([1, 0, -1, Decimal("1.0"), Decimal("1.50"), Decimal("1E+2"), Decimal("-0"), 10**37]),
+)
+_WHOLE = st.integers(-(10**37), 10**37)
+_NOTES = st.one_of(st.none(), st.text(max_size=20), st.binary(max_size=300), _WHOLE, st.sets(_WHOLE, min_size=1))
+_SALES = st.fixed_dictionaries(
+    {"shop": _KEYS, "till": _KEYS, "at": st.sampled_from([0, 0, 599, 600]), "n": st.integers(1, 3), "note": _NOTES}
+)
+
+
+class _World:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.table: Any = MemoryTable(self.clock, page_items=2)
+        self._begin = int(self.clock.now) // 600 * 600 - 600
+
+    def process(self) -> Counters:
+        return Counters(self.table.name, client=self.table, clock=self.clock)
+
+    def sale(self, drawn: dict[str, Any]) -> dict[str, Any]:
+        return {**drawn, "at": self._begin + drawn["at"]}
+
+    def live(self) -> list[dict[str, Any]]:
+        """The events that a log comes to, by its signs."""
+        live: list[dict[str, Any]] = []
+        for item in sorted(self.table.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"])):
+            for row in decode_chunk(item["_chunk"]).all_rows() if "_chunk" in item else []:
+                if row.sign == "+":
+                    live.append(dict(row.values))
+                elif row.sign == "-":
+                    live.remove(dict(row.values))
+        return live
+
+
+def _key(sale: dict[str, Any]) -> tuple[str, str]:
+    return _SALE.pk_template.render(sale), _SALE.sk_template.render(sale)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["accept", "accept", "retract"]), st.integers(0, 2), st.lists(_SALES, max_size=5)),
+        max_size=10,
+    )
+)
+def test_any_history_comes_to_what_a_dict_comes_to(history: list[tuple[str, int, list[dict[str, Any]]]]) -> None:
+    world = _World()
+    processes = [world.process() for _ in range(3)]
+    there: dict[tuple[str, str], dict[str, Any] | None] = {}
+    for act, index, drawn in history:
+        sales = [world.sale(one) for one in drawn]
+        if act == "retract":
+            for sale in sales:
+                # Only the key tells which one is meant.
+                told = processes[index].retract(_SALE, {**sale, "n": 9, "note": "?"})
+                assert told == (there.get(_key(sale)) is not None)
+                there[_key(sale)] = None
+            continue
+        wanted = []
+        for sale in sales:
+            held = there.get(_key(sale), {"n": 0})
+            is_new = held is not None and sale["n"] > held["n"]
+            wanted.append("accepted" if is_new else "duplicate")
+            there[_key(sale)] = sale if is_new else held
+        assert [outcome.status for outcome in processes[index].accept_many(_SALE, sales)] == wanted
+
+    live = [sale for sale in there.values() if sale is not None]
+    assert sorted(int(row["n"]["N"]) for row in world.live()) == sorted(sale["n"] for sale in live)
+    assert {outcome.status for outcome in world.process().accept_many(_SALE, live)} <= {"duplicate"}
+
+
+@given(st.lists(_SALES, max_size=40))
+@example([{"shop": shop, "till": "", "at": 0, "n": 1, "note": None} for shop in (1, Decimal("1.0"), "1")])
+def test_who_reads_the_log_knows_its_events_by_the_same_key_as_who_wrote_it(drawn: list[dict[str, Any]]) -> None:
+    world = _World()
+    sales = [world.sale({**one, "n": 1}) for one in drawn]
+
+    told = [outcome.status for outcome in world.process().accept_many(_SALE, sales)]
+
+    assert told.count("accepted") == len({_key(sale) for sale in sales})
+    assert {outcome.status for outcome in world.process().accept_many(_SALE, sales)} <= {"duplicate"}
+    assert len(world.live()) == told.count("accepted")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"at": "soon"},
+        {"at": "2026-11-20T10:00:00"},
+        {"at": True},
+        {"at": None},
+        {"at": 10**15},
+        {"at": b"1795168800"},
+        {"shop": None},
+        {"shop": b"x"},
+        {"shop": ["x"]},
+        {"n": None},
+        {"note": 0.5},
+        {"note": "\ud800"},
+        {"note": {1, "a"}},
+        {"_type": "x"},
+        {"ttl": 1},
+    ],
+)
+def test_what_no_event_can_be_is_rejected_alone(values: dict[str, Any]) -> None:
+    world = _World()
+    good = world.sale({"shop": "x", "till": 1, "at": 0, "n": 1, "note": None})
+    bad = {**good, "till": 2, **values}
+
+    outcomes = world.process().accept_many(_SALE, [good, bad, {**good, "till": 3}])
+
+    assert [outcome.status for outcome in outcomes] == ["accepted", "rejected", "accepted"]
+    assert outcomes[1].reason
+    assert len(world.live()) == 2
+
+
+@pytest.mark.parametrize("missing", ["shop", "till", "at"])
+def test_an_event_without_its_key_can_be_neither_accepted_nor_retracted(missing: str) -> None:
+    world = _World()
+    values = world.sale({"shop": "x", "till": 1, "at": 0, "n": 1})
+    del values[missing]
+
+    assert world.process().accept(_SALE, values).status == "rejected"
+    with pytest.raises(InvalidArgumentError):
+        world.process().retract(_SALE, values)
+    assert world.live() == []
