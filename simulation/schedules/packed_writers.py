@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
@@ -18,7 +19,7 @@ from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
 from simulation.faults.stale_reads import StaleReads
-from simulation.oracle.chunks import EventKey, Held, Logs, event_key, read_logs
+from simulation.oracle.chunks import EventKey, Held, Logs, event_key, plain_values, read_logs
 from simulation.oracle.specs import Values
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
@@ -119,7 +120,18 @@ class PackedWriters(Writers):
         for key, entries in of_event.items():
             late = self._too_late(key) - SKEW_SECONDS
             wrong += [f"event {key}: {text}" for text in _untrue(entries, logs.events.get(key, Held()), late)]
-        return wrong + [f"event {key} was made up" for key in logs.events.keys() - of_event.keys()]
+        wrong += [f"event {key} was made up" for key in logs.events.keys() - of_event.keys()]
+        return wrong + self._misread(logs)
+
+    def _misread(self, logs: Logs) -> list[str]:
+        """What is read back that is not there, and the other way round."""
+        now = self._backend.clock.now
+        counters = Counters(self._backend.name, client=self._backend.client, clock=self._backend.clock)
+        read = [plain_values(values) for values in counters.events(self._event, consistent=True)]
+        held = [held.accepted[-1] for key, held in logs.events.items() if held.is_live and now < self._too_late(key)]
+        return [f"read back, but not there: {values}" for values in read if values not in held] + [
+            f"there, but not read back: {values}" for values in held if read.count(dict(values)) != 1
+        ]
 
     def _too_late(self, key: EventKey) -> float:
         """When an event begins to be too late."""
