@@ -31,15 +31,16 @@ _PLAIN: Final = TypeDeserializer()
 def rows_of(image: Mapping[str, Any]) -> list[SignedRow]:
     """The rows of a chunk: sign and plain values."""
     blob = image["_chunk"]["B"]
-    chunk = json.loads(zlib.decompress(base64.b64decode(blob) if isinstance(blob, str) else bytes(blob)))
-    rows: list[dict[str, Any]] = [{} for _ in range(chunk["rows"])]
-    for name, (kind, cells) in chunk["columns"].items():
-        for row, cell in zip(rows, cells.split("\n") if isinstance(cells, str) else cells, strict=True):
+    document = json.loads(zlib.decompress(base64.b64decode(blob) if isinstance(blob, str) else bytes(blob)))
+    _, _, number, columns, *signs = document
+    rows: list[dict[str, Any]] = [{} for _ in range(number)]
+    for name, column in columns.items():
+        kind, cells = ("S", column) if isinstance(column, str) else column
+        for row, cell in zip(rows, cells.split("\x7f") if isinstance(cells, str) else cells, strict=True):
             if cell is not None:
                 typed: Any = {kind: cell} if kind else cell
                 row[name] = _PLAIN.deserialize(typed)
-    signs = chunk.get("signs", "+" * len(rows))
-    return [(sign, plain_values(row)) for sign, row in zip(signs, rows, strict=True)]
+    return [(sign, plain_values(row)) for sign, row in zip(signs[0] if signs else "+" * number, rows, strict=True)]
 
 
 def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:

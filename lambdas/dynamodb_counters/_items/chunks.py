@@ -30,7 +30,8 @@ MAX_NUMBER: Final = 999_999
 
 _VERSION: Final = 1
 _SIGNS: Final = frozenset(get_args(Sign))
-_SEPARATOR: Final = "\n"
+_SEPARATOR: Final = "\x7f"
+"""A character that JSON need not escape and that hardly any text has: DEL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,8 @@ def chunk_number(sk: str) -> int:
 def encode_chunk(rows: Sequence[Row], batch: str) -> bytes:
     names = dict.fromkeys(name for row in rows for name in row.values)
     columns = {name: _column([row.values.get(name) for row in rows]) for name in names}
-    document = {"v": _VERSION, "id": batch, "rows": len(rows), "columns": columns}
     signs = "".join([row.sign for row in rows])
-    if signs.strip("+"):
-        document["signs"] = signs
+    document = [_VERSION, batch, len(rows), columns, *([signs] if signs.strip("+") else [])]
     return zlib.compress(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), 9)
 
 
@@ -96,15 +95,11 @@ def decode_chunk(value: Mapping[str, Any]) -> Chunk:
         raise MalformedImageError(f"the chunk cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _chunk(document: Mapping[str, Any]) -> Chunk:
-    if document["v"] != _VERSION:
-        raise ValueError(f"its version is {document['v']!r}: expected {_VERSION}")
-    chunk = Chunk(
-        document["id"],
-        document["rows"],
-        {name: (kind, _cells(kind, cells)) for name, (kind, cells) in document["columns"].items()},
-        document.get("signs", ""),
-    )
+def _chunk(document: Sequence[Any]) -> Chunk:
+    version, batch, rows, columns, *signs = document
+    if version != _VERSION or not isinstance(batch, str):
+        raise ValueError(f"it is {version!r:.20}, {batch!r:.20}: expected version {_VERSION} and a batch id")
+    chunk = Chunk(batch, rows, {name: _cells(column) for name, column in columns.items()}, *signs)
     if any(len(cells) != chunk.rows for _, cells in chunk.columns.values()):
         raise ValueError(f"expected {chunk.rows} rows in every column")
     if chunk.signs and (len(chunk.signs) != chunk.rows or not _SIGNS.issuperset(chunk.signs)):
@@ -112,8 +107,8 @@ def _chunk(document: Mapping[str, Any]) -> Chunk:
     return chunk
 
 
-def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
-    """Kind and cells. Texts are joined if they can be told apart again: that compresses better and decodes faster."""
+def _column(values: Sequence[Mapping[str, Any] | None]) -> Any:
+    """Texts joined if they can be told apart again, which takes less and decodes faster; else kind and cells."""
     kinds = {kind for value in values if value is not None for kind in value}
     if kinds not in ({"S"}, {"N"}):
         return ["", [None if value is None else _plain(value) for value in values]]
@@ -122,16 +117,19 @@ def _column(values: Sequence[Mapping[str, Any] | None]) -> list[Any]:
     if len(texts) < len(values):
         return [kind, [None if value is None else value[kind] for value in values]]
     joined = _SEPARATOR.join(texts)
-    return [kind, joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts]
+    if joined.count(_SEPARATOR) != len(texts) - 1:
+        return [kind, texts]
+    return joined if kind == "S" else [kind, joined]
 
 
-def _cells(kind: str, cells: Any) -> Cells:
+def _cells(column: Any) -> tuple[str, Cells]:
+    kind, cells = ("S", column) if isinstance(column, str) else column
     if kind and isinstance(cells, str):
-        return cells.split(_SEPARATOR)
+        return kind, cells.split(_SEPARATOR)
     right = str if kind else dict
     if kind not in ("S", "N", "") or not all(cell is None or isinstance(cell, right) for cell in cells):
         raise ValueError(f"a column of kind {kind!r:.20} holds other cells")
-    return list(cells)
+    return kind, list(cells)
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

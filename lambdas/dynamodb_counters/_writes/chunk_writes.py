@@ -38,6 +38,7 @@ class Entry:
     """An event to accept or to retract, and what has become of it."""
 
     index: int
+    pk: str
     digest: bytes
     values: Image
     retracts: bool
@@ -198,7 +199,9 @@ class _Writing:
         low, high, best = 1, len(self._writes), None
         count = min(high, self._guess)
         for tried in range(1, high + _FITTINGS):
-            blob = encode_chunk([row for write in self._writes[:count] for row in write.rows], self._batch)
+            # Events of one partition key resemble each other: side by side they take less.
+            alike = sorted(self._writes[:count], key=lambda write: write.entry.pk)
+            blob = encode_chunk([row for write in alike for row in write.rows], self._batch)
             size = item_bytes(self._log.item(blob))
             if size <= self._chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1

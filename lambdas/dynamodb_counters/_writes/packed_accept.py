@@ -82,7 +82,7 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
         if refused is not None:
             placed.outcomes[index] = refused
             continue
-        placed.entries.setdefault(key, []).append(Entry(index, digest, values, retracts))
+        placed.entries.setdefault(key, []).append(Entry(index, item[PK]["S"], digest, values, retracts))
         placed.expires_at[key] = _expires_at(event, start + layout.bucket)
     return placed
 
