@@ -84,7 +84,7 @@ def measure(events: int) -> dict[str, Any]:
     steady = [view.as_event() for view in workloads.hot(events)]
     found = {"chunks": {"hot": _by_chunk(steady)}, "duplicates": {"hot": _duplicates(steady)}}
     if workloads.LOG.exists():
-        full = workloads.log_in_full()[:events]
+        full = workloads.log_in_full()[: 10 * events]
         keys = [{name: event[name] for name in PACKED_VIEW.fields} for event in full]
         found["chunks"] |= {"log, key attributes": _by_chunk(keys), "log, seven attributes": _by_chunk(full)}
         found["duplicates"]["log"] = _duplicates(keys)

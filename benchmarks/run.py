@@ -78,7 +78,6 @@ SMALL: Final = Sizes(
     disturbed=10_000,
     engine=200,
     rounds=2,
-    packed=5_000,
     synth_rounds=1,
     cold_rounds=3,
     partitions=(4, 16, 64, 100),
