@@ -176,8 +176,8 @@ class PackedWriters(Writers):
         self._ask([Entry(values) for values in batch])
 
     def _expire(self) -> None:
-        self._backend.clock.advance(self._random.choice((60, 900, 4000)))
-        self._backend.expire(self._random.randint(1, 12))
+        self._backend.clock.advance(self._random.choice((60, 900, 4000, 7500)))
+        self._backend.expire(self._random.randint(1, 20))
 
     def _trade(self, book: str, number: int) -> dict[str, Any]:
         draw = self._random
