@@ -169,7 +169,7 @@ def _outcome(seed: int) -> Outcome:
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
-def _prepare(engine: str, packed: bool) -> None:  # noqa: FBT001
+def _prepare(engine: str, packed: bool) -> None:
     global _make_backend, _packed  # noqa: PLW0603
     _packed = packed
     if engine == "dynamodb-local":
