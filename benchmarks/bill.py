@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
@@ -21,6 +21,7 @@ from benchmarks.cold_start import http_request, lambda_environment
 from benchmarks.designs.ours import SHARD, VIEW, VIEWS
 from benchmarks.designs.packed import PACKED_VIEW
 from benchmarks.queue_and_stream import chunks
+from benchmarks.ways import PACKED_BATCH, POSTED, QUEUE_BATCH, STREAM_BATCH, WAYS, Way
 from benchmarks.workloads import hot
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations.codec import encode
@@ -31,94 +32,13 @@ from simulation.dynamodb.client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
 
 MILLION: Final = 1e6
-STREAM_BATCH: Final = 1_000
 _PACKED_STREAM_BATCH: Final = 10_000
 """Events in a batch of the stream that has chunks."""
-
-QUEUE_BATCH: Final = 100
-"""Messages that the queue's consumer gets at once, by default."""
-
-PACKED_BATCH: Final = 1_000
-"""The same for packed events."""
-
-POSTED: Final = 100
-"""Events of a request that posts many."""
 
 _MESSAGES_PER_CALL: Final = 10
 """That Lambda receives from a queue, or deletes, at once."""
 
 _PAGES: Final = 50
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way in.
-
-    `accepts` names how events are written, `counted` says whether the stream counts them; `http` are requests and
-    `messages` are messages per event, `receiver` and `consumer` name the measured CPU time of the functions before and
-    behind the queue, `aggregator` that of the one on the stream. An invocation behind the queue gets `batch` messages,
-    one on the stream the changes of `stream_batch` events.
-    """
-
-    title: str
-    accepts: str
-    counted: bool = True
-    http: float = 0.0
-    messages: float = 0.0
-    receiver: str | None = None
-    consumer: str | None = None
-    aggregator: str = "aggregator"
-    batch: float = QUEUE_BATCH
-    stream_batch: float = STREAM_BATCH
-
-
-INCREMENT_BEHIND_API: Final = Way(
-    "increment in a function behind an API", "increment", counted=False, http=1, receiver="receiver_single"
-)
-PACKED: Final = Way("accept_many, packed", "packed", aggregator="packed_aggregator")
-PACKED_SINGLE: Final = replace(
-    PACKED,
-    title="EventIngest, packed, straight to the queue",
-    http=1,
-    messages=1,
-    consumer="packed_consumer_single",
-    batch=PACKED_BATCH,
-)
-PACKED_MANY: Final = replace(
-    PACKED,
-    title=f"EventIngest, packed, {POSTED} events a request",
-    http=1 / POSTED,
-    messages=1 / POSTED,
-    receiver="receiver_many",
-    consumer="packed_consumer_many",
-)
-WAYS: Final = (
-    Way("increment", "increment", counted=False),
-    Way("record_once", "record_once", counted=False),
-    Way("accept, one by one", "accept"),
-    Way("accept_many", "accept_many"),
-    Way("EventIngest, straight to the queue", "accept_many", http=1, messages=1, consumer="consumer_single"),
-    Way(
-        "EventIngest, validated",
-        "accept_many",
-        http=1,
-        messages=1,
-        receiver="receiver_single",
-        consumer="consumer_single",
-    ),
-    Way(
-        f"EventIngest, {POSTED} events a request",
-        "accept_many",
-        http=1 / POSTED,
-        messages=1 / POSTED,
-        receiver="receiver_many",
-        consumer="consumer_many",
-    ),
-    INCREMENT_BEHIND_API,
-    PACKED,
-    PACKED_SINGLE,
-    PACKED_MANY,
-)
 
 
 def measure(rounds: int, report: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from benchmarks.designs.base import TABLE
 from benchmarks.designs.ours import SHARD, VIEWS
 from benchmarks.packing import READ_PRICE, Writer, memory, of
 from benchmarks.queue_and_stream import Stream, chunks
+from benchmarks.ways import INCREMENT_BEHIND_API, PACKED, PACKED_MANY, PACKED_SINGLE
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
@@ -23,7 +24,7 @@ RATES: Final = (1, 10, 100, 1_000, 10_000)
 INTERVALS: Final = (1, 5, 20, 60)
 """Seconds for which events are gathered in the queue, and chunks in the stream."""
 
-WAYS: Final = (bill.INCREMENT_BEHIND_API, bill.PACKED, bill.PACKED_SINGLE, bill.PACKED_MANY)
+WAYS: Final = (INCREMENT_BEHIND_API, PACKED, PACKED_SINGLE, PACKED_MANY)
 
 _MONTH: Final = 730 * 3600
 _PROCESSES: Final = 2

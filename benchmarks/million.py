@@ -1,8 +1,8 @@
 """``python -m benchmarks.million``: a million packed events into DynamoDB Local, killed on the way, and still exact.
 
-A process accepts the events in order and notes after each call how far it is; another counts what the stream brings.
-Both are killed without warning, several times, and started anew: the one repeats what it had not noted, the other reads
-the stream from its beginning. In the end every count is compared with the events.
+Its two processes (`benchmarks/million_processes.py`) are killed without warning, several times, and started anew: the
+one repeats what it had not noted, the other reads the stream from its beginning. In the end every count is compared
+with the events.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,112 +27,25 @@ PROJECT = Path(__file__).resolve().parents[1]
 # A clone is enough: the runtime need not be installed.
 sys.path[:0] = [str(PROJECT), str(PROJECT / "lambdas")]
 
-from benchmarks.best_times import peak_bytes  # noqa: E402  # Needs the path set above.
-from benchmarks.databases import EngineDatabase  # noqa: E402
-from dynamodb_counters import Aggregate, Count, Counters, Event, Packed  # noqa: E402
-from dynamodb_counters._stream.batch import Aggregator  # noqa: E402
-from dynamodb_counters._table import Table  # noqa: E402
-from dynamodb_counters._writes.accept import accept_many  # noqa: E402
-from simulation.delivery.stream_api import ApiSource, lambda_record  # noqa: E402
-from simulation.dynamodb.capacity import Usage  # noqa: E402
-from simulation.dynamodb.stream_source import Record  # noqa: E402
-from simulation.engines import connect, dynamodb_local  # noqa: E402
+from benchmarks.million_processes import (  # noqa: E402  # Needs the path set above.
+    PAGES,
+    SITE,
+    TABLE_NAME,
+    VIEW,
+    VIEWS,
+    accept,
+    count,
+    events,
+    read_notes,
+)
+from dynamodb_counters import Counters  # noqa: E402
+from simulation.engines import dynamodb_local  # noqa: E402
 from simulation.engines.tables import create_table  # noqa: E402
 
-RATE: Final = 1_000
-"""Events per second of their own time, 10 seconds of which are a bucket."""
-
-PER_CALL: Final = 1_000
-CALLS_PER_NOTE: Final = 5
-_BLOCK: Final = 1_000
-_PAGES: Final = 200
-_CLIENTS: Final = 50_000
-_START: Final = datetime(2026, 11, 20, tzinfo=UTC)
-_TABLE: Final = "counters"
-_MOST_RECORDS: Final = 1_000
 _PATIENCE: Final = 120.0
 """Seconds without progress after which a run has failed."""
 
 _POLL: Final = 0.05
-_BATCHING_WINDOW: Final = 0.5
-
-VIEW: Final = Event(
-    "view",
-    pk="URL#{url}",
-    sk="T#{time}#CID#{clientId}",
-    packed=Packed("time", bucket=timedelta(seconds=10), future_tolerance=None),
-)
-VIEWS: Final = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
-
-Noted = Mapping[str, float]
-"""What a process has noted of itself."""
-
-
-def events(first: int, last: int) -> Iterator[dict[str, str]]:
-    """The events of a range of numbers, always the same."""
-    weights = list(accumulate(1 / rank for rank in range(1, _PAGES + 1)))
-    for block in range(first // _BLOCK, -(-last // _BLOCK)):
-        dice = random.Random(block)
-        pages = dice.choices(range(_PAGES), cum_weights=weights, k=_BLOCK)
-        for number, page in enumerate(pages, start=block * _BLOCK):
-            client = f"client{number % RATE}-{dice.randrange(_CLIENTS)}"
-            if first <= number < last:
-                time_ = (_START + timedelta(seconds=number // RATE)).isoformat()
-                yield {"url": f"/page-{page}", "time": time_, "clientId": client}
-
-
-def accept(endpoint: str, folder: Path, number: int) -> None:
-    """Accept events from where the last process noted that it was."""
-    engine, notes = connect("dynamodb_local", endpoint), folder / "accept"
-    table, before, repeated = Table(_TABLE, engine.client), _read(notes), 0
-    with EngineDatabase(engine) as database:
-        for call, start in enumerate(range(int(before.get("events", 0)), number, PER_CALL), start=1):
-            part = list(events(start, min(start + PER_CALL, number)))
-            statuses = Counter(outcome.status for outcome in accept_many(table, VIEW, part))
-            assert set(statuses) <= {"accepted", "duplicate"}, statuses
-            repeated += statuses["duplicate"]
-            done = start + len(part)
-            if call % CALLS_PER_NOTE == 0 or done == number:
-                more = {"events": done, "repeated": before.get("repeated", 0) + repeated}
-                _write(notes, more | _taken(database.usage, before))
-
-
-def count(endpoint: str, folder: Path) -> None:
-    """Count what the stream brings, from its beginning, until it is ended."""
-    engine, notes = connect("dynamodb_local", endpoint), folder / "count"
-    arn = engine.client.describe_table(TableName=_TABLE)["Table"]["LatestStreamArn"]
-    before = _read(notes)
-    aggregator = Aggregator(Table(_TABLE, engine.client), (VIEWS, SITE), quarantine_retention_seconds=86_400)
-    with EngineDatabase(engine) as database:
-        for shard, records in _batches(engine.streams, arn):
-            if records:
-                report = aggregator.handle({"shardId": shard, "Records": records})
-                assert not report.quarantined
-            _write(notes, _taken(database.usage, before))
-            if len(records) < _MOST_RECORDS:
-                time.sleep(_BATCHING_WINDOW)
-
-
-def _batches(streams: Any, arn: str) -> Iterator[tuple[str, list[Record]]]:
-    """The next records of each shard in turn, for ever; it keeps none, so that the memory is the aggregator's."""
-    source, iterators = ApiSource(streams, arn), dict[str, str | None]()
-    while True:
-        for shard in source.shards():
-            if shard.id not in iterators:
-                started = streams.get_shard_iterator(StreamArn=arn, ShardId=shard.id, ShardIteratorType="TRIM_HORIZON")
-                iterators[shard.id] = started["ShardIterator"]
-            if iterators[shard.id] is not None:
-                answer = streams.get_records(ShardIterator=iterators[shard.id], Limit=_MOST_RECORDS)
-                iterators[shard.id] = answer.get("NextShardIterator")
-                yield shard.id, [lambda_record(dict(record), arn) for record in answer["Records"]]
-
-
-def _taken(usage: Usage, before: Noted) -> dict[str, float]:
-    """What this process and those before it have taken."""
-    units = {"write_units": usage.writes, "read_units": usage.reads}
-    taken = {name: before.get(name, 0) + each for name, each in units.items()}
-    return taken | {"peak_bytes": max(before.get("peak_bytes", 0), peak_bytes())}
 
 
 def run(number: int, kills: int, seed: int) -> dict[str, Any]:
@@ -142,7 +53,7 @@ def run(number: int, kills: int, seed: int) -> dict[str, Any]:
     dice = random.Random(seed)
     with dynamodb_local.start() as engine, tempfile.TemporaryDirectory() as temporary:
         assert engine.endpoint_url is not None
-        create_table(engine.client, _TABLE)
+        create_table(engine.client, TABLE_NAME)
         folder, start = Path(temporary), time.perf_counter()
         with _processes(engine.endpoint_url, folder, number) as processes:
             for kill in range(kills):
@@ -153,11 +64,11 @@ def run(number: int, kills: int, seed: int) -> dict[str, Any]:
                 processes.start()
             _wait(folder / "accept", number, processes)
             accepted = time.perf_counter() - start
-            counters = Counters(_TABLE, client=engine.client)
+            counters = Counters(TABLE_NAME, client=engine.client)
             _wait_until_counted(counters, number, processes)
             seconds = time.perf_counter() - start
         wrong = _wrong(counters, number)
-        notes = {name: _read(folder / name) for name in ("accept", "count")}
+        notes = {name: read_notes(folder / name) for name in ("accept", "count")}
     return {
         "events": number,
         "kills": kills,
@@ -209,7 +120,7 @@ def _processes(endpoint: str, folder: Path, number: int) -> Iterator[_Processes]
 def _wait(notes: Path, number: int, processes: _Processes) -> None:
     """Wait until so many events are noted as accepted."""
     last, since = -1.0, time.monotonic()
-    while (now := _read(notes).get("events", 0)) < number:
+    while (now := read_notes(notes).get("events", 0)) < number:
         last, since = _progressed(now, last, since, processes)
         time.sleep(_POLL)
 
@@ -232,7 +143,7 @@ def _progressed(now: float, last: float, since: float, processes: _Processes) ->
 
 def _counted(counters: Counters) -> int:
     """How many events all aggregates have counted."""
-    pages = counters.get_many([(VIEWS, {"url": f"/page-{page}"}) for page in range(_PAGES)])
+    pages = counters.get_many([(VIEWS, {"url": f"/page-{page}"}) for page in range(PAGES)])
     return min(_site_views(counters), sum(int(page.measures["views"]) for page in pages))
 
 
@@ -258,18 +169,6 @@ def _wrong(counters: Counters, number: int) -> list[str]:
     ]
     total = _site_views(counters)
     return wrong + ([f"in all: counted {total}, must be {number}"] if total != number else [])
-
-
-def _read(notes: Path) -> Noted:
-    found: Noted = json.loads(notes.read_text()) if notes.exists() else {}
-    return found
-
-
-def _write(notes: Path, noted: Noted) -> None:
-    # In one step: whoever is killed leaves the old notes or the new ones.
-    new = notes.with_suffix(".new")
-    new.write_text(json.dumps(noted))
-    new.replace(notes)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,6 +12,8 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
@@ -25,7 +27,7 @@ _ROUTES: Final = ("/v1/aggregates/{name}", "/v1/windows/{name}", "/v1/batch", "/
 
 
 class CountingStack(Stack):
-    """Table, function with role and log group, its event source, on-failure bucket, four alarms."""
+    """Table, function with role and log group, its event source, on-failure bucket, rule, five alarms."""
 
     def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
         super().__init__(scope, construct_id)
@@ -61,7 +63,9 @@ class CountingStack(Stack):
             on_failure=sources.S3OnFailureDestination(bucket),
         )
         self.counter.add_event_source(stream)
-        for name in ("Lag", "Quarantine", "GivenUp", "Dropped"):
+        changed = events.EventPattern(source=["aws.cloudformation"])
+        events.Rule(self, "Deployed", event_pattern=changed, targets=[targets.LambdaFunction(self.counter)])
+        for name in ("Lag", "Quarantine", "GivenUp", "Dropped", "NotTakenOver"):
             self.counter.metric_errors().create_alarm(self, name, threshold=1, evaluation_periods=1)
         CfnOutput(self, "TableName", value=self.table.table_name)
         CfnOutput(self, "FunctionName", value=self.counter.function_name)
@@ -112,7 +116,8 @@ class HttpStack(CountingStack):
         resource = stage.node.default_child
         assert isinstance(resource, apigateway.CfnStage)
         resource.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
-            destination_arn=reading.log_group_arn, format=json.dumps({"requestId": "$context.requestId"})
+            destination_arn=logs.LogGroup(self, "AccessLogs").log_group_arn,
+            format=json.dumps({"requestId": "$context.requestId"}),
         )
         read = integrations.HttpLambdaIntegration("Read", reader)
         for path in _ROUTES:

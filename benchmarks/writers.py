@@ -44,11 +44,14 @@ class _SerialTable(Table):
 class _Process:
     """A process with a client and a memory of its own, that takes the next events from its queue."""
 
-    def __init__(self, database: MemoryDatabase, event: Event, queue: Iterator[Sequence[Values]], pause: float) -> None:
-        self.due = 0.0
+    def __init__(
+        self, number: int, database: MemoryDatabase, event: Event, queue: Iterator[Sequence[Values]], pause: float
+    ) -> None:
+        # Not all at the same moment.
+        self._dice = random.Random(number)
+        self.due = self._dice.random()
         self.failed = 0
         self._database, self._event, self._queue, self._pause = database, event, queue, pause
-        self._dice = random.Random(pause)
         self.exceptions = database.exceptions
         self.actor = Actor(self._run)
 
@@ -117,9 +120,7 @@ def _units(
         queues = [chunks(part, CALL) for part in _parts(events, event)]
     else:
         queues = [iter(chunks(events, CALL))] * number
-    processes = [_Process(database, event, queue, pause) for queue in queues]
-    for index, process in enumerate(processes):
-        process.due, process._dice = index / number, random.Random(index)
+    processes = [_Process(index, database, event, queue, pause) for index, queue in enumerate(queues)]
     last = run(processes)
     usage = database.usage
     return {

@@ -22,6 +22,10 @@ from dynamodb_counters._timeline.times import HOUR, MINUTE
 from dynamodb_counters.errors import LayoutError, MalformedImageError
 
 _LAYOUTS: Final = "layouts"
+_TOLERANCE: Final = "tolerance"
+_ANY: Final = 10**12
+"""Tolerance of a process that accepts any time, in seconds."""
+
 _FRESH: Final = MINUTE
 _AHEAD: Final = HOUR
 """How far the date of a new layout lies ahead, beside what events may: processes and their clocks have an hour."""
@@ -83,46 +87,51 @@ class Layouts:
 
     def held(self, event: Event) -> tuple[Layout, ...]:
         """For those who only read: what the table has, or what is declared if it has none yet."""
-        return _parsed(self._held(event) or _declared(event))
+        text, _ = self._held(event)
+        return _parsed(text or _declared(event))
 
     def _agreed(self, event: Event, now: float) -> tuple[Layout, ...]:
-        own = _declared(event)
+        own, own_tolerance = _declared(event), _tolerance(event)
         for _ in self._table.tries(_TRIES):
-            held = self._held(event)
-            if held is not None and (own == held or _extends(held, own)):
-                return _parsed(held)
-            if held is not None and not (_extends(own, held) and _is_ahead(event, now)):
+            held, tolerance = self._held(event)
+            if held == own or _extends(held, own):
+                if own_tolerance <= tolerance:
+                    return _parsed(held)
+                own = held
+            elif held and not (_extends(own, held) and _is_ahead(own, held, now + max(tolerance, own_tolerance))):
                 raise LayoutError(
                     f"invalid packed={event.packed!r}: expected what the table has for {event.name!r}, {held}; "
                     "a change needs a date `since` that lies ahead by an hour and the future tolerance"
                 )
-            if self._put(event, held, own):
+            if self._put(event, (held, tolerance), (own, max(tolerance, own_tolerance))):
                 return _parsed(own)
         raise LayoutError(f"the layout of {event.name!r} changes all the time")
 
-    def _held(self, event: Event) -> str | None:
+    def _held(self, event: Event) -> tuple[str, int]:
+        """The layouts that the table has, "" for none, and how far ahead any process accepts events."""
         found = self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} = :sk",
             ExpressionAttributeValues={":pk": {"S": PACK_PREFIX + event.name}, ":sk": {"S": LAYOUT}},
             ConsistentRead=True,
         )
-        return next((item[_LAYOUTS]["S"] for item in found["Items"]), None)
+        return next(((item[_LAYOUTS]["S"], int(item[_TOLERANCE]["N"])) for item in found["Items"]), ("", 0))
 
-    def _put(self, event: Event, held: str | None, own: str) -> bool:
+    def _put(self, event: Event, held: tuple[str, int], new: tuple[str, int]) -> bool:
         request: dict[str, Any] = {
             "TableName": self._table.name,
             "Item": {
                 PK: {"S": PACK_PREFIX + event.name},
                 SK: {"S": LAYOUT},
                 TYPE: {"S": CHECKPOINT},
-                _LAYOUTS: {"S": own},
+                _LAYOUTS: {"S": new[0]},
+                _TOLERANCE: {"N": str(new[1])},
             },
             "ConditionExpression": f"attribute_not_exists({PK})",
         }
-        if held is not None:
-            request["ConditionExpression"] = f"{_LAYOUTS} = :held"
-            request["ExpressionAttributeValues"] = {":held": {"S": held}}
+        if held[0]:
+            request["ConditionExpression"] = f"{_LAYOUTS} = :held AND {_TOLERANCE} = :tolerance"
+            request["ExpressionAttributeValues"] = {":held": {"S": held[0]}, ":tolerance": {"N": str(held[1])}}
         try:
             self._table.client.put_item(**request)
         except self._table.client.exceptions.ConditionalCheckFailedException:
@@ -147,11 +156,16 @@ def _parsed(text: str) -> tuple[Layout, ...]:
 
 def _extends(newer: str, older: str) -> bool:
     """Whether the newer text only has more layouts."""
-    return newer.startswith(older[:-1] + ",")
+    return bool(older) and newer.startswith(older[:-1] + ",")
 
 
-def _is_ahead(event: Event, now: float) -> bool:
-    packed = event.packed
-    assert packed is not None
-    tolerance = packed.future_tolerance
-    return tolerance is not None and packed.first_second >= now + _AHEAD + tolerance.total_seconds()
+def _is_ahead(newer: str, older: str, reach: float) -> bool:
+    """Whether all layouts that the older text lacks lie ahead of events that may have been accepted without them."""
+    first = json.loads(newer)[len(json.loads(older))]
+    return bool(first[0] >= reach + _AHEAD)
+
+
+def _tolerance(event: Event) -> int:
+    assert event.packed is not None
+    tolerance = event.packed.future_tolerance
+    return _ANY if tolerance is None else math.ceil(tolerance.total_seconds())

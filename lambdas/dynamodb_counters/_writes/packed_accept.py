@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import digest_of
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
@@ -15,7 +17,7 @@ from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item
-from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters._writes.insert import TRANSIENT, Outcome
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _MARGIN: Final = DAY
@@ -36,7 +38,12 @@ def accept_packed(
     table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]
 ) -> tuple[dict[int, Outcome], list[int]]:
     """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items."""
-    placed = _placed(table, event, items, retracts=False)
+    try:
+        placed = _placed(table, event, items, retracts=False)
+    except (ClientError, BotoCoreError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] not in TRANSIENT:
+            raise
+        return dict.fromkeys(items, Outcome("failed", f"{type(error).__name__}: {error}")), []
     _write(table, event, placed)
     return placed.outcomes, placed.plain
 

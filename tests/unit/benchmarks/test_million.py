@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import million
+from benchmarks.million_processes import events, read_notes, write_notes
 from dynamodb_counters import Counters
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
@@ -24,8 +25,8 @@ def test_killed_on_the_way_it_is_exact(
 
 
 def test_events_are_the_same_wherever_one_begins() -> None:
-    assert list(million.events(1_500, 2_700)) == list(million.events(0, 4_000))[1_500:2_700]
-    assert len({tuple(event.values()) for event in million.events(0, 4_000)}) == 4_000
+    assert list(events(1_500, 2_700)) == list(events(0, 4_000))[1_500:2_700]
+    assert len({tuple(event.values()) for event in events(0, 4_000)}) == 4_000
 
 
 class Answers:
@@ -33,7 +34,7 @@ class Answers:
 
     def __init__(self, *, counted: int = 0, held: int = 0) -> None:
         self.counted, self.held = counted, held
-        self.truth = Counter(event["url"] for event in million.events(0, 500))
+        self.truth = Counter(event["url"] for event in events(0, 500))
 
     def get(self, *_: Any) -> Any:
         return SimpleNamespace(measures={"site_views": 500})
@@ -45,7 +46,7 @@ class Answers:
         ]
 
     def events(self, _: Any) -> Any:
-        return [*million.events(0, 500), *[{"url": "/page-0"}] * self.held]
+        return [*events(0, 500), *[{"url": "/page-0"}] * self.held]
 
 
 @pytest.mark.parametrize(("errors", "wrong"), [({}, 0), ({"counted": 1}, 1), ({"counted": -1}, 1), ({"held": 1}, 1)])
@@ -55,8 +56,8 @@ def test_what_is_wrong_is_found(errors: dict[str, int], wrong: int) -> None:
 
 def test_notes_survive_a_writer_that_dies(tmp_path: Path) -> None:
     notes = tmp_path / "accept"
-    assert million._read(notes) == {}
-    million._write(notes, {"events": 1_000})
+    assert read_notes(notes) == {}
+    write_notes(notes, {"events": 1_000})
     notes.with_suffix(".new").write_text('{"events": 20')
 
-    assert million._read(notes) == {"events": 1_000}
+    assert read_notes(notes) == {"events": 1_000}

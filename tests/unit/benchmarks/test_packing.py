@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bill, chunk_cpu, flushing, packing, workloads, writers
+from benchmarks import chunk_cpu, flushing, packing, workloads, writers
 from benchmarks.designs.base import TABLE
 from benchmarks.log_records import declarations, records
+from benchmarks.ways import PACKED_MANY, PACKED_SINGLE
 from dynamodb_counters import Counters
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -81,7 +82,7 @@ def test_a_month_is_priced_by_its_events() -> None:
     assert month["dynamodb"]["increments"] == pytest.approx(millions * 0.625)
     assert month["dynamodb"]["packed"] == pytest.approx(millions * 0.03 * 0.625)
     # An API call and a message of its own cost each event more than all else.
-    single, many = (month["whole"][way.title] for way in (bill.PACKED_SINGLE, bill.PACKED_MANY))
+    single, many = (month["whole"][way.title] for way in (PACKED_SINGLE, PACKED_MANY))
     assert single == pytest.approx(millions * (1 + 0.48 + 0.2 / 5 + 0.2 / 5_000 + 0.03 * 0.625))
     assert many < single / 10
 

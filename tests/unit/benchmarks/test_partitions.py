@@ -7,6 +7,7 @@ import pytest
 from benchmarks import bill, partitions, redelivered
 from benchmarks.partitioned_table import PartitionedTable
 from benchmarks.scale import TRAITS, counter_units
+from benchmarks.ways import WAYS
 from dynamodb_counters._stream.pruning import Pruner
 
 
@@ -90,7 +91,7 @@ def _viewed_twice(table: PartitionedTable, partition: int, page: str) -> None:
 
 def test_a_bill_has_every_part_once() -> None:
     cpu = dict.fromkeys(("receiver_single", "consumer_single", "aggregator"), 100.0)
-    [way] = [way for way in bill.WAYS if way.receiver == "receiver_single" and way.consumer]
+    [way] = [way for way in WAYS if way.receiver == "receiver_single" and way.consumer]
 
     found = bill.bill_of(way, 1.0, cpu, 0.05, {"4": 1.0, "64": 2.0})
 
