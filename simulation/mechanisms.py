@@ -574,8 +574,8 @@ MUTATIONS: Final = (
     Mutation(
         "a layout changes at once",
         "_layouts.py",
-        "if held is not None and not (_extends(own, held) and _is_ahead(event, now)):",
-        "if held is not None and False:",
+        "elif held and not (_extends(own, held) and _is_ahead(own, held, now + max(tolerance, own_tolerance))):",
+        "elif held and False:",
         _PACKED + "test_a_layout_that_changes_without_a_date_is_refused",
     ),
 )
