@@ -6,6 +6,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import random
 import sys
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from typing import Final
 from simulation.engines import dynamodb_local
 from simulation.schedules.backend import LocalBackend, MakeBackend, MemoryBackend
 from simulation.schedules.function import LONGEST_BACKOFF
+from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.schedule import Schedule
 
@@ -30,6 +32,7 @@ _PROGRESS_SECONDS: Final = 10.0
 _MOST_SHOWN: Final = 20
 
 _make_backend: MakeBackend = MemoryBackend
+_packed = False
 _for_life: Final = ExitStack()
 
 
@@ -87,13 +90,21 @@ class Totals:
         return "\n".join(lines)
 
 
-def soak(engine: str, first_seed: int, *, minutes: float, schedules: int | None, processes: int) -> Totals:
+def soak(
+    engine: str,
+    first_seed: int,
+    *,
+    minutes: float,
+    schedules: int | None,
+    processes: int,
+    packed: bool = False,
+) -> Totals:
     """Run schedules, with seeds counting up, until time is up or enough are done."""
     begun = shown = time.monotonic()
-    totals = Totals(engine, first_seed)
+    totals = Totals(f"{engine} --packed" if packed else engine, first_seed)
     spawn = multiprocessing.get_context("spawn")
     stop = None if schedules is None else first_seed + schedules
-    with ProcessPoolExecutor(processes, spawn, _prepare, (engine,)) as pool:
+    with ProcessPoolExecutor(processes, spawn, _prepare, (engine, packed)) as pool:
         chunks = _chunks(first_seed, stop, _CHUNK[engine], begun + minutes * 60)
         # Twice as many chunks as processes: none waits for work, and none is left over when time is up.
         running = {pool.submit(_run, chunk) for chunk in islice(chunks, 2 * processes)}
@@ -121,10 +132,18 @@ def main() -> int:
     parser.add_argument("--engine", choices=ENGINES, default="memory")
     parser.add_argument("--seed", type=int, help="first seed; default: from the clock")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--packed", action="store_true", help="only schedules of packed events")
     parser.add_argument("--json", type=Path, help="write the report there")
     given = parser.parse_args()
     seed = int(time.time()) * 1000 if given.seed is None else given.seed
-    totals = soak(given.engine, seed, minutes=given.minutes, schedules=given.schedules, processes=given.processes)
+    totals = soak(
+        given.engine,
+        seed,
+        minutes=given.minutes,
+        schedules=given.schedules,
+        processes=given.processes,
+        packed=given.packed,
+    )
     print(totals.text())
     if given.json:
         given.json.write_text(json.dumps(vars(totals), indent=2) + "\n")
@@ -143,14 +162,16 @@ def _run(seeds: range) -> list[Outcome]:
 
 def _outcome(seed: int) -> Outcome:
     try:
-        return Schedule(seed, _make_backend).run()
+        kind = Kind.draw(random.Random(seed), packed=True) if _packed else None
+        return Schedule(seed, _make_backend, kind).run()
     except Exception as error:  # noqa: BLE001
         # One that breaks must not end the soak, nor go unnoticed.
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
-def _prepare(engine: str) -> None:
-    global _make_backend  # noqa: PLW0603
+def _prepare(engine: str, packed: bool) -> None:
+    global _make_backend, _packed  # noqa: PLW0603
+    _packed = packed
     if engine == "dynamodb-local":
         _make_backend = partial(LocalBackend, _for_life.enter_context(dynamodb_local.start()))
 

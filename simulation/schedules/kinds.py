@@ -30,9 +30,12 @@ class Kind:
     packed: bool = False
 
     @classmethod
-    def draw(cls, rng: random.Random) -> Kind:
+    def draw(cls, rng: random.Random, *, packed: bool = False) -> Kind:
+        """A kind at random; with `packed`, one that packs events."""
         hours = rng.random() < 0.1
-        trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, 12, 38, 10))[0]
+        # The old version knows nothing of packed events.
+        old_version = 0 if packed else 12
+        trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, old_version, 38, 10))[0]
         spoiled = trouble == "spoiled"
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
         return cls(
@@ -45,5 +48,5 @@ class Kind:
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
             ancient=hours and not redeclared and trouble != "old version" and rng.random() < 0.3,
-            packed=trouble != "old version" and rng.random() < 0.4,
+            packed=packed or (trouble != "old version" and rng.random() < 0.4),
         )

@@ -27,6 +27,7 @@ from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SK
 from simulation.schedules.writers import Writers
 
 _PROCESSES: Final = 4
+_MOST_WAITED: Final = 4 * 3600
 _FINAL: Final = ("accepted", "duplicate", "too_late", "retracted", "absent")
 
 
@@ -78,6 +79,7 @@ class PackedWriters(Writers):
         self._all: list[Entry] = []
         self._known: list[Values] = []
         self._made = 0
+        self._waited = 0
         self._wrong: list[str] = []
 
     @property
@@ -176,8 +178,12 @@ class PackedWriters(Writers):
         self._ask([Entry(values) for values in batch])
 
     def _expire(self) -> None:
-        self._backend.clock.advance(self._random.choice((60, 900, 4000)))
-        self._backend.expire(self._random.randint(1, 12))
+        seconds = self._random.choice((60, 900, 4000, 7500))
+        self._waited += seconds
+        # No more: a stream that is not read for a day forgets.
+        if self._waited < _MOST_WAITED:
+            self._backend.clock.advance(seconds)
+        self._backend.expire(self._random.randint(1, 20))
 
     def _trade(self, book: str, number: int) -> dict[str, Any]:
         draw = self._random
