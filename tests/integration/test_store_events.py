@@ -130,4 +130,11 @@ def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any],
     store.counters.accept_many(_PLAIN, _views(2))
 
     with pytest.raises(InvalidArgumentError, match=message):
-        list(store.counters.events(_PLAIN, **arguments))
+        next(store.counters.events(_PLAIN, **arguments), None)
+
+
+def test_wrong_arguments_are_refused_before_anything_is_read(store: Store) -> None:
+    with pytest.raises(InvalidArgumentError):
+        store.counters.events(_PLAIN)
+    with pytest.raises(InvalidArgumentError):
+        store.counters.events(_PACKED, {"url": 1.5})

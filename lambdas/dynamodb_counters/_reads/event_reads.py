@@ -23,6 +23,8 @@ from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND, seconds
 from dynamodb_counters.errors import InvalidArgumentError
 
 Values: TypeAlias = Mapping[str, object]
+Wanted: TypeAlias = Mapping[str, str]
+Filter: TypeAlias = Callable[[Image], bool]
 
 
 class EventReads:
@@ -70,45 +72,45 @@ class EventReads:
         wanted = {name: key_text(name, value) for name, value in (values or {}).items()}
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
-        layouts = Layouts.of_table(self._table).held(event) if event.packed is not None else ()
-        is_wanted = _filter(wanted)
-        plain_until = layouts[-1].since if layouts else math.inf
-        if first < plain_until:
+        if event.packed is None:
             _require_partition(event, wanted)
-            until = min(last, plain_until)
-            is_timely = _time_filter(time or (layouts[-1].time if layouts else None), first, until)
-            for image in self._plain(event, wanted, consistent=consistent):
-                if is_wanted(image) and is_timely(image):
-                    yield _plain(image)
-        until = last
-        spans: list[tuple[Layout, float, float]] = []
-        for layout in layouts:
-            spans.insert(0, (layout, max(first, layout.since), until))
-            until = min(until, layout.since)
-        for layout, begin, finish in spans:
-            is_timely = _time_filter(layout.time, begin, finish)
-            for image in self._packed(event, layout, wanted, (begin, finish), consistent=consistent):
-                if is_wanted(image) and is_timely(image):
-                    yield _plain(image)
+            return self._plain(event, wanted, _time_filter(time, first, last), consistent=consistent)
+        return self._by_layout(event, wanted, (first, last), time, consistent=consistent)
 
-    def _plain(self, event: Event, wanted: Mapping[str, str], *, consistent: bool) -> Iterator[Image]:
+    def _by_layout(
+        self, event: Event, wanted: Wanted, span: tuple[float, float], time: str | None, *, consistent: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Events of each layout in turn, the oldest first; before its date, items of their own."""
+        (first, last), layouts = span, Layouts.of_table(self._table).held(event)
+        oldest = layouts[-1]
+        if first < oldest.since:
+            _require_partition(event, wanted)
+            is_timely = _time_filter(time or oldest.time, first, min(last, oldest.since))
+            yield from self._plain(event, wanted, is_timely, consistent=consistent)
+        ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
+        for layout, end in zip(reversed(layouts), ends, strict=True):
+            within = max(first, layout.since), min(last, end)
+            yield from self._packed(event, layout, wanted, within, consistent=consistent)
+
+    def _plain(self, event: Event, wanted: Wanted, is_timely: Filter, *, consistent: bool) -> Iterator[dict[str, Any]]:
         condition, values = f"{PK} = :pk", {":pk": {"S": event.pk_template.render(wanted)}}
         if event.sk_template.prefix:
             condition += f" AND begins_with({SK}, :prefix)"
             values[":prefix"] = {"S": event.sk_template.prefix}
-        now = self._table.clock()
+        now, is_wanted = self._table.clock(), _filter(wanted)
         for item in self._query(condition, values, consistent=consistent):
             is_kept = TTL not in item or float(item[TTL]["N"]) > now
-            if item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX) and is_kept:
-                yield item
+            is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
+            if is_event and is_kept and is_wanted(item) and is_timely(item):
+                yield _plain(item)
 
     def _packed(
-        self, event: Event, layout: Layout, wanted: Mapping[str, str], span: tuple[float, float], *, consistent: bool
-    ) -> Iterator[Image]:
+        self, event: Event, layout: Layout, wanted: Wanted, span: tuple[float, float], *, consistent: bool
+    ) -> Iterator[dict[str, Any]]:
         streams = [
             self._chunks(event, layout, part, span, consistent=consistent) for part in _parts(event, layout, wanted)
         ]
-        identity = EventIdentity(event)
+        identity, is_wanted, is_timely = EventIdentity(event), _filter(wanted), _time_filter(layout.time, *span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
@@ -118,7 +120,7 @@ class EventReads:
                         live[digest] = row.values
                     else:
                         live.pop(digest, None)
-            yield from live.values()
+            yield from (_plain(image) for image in live.values() if is_wanted(image) and is_timely(image))
 
     def _chunks(
         self, event: Event, layout: Layout, part: int, span: tuple[float, float], *, consistent: bool
@@ -146,14 +148,14 @@ class EventReads:
             yield from page["Items"]
 
 
-def _require_partition(event: Event, wanted: Mapping[str, str]) -> None:
+def _require_partition(event: Event, wanted: Wanted) -> None:
     missing = [name for name in event.pk_template.fields if name not in wanted]
     if missing:
         allowed = f"values for {', '.join(missing)}, as events that are not packed are read by partition"
         raise InvalidArgumentError("values", dict(wanted), allowed)
 
 
-def _parts(event: Event, layout: Layout, wanted: Mapping[str, str]) -> Iterable[int]:
+def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[int]:
     """The parts that wanted events may be in."""
     image: Image = {name: {"S": text} for name, text in wanted.items()}
     if layout.by is not None and layout.by in wanted:
@@ -163,7 +165,7 @@ def _parts(event: Event, layout: Layout, wanted: Mapping[str, str]) -> Iterable[
     return range(layout.parts)
 
 
-def _filter(wanted: Mapping[str, str]) -> Callable[[Image], bool]:
+def _filter(wanted: Wanted) -> Filter:
     readers = {name: (reader(name), text_reader(name)) for name in wanted}
 
     def holds(image: Image) -> bool:
@@ -175,7 +177,7 @@ def _filter(wanted: Mapping[str, str]) -> Callable[[Image], bool]:
     return holds
 
 
-def _time_filter(time: str | None, start: float, end: float) -> Callable[[Image], bool]:
+def _time_filter(time: str | None, start: float, end: float) -> Filter:
     if (start, end) == (-math.inf, math.inf):
         return lambda _: True
     if time is None:
