@@ -79,10 +79,12 @@ class Table:
         """What became of each item, in their order; where requests failed, why."""
         # Threads that take what is next leave no gaps behind them, and cost less than a task per item.
         waiting, done = enumerate(items), dict[int, R | Exception]()
-        tasks = [self.pool.submit(_work_off, work, waiting, done) for _ in range(min(CONCURRENCY, len(items)) - 1)]
-        _work_off(work, waiting, done)
-        for task in tasks:
-            task.result()
+        if len(items) == 1:
+            _work_off(work, waiting, done)
+        else:
+            tasks = [self.pool.submit(_work_off, work, waiting, done) for _ in range(min(CONCURRENCY, len(items)))]
+            for task in tasks:
+                task.result()
         return [(item, done[index]) for index, item in enumerate(items)]
 
 
