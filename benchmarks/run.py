@@ -172,7 +172,14 @@ def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]
             found: dict[str, Any] = {
                 "designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}
             }
-            found["packing"] = packing.on_engine(engine, 4 * sizes.engine)
+            found["packing"] = packing.on_engine(engine, 4 * sizes.engine) | writers.on_engine(engine, 4 * sizes.engine)
+            if workloads.LOG.exists():
+                log = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * sizes.engine], 100)
+                found["packing"]["log, three aggregates, end to end"] = {
+                    f"{by}_{units}_units": log[f"{by}_{units}_units"]
+                    for units in ("write", "read")
+                    for by in ("engine", "rule")
+                }
             with EngineDatabase(engine) as database:
                 report["windows"]["engine"] = windows.measure(database, 10)
             found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Any, Final, TypeVar
 
 from benchmarks import workloads
-from benchmarks.databases import MemoryDatabase
+from benchmarks.databases import Database, EngineDatabase
 from benchmarks.designs.base import TABLE
 from benchmarks.packing import CALL, READ_PRICE, Values, memory, of
 from benchmarks.queue_and_stream import chunks
@@ -45,21 +45,21 @@ class _Process:
     """A process with a client and a memory of its own, that takes the next events from its queue."""
 
     def __init__(
-        self, number: int, database: MemoryDatabase, event: Event, queue: Iterator[Sequence[Values]], pause: float
+        self, number: int, database: Database, event: Event, queue: Iterator[Sequence[Values]], pause: float
     ) -> None:
         # Not all at the same moment.
         self._dice = random.Random(number)
         self.due = self._dice.random()
         self.failed = 0
         self._database, self._event, self._queue, self._pause = database, event, queue, pause
-        self.exceptions = database.exceptions
+        self.exceptions = database.client.exceptions
         self.actor = Actor(self._run)
 
     def put_item(self, **request: Any) -> Any:
-        return self._sent(lambda: self._database.put_item(**request))
+        return self._sent(lambda: self._database.client.put_item(**request))
 
     def query(self, **request: Any) -> Any:
-        return self._sent(lambda: self._database.query(**request))
+        return self._sent(lambda: self._database.client.query(**request))
 
     def get_paginator(self, _operation: str) -> Paginator:
         return Paginator(self.query)
@@ -111,10 +111,37 @@ def measure(events: int) -> dict[str, Any]:
     }
 
 
+def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
+    """Units per event of a subsample on DynamoDB Local, which bills no refused put, beside the rule."""
+    views = [view.as_event() for view in workloads.hot(events)]
+    found = {}
+    for case, event, pause in (
+        ("8 processes with pauses", of(timedelta(days=1)), _PAUSE),
+        ("8 processes, a part each", of(timedelta(days=1), parts=8), 0.0),
+    ):
+        with EngineDatabase(engine) as database:
+            database.create(TABLE, "pk", "sk")
+            reported = _units(views, 8, event, pause, own_parts=not pause, database=database)
+        ruled = _units(views, 8, event, pause, own_parts=not pause)
+        found[case] = {
+            "engine_write_units": reported["write_units"],
+            "rule_write_units": ruled["write_units"],
+            "engine_read_units": reported["read_units"],
+            "rule_read_units": ruled["read_units"],
+        }
+    return found
+
+
 def _units(
-    events: Sequence[Values], number: int, event: Event, pause: float, *, own_parts: bool = False
+    events: Sequence[Values],
+    number: int,
+    event: Event,
+    pause: float,
+    *,
+    own_parts: bool = False,
+    database: Database | None = None,
 ) -> dict[str, float]:
-    database = memory()
+    database = memory() if database is None else database
     queues: list[Iterator[Sequence[Values]]]
     if own_parts:
         queues = [chunks(part, CALL) for part in _parts(events, event)]

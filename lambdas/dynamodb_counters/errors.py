@@ -71,5 +71,8 @@ class RestoreError(CountersError):
 
 
 def _short(value: object, limit: int = 120) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a deeply nested {type(value).__name__}"
     return text if len(text) <= limit else f"{text[:limit]}…"

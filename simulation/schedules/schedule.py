@@ -41,6 +41,9 @@ _BACKLOG_SECONDS: Final = 16 * _HOUR
 _ANCIENT_SECONDS: Final = 60 * _HOUR
 _OUTLIVED: Final = 48 * _HOUR
 
+_CHUNKS_EXPIRE_AFTER: Final = 1.9 * _HOUR
+"""Bucket, retention and the margin of eager housekeeping; windows still count them."""
+
 _IN_FORCE_SECONDS: Final = 0.6 * _HOUR
 """A deployment that has taken over is in force by then."""
 
@@ -100,6 +103,8 @@ class Schedule:
             self._let_pass(self._random.choice((2.1, 8)) * 24 * _HOUR)
             self._create_mapping()
         self._drain()
+        if self._kind.packed and self._kind.eager:
+            self._let_expire()
         audit = self._audit()
         wrong = self._writers.wrong() + audit.wrong() + audit.wrong_copies(self._function.copies)
         self._reached += audit.reached + self._writers.reached
@@ -123,6 +128,12 @@ class Schedule:
             self._function.paused,
             self._writers.accepts,
         )
+
+    def _let_expire(self) -> None:
+        """Have TTL delete some of the chunks, and count what that takes back."""
+        self._let_pass(_CHUNKS_EXPIRE_AFTER)
+        self._backend.expire(self._random.randint(1, 20))
+        self._drain()
 
     def _audit(self) -> Audit:
         return Audit(self._backend, self._deployments.made, self._spoiler.groups, self._spoiler.entries)

@@ -33,7 +33,7 @@ OFTEN = {
     coverage.ROLLED_OVER: 15,
     coverage.CHUNKS: 200,
     coverage.TAKEN_BACK: 30,
-    coverage.EXPIRED_EVENTS: 1,
+    coverage.EXPIRED_EVENTS: 3,
     coverage.UNANSWERED: 200,
     coverage.TOLD + "accepted": 300,
     coverage.TOLD + "duplicate": 300,

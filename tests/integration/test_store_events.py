@@ -38,7 +38,8 @@ def test_events_of_a_group_in_a_span_of_time(store: Store, event: Event) -> None
     store.counters.accept_many(event, views)
     start, end = NOW - 2500, NOW - 300
 
-    found = store.counters.events(event, {"url": "/"}, start=_at(start), end=_at(end), time="at", consistent=True)
+    time = "at" if event is _PLAIN else None
+    found = store.counters.events(event, {"url": "/"}, start=_at(start), end=_at(end), time=time, consistent=True)
 
     assert _sorted(found) == [view for view in views if view["url"] == "/" and start <= view["at"] < end]
 
@@ -133,8 +134,47 @@ def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any],
         next(store.counters.events(_PLAIN, **arguments), None)
 
 
-def test_wrong_arguments_are_refused_before_anything_is_read(store: Store) -> None:
-    with pytest.raises(InvalidArgumentError):
-        store.counters.events(_PLAIN)
-    with pytest.raises(InvalidArgumentError):
-        store.counters.events(_PACKED, {"url": 1.5})
+_WRONG: list[tuple[Any, Any, dict[str, Any], str]] = [
+    (_PLAIN, None, {}, "values for url"),
+    (_PACKED, {"url": 1.5}, {}, "invalid url=1.5"),
+    (_PACKED, "/", {}, "invalid values='/'"),
+    (_PACKED, {3: "/"}, {}, "invalid values=3"),
+    (_PACKED, {"_type": "view"}, {}, "invalid values='_type'"),
+    (_PACKED, None, {"time": "at"}, "invalid time='at'"),
+    ("packed", None, {}, "invalid event='packed'"),
+]
+
+
+@pytest.mark.parametrize(("event", "values", "arguments", "message"), _WRONG)
+def test_wrong_arguments_are_refused_before_anything_is_read(
+    store: Store, event: Any, values: Any, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        store.counters.events(event, values, **arguments)
+
+
+def test_a_span_that_ends_with_a_bucket_reads_no_other(store: Store) -> None:
+    begin = NOW // 600 * 600
+    views = [{"url": "/", "at": begin + second, "client": "c", "n": second} for second in (-1, 0, 599)]
+    store.counters.accept_many(_PACKED, views)
+    answers = store.answers_of_queries()
+
+    found = list(store.counters.events(_PACKED, start=_at(begin - 600), end=_at(begin), consistent=True))
+
+    assert found == views[:1]
+    assert [item["sk"]["S"] for answer in answers for item in answer["Items"] if "_chunk" in item] == [
+        f"{_at(begin - 600):%Y-%m-%dT%H:%M:%S}Z#000000"
+    ]
+
+
+def test_values_are_those_of_whole_names(store: Store) -> None:
+    view = {"url": "/", "at": NOW, "client": "c", "a.b": "x", "a": {"b": "y"}, "tags[]": "t"}
+    store.counters.accept(_PACKED, view)
+
+    for wanted, there in (
+        ({"a.b": "x"}, True),
+        ({"a.b": "y"}, False),
+        ({"tags[]": "t"}, True),
+        ({"x:day": "x"}, False),
+    ):
+        assert bool(list(store.counters.events(_PACKED, wanted, consistent=True))) is there

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_key, decode_chunk
@@ -55,7 +56,7 @@ class EventReads:
         start, end : datetime, optional
             The events' times, from `start` to before `end`, both with a time zone. Default: any.
         time : str, optional
-            The attribute that holds an event's time, where `start` or `end` is given. Default: that of `Packed`.
+            The attribute that holds the time of an event that is not packed, where `start` or `end` is given.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
 
@@ -69,23 +70,25 @@ class EventReads:
         >>> next(counters.events(VIEW, {"url": "/"}))  # doctest: +SKIP
         {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
         """
-        wanted = {name: key_text(name, value) for name, value in (values or {}).items()}
+        wanted = _wanted(event, {} if values is None else values)
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
         if event.packed is None:
             _require_partition(event, wanted)
             return self._plain(event, wanted, _time_filter(time, first, last), consistent=consistent)
-        return self._by_layout(event, wanted, (first, last), time, consistent=consistent)
+        if time is not None:
+            raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
+        return self._by_layout(event, wanted, (first, last), consistent=consistent)
 
     def _by_layout(
-        self, event: Event, wanted: Wanted, span: tuple[float, float], time: str | None, *, consistent: bool
+        self, event: Event, wanted: Wanted, span: tuple[float, float], *, consistent: bool
     ) -> Iterator[dict[str, Any]]:
         """Events of each layout in turn, the oldest first; before its date, items of their own."""
         (first, last), layouts = span, Layouts.of_table(self._table).held(event)
         oldest = layouts[-1]
         if first < oldest.since:
             _require_partition(event, wanted)
-            is_timely = _time_filter(time or oldest.time, first, min(last, oldest.since))
+            is_timely = _time_filter(oldest.time, first, min(last, oldest.since))
             yield from self._plain(event, wanted, is_timely, consistent=consistent)
         ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
         for layout, end in zip(reversed(layouts), ends, strict=True):
@@ -148,6 +151,16 @@ class EventReads:
             yield from page["Items"]
 
 
+def _wanted(event: object, values: object) -> dict[str, str]:
+    if not isinstance(event, Event):
+        raise InvalidArgumentError("event", event, "an Event")
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("values", values, "a mapping of attribute names to values, or None")
+    for name in values:
+        require_attribute("values", name)
+    return {name: key_text(name, value) for name, value in values.items()}
+
+
 def _require_partition(event: Event, wanted: Wanted) -> None:
     missing = [name for name in event.pk_template.fields if name not in wanted]
     if missing:
@@ -166,7 +179,7 @@ def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[int]:
 
 
 def _filter(wanted: Wanted) -> Filter:
-    readers = {name: (reader(name), text_reader(name)) for name in wanted}
+    readers = {name: (reader(name, literal=True), text_reader(name, literal=True)) for name in wanted}
 
     def holds(image: Image) -> bool:
         return all(

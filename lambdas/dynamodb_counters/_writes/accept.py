@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.groups import identity
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
-from dynamodb_counters._writes.event_items import event_item, typed_item, with_ttl
+from dynamodb_counters._writes.event_items import event_item, require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome, insert
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError
@@ -35,7 +35,7 @@ def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]])
             items[index] = typed_item(event, values)
         except InvalidArgumentError as error:
             outcomes[index] = Outcome("rejected", str(error))
-    if event.packed is not None:
+    if event.packed is not None and items:
         packed, plain = accept_packed(table, event, items)
         outcomes |= packed
         items = {index: items[index] for index in plain}
@@ -62,6 +62,7 @@ def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> l
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
+    require_mapping(values)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there
     key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._items.decimals import require_storable
 from dynamodb_counters._items.table_schema import PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from boto3.dynamodb.types import TypeSerializer
+
+
+_MOST_LEVELS: Final = 32
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
 
 
 def event_item(table: Table, event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,8 +35,7 @@ def with_ttl(table: Table, event: Event, item: dict[str, Any]) -> dict[str, Any]
 
 def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """Typed attributes of an item; for an event with its key and type."""
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
+    require_mapping(values)
     if event is None:
         return {name: _typed(name, value) for name, value in values.items()}
     for name in values:
@@ -43,6 +48,11 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
     item[SK] = {"S": event.sk_template.render(values)}
     item[TYPE] = {"S": event.name}
     return item
+
+
+def require_mapping(values: object) -> None:
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
 
 
 def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,9 +73,9 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
     if type(value) is str and type(name) is str and value.isascii() and name.isascii():
         return {"S": value}  # Nearly every attribute is one: the serializer takes five times as long.
     try:
-        typed = dict(_serializer().serialize(value))
         _require_unicode(name, name)
-        _require_unicode(name, value)
+        _require_storable(name, value)
+        typed = dict(_serializer().serialize(value))
     except InvalidArgumentError:
         raise
     except Exception as error:  # noqa: BLE001
@@ -74,16 +84,29 @@ def _typed(name: str, value: Any) -> dict[str, Any]:
     return typed
 
 
-def _require_unicode(name: str, value: Any) -> None:
+def _require_storable(name: str, value: Any, levels: int = _MOST_LEVELS) -> None:
+    """Refuse what the serializer takes and DynamoDB does not: nobody else would, of a value in a chunk."""
+    if not levels:
+        raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
+    parts: Iterable[Any] = ()
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InvalidArgumentError(name, value, "valid Unicode (it holds a lone surrogate)") from None
+        _require_unicode(name, value)
+    elif isinstance(value, Decimal):
+        require_storable(name, value)
     elif isinstance(value, Mapping):
-        for key, part in value.items():
-            _require_unicode(name, key)
-            _require_unicode(name, part)
+        if "" in value:
+            raise InvalidArgumentError(name, value, "a map without empty names")
+        parts = [*value, *value.values()]
     elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            _require_unicode(name, part)
+        if isinstance(value, set | frozenset) and not value:
+            raise InvalidArgumentError(name, value, "a set that is not empty")
+        parts = value
+    for part in parts:
+        _require_storable(name, part, levels - 1)
+
+
+def _require_unicode(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(name, text, "valid Unicode (it holds a lone surrogate)") from None

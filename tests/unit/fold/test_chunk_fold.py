@@ -146,3 +146,18 @@ def test_a_batch_is_cut_where_many_events_cannot_be_folded() -> None:
 
     assert folded.changes == 3
     assert len(folded.unfoldable) == 300
+
+
+@given(st.lists(st.builds(_row, _signs, _sales), min_size=1, max_size=30), st.data())
+def test_a_chunk_that_somebody_changes_counts_the_difference(rows: list[Row], data: st.DataObject) -> None:
+    """Equal contributions cancel one by one: of two, one that is gone leaves one."""
+    kept = data.draw(st.lists(st.sampled_from(rows), min_size=1, max_size=30))
+
+    changed = _fold(_PLAIN, [record(1, _chunk(_SALE, kept), _chunk(_SALE, rows))])
+
+    both = _fold(_PLAIN, [record(1, _chunk(_SALE, kept)), record(2, None, _chunk(_SALE, rows))])
+    assert _nonzero(changed) == _nonzero(both)
+
+
+def _nonzero(folded: Folded) -> dict[Any, dict[str, Any]]:
+    return {ref: measures for ref, measures in _totals(folded).items() if measures}
