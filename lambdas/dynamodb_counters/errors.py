@@ -66,6 +66,10 @@ class CommitError(CountersError):
         self.failures = failures
 
 
+class GivenUpError(CountersError):
+    """What Lambda gave up on cannot be counted: an object is not readable, or nobody can tell by what declarations."""
+
+
 class RestoreError(CountersError):
     """It cannot be told what a restored table lacks; nothing was written."""
 

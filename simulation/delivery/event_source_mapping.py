@@ -42,6 +42,8 @@ class Delivery:
     shard: str
     records: list[Record]
     event: dict[str, Any]
+    given_up: bool = False
+    """Whether it comes from the on-failure destination."""
 
 
 @dataclass(eq=False)
@@ -52,14 +54,14 @@ class EventSourceMapping:
     delivery that was failed may still be running; what becomes of it then does not matter to the mapping.
 
     `cut` says where a batch of that length is bisected, by default in the middle. `on_failure` has what went to the
-    on-failure destination; `deliveries` and `delivered` count invocations and records.
+    on-failure destination, by shard; `deliveries` and `delivered` count invocations and records.
     """
 
     source: Source
     clock: Callable[[], float]
     settings: Settings = Settings()
     cut: Callable[[int], int] = lambda length: length // 2
-    on_failure: list[list[Record]] = field(default_factory=list)
+    on_failure: list[tuple[str, list[Record]]] = field(default_factory=list)
     deliveries: int = 0
     delivered: int = 0
     _pollers: dict[str, _ShardPoller] = field(default_factory=dict)
@@ -158,7 +160,7 @@ class _ShardPoller:
     source: Source
     clock: Callable[[], float]
     settings: Settings
-    on_failure: Callable[[list[Record]], None]
+    on_failure: Callable[[tuple[str, list[Record]]], None]
     checkpoint: str | None = None
 
     def __post_init__(self) -> None:
@@ -181,7 +183,7 @@ class _ShardPoller:
             if not expired:
                 return Page(batch, ended=False)
             if len(vanished) < len(expired):
-                self.on_failure(expired[len(vanished) :])
+                self.on_failure((self.shard, expired[len(vanished) :]))
             self.advance(expired)
 
     def advance(self, records: list[Record]) -> None:

@@ -15,7 +15,8 @@ class Kind:
     `whole` if all they count stays comparable with the events there are. `poison`: the share of events that some
     declarations cannot count. `crowded`: nine in ten calls are refused for a while. `spoiled`: somebody edits the
     bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed. `packed`: events are
-    packed, by several writers that have faults as well.
+    packed, by several writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on
+    records, which are redriven from the bucket.
     """
 
     hours: bool = False
@@ -28,6 +29,7 @@ class Kind:
     spoiled: bool = False
     ancient: bool = False
     packed: bool = False
+    gives_up: bool = False
 
     @classmethod
     def draw(cls, rng: random.Random, *, packed: bool = False) -> Kind:
@@ -38,6 +40,7 @@ class Kind:
         trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, old_version, 38, 10))[0]
         spoiled = trouble == "spoiled"
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
+        ancient = hours and not redeclared and trouble != "old version" and rng.random() < 0.3
         return cls(
             hours=hours,
             eager=rng.random() < 0.5,
@@ -47,6 +50,7 @@ class Kind:
             poison=0.0 if trouble == "old version" else rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=hours and not redeclared and trouble != "old version" and rng.random() < 0.3,
+            ancient=ancient,
             packed=packed or (trouble != "old version" and rng.random() < 0.4),
+            gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5,
         )

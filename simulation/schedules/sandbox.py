@@ -118,7 +118,8 @@ class Sandbox:
     def handle(self, delivery: Delivery, deadline: float) -> dict[str, Any]:
         """What the Lambda handler does."""
         self._deadline = deadline
-        self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now)
+        more = {"given_up": True} if delivery.given_up else {}
+        self.report = self._aggregator.handle(delivery.event, lambda: deadline - self._clock.now, **more)
         return {"state": self.report.state(delivery.event)}
 
     def _pause(self, operation: str) -> Fault:

@@ -20,6 +20,7 @@ from simulation.oracle.truth import Counts, expected_of_rows, is_image
 from simulation.schedules import coverage
 from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.bucket import Bucket
 from simulation.schedules.deployments import Deployments
 from simulation.schedules.function import Function
 from simulation.schedules.housekeeping import housekeeping
@@ -61,7 +62,7 @@ class Schedule:
         self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among, whole=kind.whole)
         # Entries of the quarantine live for two weeks.
         keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
-        self._pauses = 0 if keeps_entries or not kind.hours else 2
+        self._pauses = 0 if keeps_entries or not kind.hours or kind.gives_up else 2
         books, operations = (12, rng.randint(24, 48)) if kind.hours else (4, rng.randint(5, 24))
         self._faults = FaultPlan(
             rng,
@@ -73,13 +74,13 @@ class Schedule:
         if isinstance(event := among[0].declaration.source, Event) and event.packed is not None:
             self._writers = PackedWriters(self._backend, rng, self._faults, event, operations, kind.poison, books)
         self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
-        self._forgets = not kind.ancient and rng.random() < 0.5
+        self._forgets = not kind.ancient and not kind.gives_up and rng.random() < 0.5
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
             max_bytes=None,
             window_seconds=rng.choice((60, 900)),
             bisect=rng.random() < 0.5,
-            max_age_seconds=23 * _HOUR if self._forgets else math.inf,
+            max_age_seconds=23 * _HOUR if self._forgets or kind.gives_up else math.inf,
         )
         self._function = Function(
             self._backend, rng, self._faults, self._deployments.current, old_version=kind.old_version
@@ -90,6 +91,7 @@ class Schedule:
         self._tried_since: dict[str, float] = {}
         self._failing: dict[str, float] = {}
         self._repairs = False
+        self._bucket = Bucket(self._mappings)
         self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
@@ -112,7 +114,7 @@ class Schedule:
             wrong += self._repair()
         elif not (self._kind.redeclared or self._kind.spoiled or self._kind.ancient):
             wrong += audit.wrong_beside(self._expected())
-        expired = (record for mapping in self._mappings for batch in mapping.on_failure for record in batch)
+        expired = (record for mapping in self._mappings for _, batch in mapping.on_failure for record in batch)
         if lost := sum(record["eventID"] not in self._counted for record in expired):
             wrong.append(f"{lost} records expired before they were counted")
         self._reached[coverage.FLOOD] += self._writers.flooded
@@ -231,6 +233,15 @@ class Schedule:
 
     def _ended(self, invocation: Invocation) -> None:
         delivery = invocation.delivery
+        if delivery.given_up:
+            if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):
+                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
+                self._reached[coverage.OVERTAKEN] += int(last) < int(self._acknowledged.get(delivery.shard, "0"))
+                self._reached[coverage.GIVEN_UP] += len(delivery.records)
+                self._counted.update(record["eventID"] for record in delivery.records)
+                self._bucket.delete(delivery)
+            self._bucket.leave(delivery)
+            return
         if invocation.error is not None or self._faults.strikes("response lost", 0.03):
             self._mapping.fail(delivery)
         elif self._mapping.settle(delivery, invocation.result):
@@ -261,6 +272,8 @@ class Schedule:
             choices += [self._redeclare, self._redeclare, self._redeclare, self._redeclare, self._wait]
         if kind.hours:
             choices += [self._replay, self._fail_for_hours]
+        if kind.gives_up:
+            choices += [self._redrive_at_random]
         if kind.crowded:
             choices += [self._crowd]
         if kind.spoiled:
@@ -273,6 +286,16 @@ class Schedule:
             self._reached[coverage.REDECLARED] += 1
             self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
             self._abandon(0.3)
+
+    def _redrive_bucket(self) -> bool:
+        delivery = self._bucket.take(self._random)
+        if delivery is not None:
+            self._function.invoke(delivery, doomed=self._random.random() < 0.2)
+        return delivery is not None
+
+    def _redrive_at_random(self) -> None:
+        if self._random.random() < 0.5:
+            self._redrive_bucket()
 
     def _crowd(self) -> None:
         if not self._faults.crowded and self._faults.strikes(coverage.CROWDED):
@@ -336,7 +359,8 @@ class Schedule:
     def _fail_for_hours(self) -> None:
         shards = self._mapping.shards()
         if shards and self._faults.strikes("a shard fails for hours"):
-            hours = self._random.choice((30, 50) if self._kind.ancient else (1, 5, 19))
+            long = (30, 50) if self._kind.ancient else (1, 5, 19)
+            hours = self._random.choice((*long, 22.7, 24, 24, 30) if self._kind.gives_up else long)
             self._failing[self._random.choice(shards)] = self._backend.clock.now + hours * _HOUR
 
     def _abandon(self, share: float) -> None:
@@ -347,12 +371,15 @@ class Schedule:
 
     def _give_up(self, invocation: Invocation) -> None:
         invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
-        self._mapping.fail(invocation.delivery)
+        if invocation.delivery.given_up:
+            self._bucket.leave(invocation.delivery)
+        else:
+            self._mapping.fail(invocation.delivery)
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
-        if self._kind.hours:
+        if self._kind.hours and not self._kind.gives_up:
             backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
             left = self._oldest_waiting() + backlog - clock.now
             if seconds > left:
@@ -382,7 +409,7 @@ class Schedule:
                 polled.add(shard)
                 if self._deliver(shard):
                     return False
-        return True
+        return not self._redrive_bucket()
 
     def _quarantined(self) -> list[Quarantined]:
         """What waits to be redriven, without records that may have been counted already."""

@@ -162,8 +162,8 @@ def test_a_checkpoint_never_moves_back(bench: Workbench) -> None:
     shard, numbers = bench.shards()[0], [f"{number:040}" for number in (2, 4)]
     for process in (first, second):
         process.of(shard, numbers[1], bench.clock.now)
-    first.advance(shard, numbers[1], bench.clock.now)
-    second.advance(shard, numbers[0], bench.clock.now)
+    first.advance(shard, numbers[1], 0.0, bench.clock.now)
+    second.advance(shard, numbers[0], 0.0, bench.clock.now)
     bench.clock.advance(HOUR)
     assert second.of(shard, "9" * 40, bench.clock.now).applied_through == numbers[1]
 
@@ -175,7 +175,7 @@ def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(bench: 
     shard = bench.shards()[0]
     for number in range(1, 25):
         process.of(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
-        process.advance(shard, f"{number:040}", bench.clock.now + LONGEST_INVOCATION)
+        process.advance(shard, f"{number:040}", 0.0, bench.clock.now + LONGEST_INVOCATION)
         bench.clock.advance(5 * MINUTE)
     assert process.settled({shard_digest(shard): f"{1:040}"})
     assert not process.settled({shard_digest(shard): f"{24:040}"})

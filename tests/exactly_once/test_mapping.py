@@ -124,7 +124,7 @@ def test_what_is_too_old_goes_to_the_on_failure_destination() -> None:
     stage.clock.advance(101)
     stage.put("b")
     assert _names(stage.poll()) == "b"
-    [[abandoned]] = stage.mapping.on_failure
+    [(_, [abandoned])] = stage.mapping.on_failure
     assert abandoned["dynamodb"]["Keys"]["pk"] == {"S": "a"}
 
 

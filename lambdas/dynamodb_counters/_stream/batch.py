@@ -11,6 +11,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import Record, padded
+from dynamodb_counters._stream.books import Book, Books, created, sequence
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
 from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
@@ -30,6 +31,9 @@ large."""
 
 _APPLIED_THROUGH: Final = "applied_through"
 """Of the tumbling window's state: the last record its invocations have committed."""
+
+_CREATED: Final = "created"
+_BOOK: Final = "book"
 
 _ONLY_SHARD: Final = "only"
 
@@ -57,6 +61,10 @@ class Report:
     """Items and entries of the quarantine."""
     applied_through: str | None = None
     """The batch's last sequence number, if the batch touched items."""
+    created: float = 0.0
+    """When that record was created."""
+    book: str = ""
+    """The book it is in; "" for the shard's first."""
 
     def add(self, done: Committed, touched: int, late: int) -> None:
         self.updated += done.updated
@@ -68,7 +76,9 @@ class Report:
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """What the function returns, and the tumbling window's next invocation is given."""
-        moved = {} if self.applied_through is None else {_APPLIED_THROUGH: self.applied_through}
+        if self.applied_through is None:
+            return {**(event.get("state") or {})}
+        moved = {_APPLIED_THROUGH: self.applied_through, _CREATED: self.created, _BOOK: self.book}
         return {**(event.get("state") or {}), **moved}
 
 
@@ -92,14 +102,18 @@ class Aggregator:
         retrying = table.reached_by(self._client)
         self._deployments = Deployments(retrying, declarations, name)
         self._checkpoints = Checkpoints(table, retrying)
+        self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds)
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
-    def handle(self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf) -> Report:
+    def handle(
+        self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf, *, given_up: bool = False
+    ) -> Report:
         """Count a batch, each record exactly once however often it is delivered.
 
-        `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again.
+        `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
+        Lambda had `given_up` may be old, and later ones may have been counted.
         """
         records = event.get("Records") or []
         # When this invocation has ended at the latest.
@@ -107,16 +121,13 @@ class Aggregator:
         if not records:
             return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
         shard = self._shard(event)
-        last = padded(records[-1]["dynamodb"]["SequenceNumber"])
-        checkpoint = self._checkpoints.of(shard, last, deadline)
-        fresh = _after(checkpoint.applied_through, records)
-        report = Report(
-            records=len(records),
-            redelivered=len(records) - len(fresh),
-            checkpoint_lost=checkpoint.just_lost,
-        )
-        if fresh:
-            self._count(shard, fresh, checkpoint, deadline, report)
+        report = Report(records=len(records))
+        for book in self._books.of(shard, records, deadline, self._clock(), given_up=given_up):
+            fresh = _after(book.checkpoint.applied_through, book.records)
+            report.redelivered += len(book.records) - len(fresh)
+            report.checkpoint_lost |= book.checkpoint.just_lost
+            if fresh:
+                self._count(book, fresh, deadline, report, given_up=given_up)
         return report
 
     def _take_over(self, deadline: float) -> Report:
@@ -125,12 +136,13 @@ class Aggregator:
         self._refresh(deadline, report)
         return report
 
-    def _count(
-        self, shard: str, records: Sequence[Record], checkpoint: Checkpoint, deadline: float, report: Report
-    ) -> None:
+    def _count(self, book: Book, records: Sequence[Record], deadline: float, report: Report, *, given_up: bool) -> None:
         self._refresh(deadline, report)
-        created_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)
-        watermark = Watermark(shard, old_format=checkpoint.old_format, now=self._clock())
+        shard, checkpoint = book.shard, book.checkpoint
+        created_before = self._doubtful_before(checkpoint, given_up=given_up)
+        watermark = Watermark(
+            shard, old_format=checkpoint.old_format, now=self._clock(), book=book.name, before=book.before
+        )
         batch = unwrap(records)
         unfoldable = batch.unreadable
         for plan, changes, is_unknown in self._deployments.parts(batch.changes):
@@ -149,11 +161,23 @@ class Aggregator:
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
                 touched = len(folded.deltas) + kept.new - done.skipped + done.unguarded * WORTH_A_WRITE
-                if self._client.has_time():
-                    report.write_units += self._checkpoints.committed(shard, counted[-1].sequence, touched, deadline)
+                if self._client.has_time() and book.moves:
+                    report.write_units += self._checkpoints.committed(
+                        book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
+                    )
         self._keep(shard, unfoldable, checkpoint, report)
-        if report.touched:
-            report.applied_through = padded(records[-1]["dynamodb"]["SequenceNumber"])
+        if report.touched and book.moves:
+            report.applied_through, report.created = sequence(records[-1]), created(records[-1])
+            report.book = book.name
+            if given_up:
+                self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
+
+    def _doubtful_before(self, checkpoint: Checkpoint, *, given_up: bool) -> float:
+        """Records created earlier may have been counted, and nothing is left that tells."""
+        if not given_up:
+            return max(self._clock() - GUARANTEE, checkpoint.lost_before)
+        # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
+        return math.inf if checkpoint.blurred else max(checkpoint.lost_before, self._deployments.known_since)
 
     def _refresh(self, deadline: float, report: Report) -> None:
         takeover = self._deployments.refresh(deadline)
@@ -169,10 +193,13 @@ class Aggregator:
 
     def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
         """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
-        applied_through = (event.get("state") or {}).get(_APPLIED_THROUGH)
+        state = event.get("state") or {}
+        applied_through = state.get(_APPLIED_THROUGH)
         if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):
             return Report()
-        return Report(write_units=self._checkpoints.advance(self._shard(event), applied_through, deadline))
+        book = state.get(_BOOK) or self._shard(event)
+        units = self._checkpoints.advance(book, applied_through, state.get(_CREATED, 0.0), deadline)
+        return Report(write_units=units)
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")

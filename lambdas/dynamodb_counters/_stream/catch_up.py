@@ -19,14 +19,8 @@ from dynamodb_counters._fold.records import Record, padded
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.deployment_items import (
-    AGGREGATOR,
-    deployment_key,
-    history_key,
-    read_deployment,
-    read_history,
-)
-from dynamodb_counters._stream.deployments import Deployments
+from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key
+from dynamodb_counters._stream.deployments import Deployments, last_declarations
 from dynamodb_counters._stream.redrive import unwrap
 from dynamodb_counters._stream.restored_images import (
     Images,
@@ -96,7 +90,7 @@ class CatchUp:
         self._own = own
         self._stream = stream
         self._at = at
-        self._declarations = self._last_declarations() if declarations is None else declarations
+        self._declarations = last_declarations(table, RestoreError) if declarations is None else declarations
         self._deployments = Deployments(table, self._declarations)
 
     def is_done(self) -> bool:
@@ -244,15 +238,6 @@ class CatchUp:
         key = checkpoint_key(shard_digest(shard))
         place = key[PK]["S"], key[SK]["S"]
         return Checkpoint.of(before[place] or {}) if place in before else now
-
-    def _last_declarations(self) -> tuple[Declaration, ...]:
-        history = read_history(self._get(history_key()))
-        if history is None:
-            raise RestoreError("the table has no history of deployments: pass the declarations that counted it")
-        found = read_deployment(self._get(deployment_key(history.last.deployment)))
-        if found is None:
-            raise RestoreError("this version cannot read the last deployment's declarations: install the one that ran")
-        return found
 
     def _item(self, key: ItemKey) -> dict[str, Any] | None:
         return self._get({PK: {"S": key[0]}, SK: {"S": key[1]}}) or None

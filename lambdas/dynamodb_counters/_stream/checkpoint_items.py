@@ -28,6 +28,9 @@ GUARANTEE: Final = 2 * DAY
 WITNESS: Final = "WITNESS"
 """Sort key of the item that tells that there was a checkpoint."""
 
+BOOK: Final = ">"
+"""Between a shard's name and the first record of a later book; no shard is called so."""
+
 _KEPT: Final = 400 * DAY
 _MOST_PROGRESS: Final = 8
 
@@ -51,6 +54,19 @@ class Checkpoint:
     the number."""
     just_lost: bool = False
     """Whether this process has just found out."""
+    since: str = ""
+    """The first record of a shard's first book; "" if nobody can tell."""
+    met: str = ""
+    """No record up to this one belongs to a later book."""
+    met_at: float = 0.0
+    """When that record was created, or earlier."""
+    tried: str = ""
+    """Up to this record, an invocation may count in this book until `busy`."""
+    busy: float = 0.0
+    successor: str = ""
+    """The first record of the book after this one."""
+    blurred: bool = False
+    """Whether records between those counted may not have been."""
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
@@ -79,6 +95,14 @@ class Checkpoint:
                 for through, _, place in (part.partition(":") for part in _value(item, "progress", "S", "").split())
                 if is_sequence(through)
             ),
+            since=sequence("since"),
+            met=sequence("met"),
+            tried=sequence("tried"),
+            busy=number("busy"),
+            # An earlier version did not tell: the shard has not slept for a day then.
+            met_at=number("met_at") or number("seen"),
+            successor=sequence("successor"),
+            blurred=bool(_value(item, "blurred", "BOOL", fallback=False)),
         )
 
     def applied_through_at(self, place: str) -> str:
@@ -113,6 +137,10 @@ def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
     return typed[kind]
 
 
+def is_later_book(name: str) -> bool:
+    return BOOK in name
+
+
 def progress_text(progress: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"{through}:{place}" for through, place in progress)
 
@@ -121,9 +149,11 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[s
     return {**checkpoint_key(shard_digest(shard)), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
 
 
-def witness_item(shard: str, old_format: bool, *, moved: bool, now: float) -> dict[str, Any]:
-    key = checkpoint_key(shard_digest(shard), WITNESS)
-    return {**checkpoint_item(shard, {"old_format": old_format, "moved": moved}, now), **key}
+def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
+    """What must not be lost together with the checkpoint."""
+    places = {name: text for name in ("since", "successor") if (text := getattr(known, name))}
+    values = {"old_format": known.old_format, "moved": moved, **places}
+    return {**checkpoint_item(shard, values, now), **checkpoint_key(shard_digest(shard), WITNESS)}
 
 
 def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:

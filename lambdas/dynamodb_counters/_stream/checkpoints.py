@@ -28,6 +28,7 @@ from dynamodb_counters._stream.checkpoint_items import (
     attributes,
     checkpoint_item,
     checkpoint_key,
+    is_later_book,
     progress_text,
     witness_item,
 )
@@ -51,7 +52,12 @@ _TRIES: Final = 10
 """They take about five seconds, of those that a batch that fails has left."""
 
 _KEYS_PER_CALL: Final = 100
-_FORWARD: Final = "attribute_not_exists(applied_through) OR applied_through < :applied_through"
+_FORWARD: Final = (
+    f"attribute_exists({PK}) AND (attribute_not_exists(applied_through) OR applied_through < :applied_through)"
+    # What was met, but is not committed, stays told.
+    " AND (attribute_not_exists(met) OR met <= :applied_through)"
+)
+_STILL_OPEN: Final = "attribute_not_exists(successor) AND "
 
 
 class Checkpoints:
@@ -67,32 +73,59 @@ class Checkpoints:
         self._touched: Counter[str] = Counter()
         self._settled: dict[str, tuple[str, float]] = {}
 
-    def of(self, shard: str, last: str, deadline: float) -> Checkpoint:
-        """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written."""
+    def of(self, shard: str, last: str, deadline: float, begins: Mapping[str, Any] | None = None) -> Checkpoint:
+        """The checkpoint of a shard whose batch ends with `last`; the item exists before anything else is written.
+
+        `begins` is what else a new one tells.
+        """
         before, read_at = self._read.get(shard, (None, 0.0))
-        now = self._table.clock()
+        now = self._now()
         if before is not None and (before.applied_through >= last or read_at + FRESH > now):
             return before
         item = self._item(shard)
-        found = self._read_item(shard, item) or self._create(shard, deadline, item)
+        found = self._read_item(shard, item) or self._create(shard, deadline, item, begins or {})
         if found.seen + ALIVE < now:
-            self._write(self._table, shard, {"seen": deadline}, f"attribute_exists({PK})")
+            awake: dict[str, Any] = {"seen": deadline}
+            if _may_be_outlived(found, now + ALIVE):
+                # Watermarks may have been pruned that its checkpoint does not cover.
+                awake["lost_before"] = now
+            self._write(self._table, shard, awake, f"attribute_exists({PK})")
+            found = replace(found, **awake)
         found = found.with_progress(before.progress if before is not None else ())
         self._read[shard] = replace(found, just_lost=False), now
         return found
 
-    def committed(self, shard: str, last: str, touched: int, deadline: float) -> float:
+    def amend(self, shard: str, seen: Checkpoint, values: Mapping[str, Any]) -> bool:
+        """Tell more of where a book ends; False if another process has told something since."""
+        self._read.pop(shard, None)
+        condition, compared = f"{_STILL_OPEN}attribute_not_exists(met)", {}
+        if seen.met:
+            condition, compared = f"{_STILL_OPEN}met = :known", {":known": {"S": seen.met}}
+        with suppress(self._table.client.exceptions.ConditionalCheckFailedException):
+            self._write(self._table, shard, values, condition, compared)
+            if "successor" in values:
+                item = witness_item(shard, replace(seen, **values), moved=bool(seen.applied_through), now=self._now())
+                self._table.client.put_item(TableName=self._table.name, Item=item)
+            return True
+        return False
+
+    def committed(self, shard: str, last: str, created: float, touched: int, deadline: float) -> float:
         """Note that a batch is committed; move the checkpoint if that is worth a write, and return its units."""
         self._touched[shard] += touched
-        return self.advance(shard, last, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
+        return self.advance(shard, last, created, deadline) if self._touched[shard] >= WORTH_A_WRITE else 0.0
 
-    def advance(self, shard: str, last: str, deadline: float) -> float:
-        """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious."""
-        found, read_at = self._read.get(shard) or (self._read_item(shard, self._item(shard)), self._table.clock())
+    def advance(self, shard: str, last: str, created: float, deadline: float) -> float:
+        """Move the checkpoint forward; a refusal or failure is passed over, for an old checkpoint is only cautious.
+
+        `created` says when the record `last` was, 0 if that is not known.
+        """
+        found, read_at = self._read.get(shard) or (self._read_item(shard, self._item(shard)), self._now())
         if found is None or last <= found.applied_through:
             return 0.0
         moved: dict[str, Any] = {"applied_through": last, "at": deadline, "seen": deadline}
-        settled = found.settled_through(self._table.clock())
+        if created:
+            moved |= {"met": last, "met_at": math.floor(created)}
+        settled = found.settled_through(self._now())
         if not found.mark or settled != found.settled:
             # The mark is replaced only once it, or what came after it, has settled.
             moved |= {"mark": last, "mark_at": deadline, "settled": settled}
@@ -101,9 +134,9 @@ class Checkpoints:
             if not found.applied_through:
                 units += 1.0
                 # Nothing has been pruned so far. From now on, a checkpoint that is missing was lost.
-                item = witness_item(shard, found.old_format, moved=True, now=self._table.clock())
+                item = witness_item(shard, found, moved=True, now=self._now())
                 self._once.client.put_item(TableName=self._table.name, Item=item)
-            self._write(self._once, shard, moved, f"attribute_exists({PK}) AND ({_FORWARD})")
+            self._write(self._once, shard, moved, _FORWARD)
         except (ClientError, BotoCoreError):
             self._read.pop(shard, None)
             return units
@@ -126,7 +159,7 @@ class Checkpoints:
 
     def settled(self, watermarks: Mapping[str, str]) -> set[str]:
         """Which shards, by digest, have a settled checkpoint at or beyond the given sequence number."""
-        now = self._table.clock()
+        now = self._now()
         unknown = [
             digest
             for digest, sequence in watermarks.items()
@@ -144,7 +177,7 @@ class Checkpoints:
                     continue
                 # What has settled by now, has settled for good. A silent shard may come alive.
                 self._settled[digest] = found.settled_through(now), now
-                if found.seen + OUTLIVED < now and self._is_silent(digest, now):
+                if _may_be_outlived(found, now) and self._is_silent(digest, now):
                     outlived.add(digest)
         settled = {
             digest for digest, sequence in watermarks.items() if sequence <= self._settled.get(digest, ("", 0.0))[0]
@@ -154,7 +187,10 @@ class Checkpoints:
     def _is_silent(self, digest: str, now: float) -> bool:
         item = self._consistent(checkpoint_key(digest))
         found = None if item is None else _readable(item)
-        return found is not None and found.seen + OUTLIVED < now
+        return found is not None and _may_be_outlived(found, now)
+
+    def _now(self) -> float:
+        return self._table.clock()
 
     def _item(self, shard: str) -> Mapping[str, Any] | None:
         return self._consistent(checkpoint_key(shard_digest(shard)))
@@ -166,30 +202,39 @@ class Checkpoints:
             raise CheckpointError(f"the shards {shard!r} and {item['shard']['S']!r} have the same digest")
         return found
 
-    def _create(self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None) -> Checkpoint:
-        old_format, moved = self._witness(shard)
+    def _create(
+        self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None, begins: Mapping[str, Any]
+    ) -> Checkpoint:
+        old_format, moved, known = self._witness(shard, str(begins.get("since", "")))
         if old_format:
             take_token(self._table, shard)
-        created: dict[str, Any] = {"seen": deadline, "old_format": old_format}
+        created: dict[str, Any] = {**begins, "seen": deadline, "old_format": old_format, **known}
         if moved:
             # What was created later had not settled: its watermarks are in place.
-            created["lost_before"] = self._table.clock() - LONGEST_INVOCATION
-        if not self._put(checkpoint_item(shard, created, self._table.clock()), spoiled):
+            created["lost_before"] = self._now() - LONGEST_INVOCATION
+        created = {name: value for name, value in created.items() if value != ""}
+        if not self._put(checkpoint_item(shard, created, self._now()), spoiled):
             item = self._item(shard)
-            return self._read_item(shard, item) or self._create(shard, deadline, item)
+            return self._read_item(shard, item) or self._create(shard, deadline, item, begins)
         return Checkpoint(**created, just_lost=moved)
 
-    def _witness(self, shard: str) -> tuple[bool, bool]:
-        """What outlives the checkpoint: the format of the shard's watermarks, and whether it has ever moved."""
+    def _witness(self, shard: str, since: str) -> tuple[bool, bool, dict[str, str]]:
+        """What outlives the checkpoint: the format of watermarks, whether it has ever moved, where its book lies."""
         item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
         if item is None:
-            item = witness_item(shard, needs_old_format(self._table, shard), moved=False, now=self._table.clock())
+            old_format = self._needs_old_format(shard)
+            begun = Checkpoint(old_format=old_format, since="" if old_format else since)
+            item = witness_item(shard, begun, moved=False, now=self._now())
             if not self._put(item):
-                return self._witness(shard)
+                return self._witness(shard, since)
         try:
-            return bool(item["old_format"]["BOOL"]), bool(item["moved"]["BOOL"])
+            places = {name: str(item[name]["S"]) if name in item else "" for name in ("since", "successor")}
+            return bool(item["old_format"]["BOOL"]), bool(item["moved"]["BOOL"]), places
         except LookupError:  # Somebody has spoiled it.
-            return needs_old_format(self._table, shard), True
+            return self._needs_old_format(shard), True, {"since": "", "successor": ""}
+
+    def _needs_old_format(self, shard: str) -> bool:
+        return not is_later_book(shard) and needs_old_format(self._table, shard)
 
     def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] | None = None) -> bool:
         """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""
@@ -211,7 +256,14 @@ class Checkpoints:
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
         return answer.get("Item")
 
-    def _write(self, table: Table, shard: str, values: Mapping[str, Any], condition: str) -> None:
+    def _write(
+        self,
+        table: Table,
+        shard: str,
+        values: Mapping[str, Any],
+        condition: str,
+        compared: Mapping[str, Any] | None = None,
+    ) -> None:
         written = attributes(values, table.clock())
         table.client.update_item(
             TableName=table.name,
@@ -220,7 +272,7 @@ class Checkpoints:
             # A checkpoint that is lost is created anew, never by chance.
             ConditionExpression=condition,
             ExpressionAttributeNames={f"#{name}": name for name in written},
-            ExpressionAttributeValues={f":{name}": value for name, value in written.items()},
+            ExpressionAttributeValues={**{f":{name}": value for name, value in written.items()}, **(compared or {})},
         )
 
 
@@ -229,3 +281,8 @@ def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
         return Checkpoint.of(item) if "S" in item["shard"] else None
     except (LookupError, ValueError):
         return None
+
+
+def _may_be_outlived(checkpoint: Checkpoint, now: float) -> bool:
+    """Whether its watermarks may be pruned though it does not cover them; those of a closed book wait for a redrive."""
+    return checkpoint.seen + OUTLIVED < now and not checkpoint.successor

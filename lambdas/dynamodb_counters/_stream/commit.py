@@ -127,8 +127,7 @@ class Committer:
         """Note how far the batch came: everything in a place before that of the first failure is committed."""
         failed = next(index for index, delta in enumerate(ordered) if delta.ref in failures)
         if failed:
-            shard, last = part.watermark.shard, part.changes[-1].sequence
-            self._checkpoints.remember(shard, last, ordered[failed].place)
+            self._checkpoints.remember(part.watermark.book, part.changes[-1].sequence, ordered[failed].place)
 
     def _write(self, delta: Delta, part: Part) -> _Answer:
         assert delta.first <= delta.last, f"records {delta.first} to {delta.last} are out of order"
@@ -209,7 +208,8 @@ class Committer:
 
 def _guarded(table: str, update: Update, delta: Delta, watermark: Watermark) -> dict[str, Any]:
     update.set(watermark.name, watermark.value(delta.last))
-    update.require_unset_or_below(watermark.name, watermark.bound(delta.first))
+    for name in watermark.guards:
+        update.require_unset_or_below(name, watermark.bound(delta.first))
     request = update.request(table)
     request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
     return request

@@ -39,7 +39,7 @@ from dynamodb_counters._stream.deployment_items import (
     read_history,
 )
 from dynamodb_counters._table import Table
-from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.errors import CheckpointError, CountersError
 
 _MOST_ERAS: Final = 100
 """Of two days: more than anybody deploys."""
@@ -58,6 +58,21 @@ class Takeover:
     history_lost: bool
 
 
+def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
+    """The declarations of the last deployment; a `refusal` if the table does not tell."""
+
+    def get(key: dict[str, Any]) -> dict[str, Any]:
+        return dict(table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {}))
+
+    history = read_history(get(history_key()))
+    if history is None:
+        raise refusal("the table has no history of deployments: pass the declarations that counted it")
+    found = read_deployment(get(deployment_key(history.last.deployment)))
+    if found is None:
+        raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
+    return found
+
+
 class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
@@ -74,6 +89,11 @@ class Deployments:
         self._own_plan = Plan(declarations)
         self._history = History((Era(0, self._id),))
         self._read_at = -math.inf
+
+    @property
+    def known_since(self) -> float:
+        """Of records created earlier, nobody can tell any more by which declarations they were folded."""
+        return self._history.eras[0].valid_from
 
     def refresh(self, deadline: float) -> Takeover | None:
         """Read the history if the copy is too old; take over unless the own declarations are the last."""

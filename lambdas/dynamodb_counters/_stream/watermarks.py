@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS, WATERMARK_PREFIX
@@ -32,18 +32,24 @@ def shard_digest(shard: str) -> str:
 
 
 class Watermark:
-    """How the items of one shard hold its watermark."""
+    """How the items of one shard hold the watermark of one of its books.
 
-    __slots__ = ("_hour", "name", "shard")
+    `book` is the name of the book, by default that of the shard. The watermarks of books `before` it refuse as well:
+    they tell what was counted when there was no later book yet.
+    """
 
-    def __init__(self, shard: str, *, old_format: bool, now: float) -> None:
+    __slots__ = ("_hour", "book", "guards", "name", "shard")
+
+    def __init__(self, shard: str, *, old_format: bool, now: float, book: str = "", before: Sequence[str] = ()) -> None:
         self.shard = shard
+        self.book = book or shard
         self._hour: int | None = None
         if old_format:
             self.name = OLD_FORMAT_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
             self._hour = int(now) // HOUR
         else:
-            self.name = WATERMARK_PREFIX + shard_digest(shard)
+            self.name = WATERMARK_PREFIX + shard_digest(self.book)
+        self.guards = (self.name, *(WATERMARK_PREFIX + shard_digest(name) for name in before))
 
     def value(self, sequence: str) -> dict[str, Any]:
         """Says that a padded sequence number is the last applied."""
@@ -56,7 +62,7 @@ class Watermark:
     def of(self, item: Mapping[str, Any]) -> str:
         """The padded sequence number in an item that has the watermark; an error if somebody has spoiled it."""
         kind = "B" if self._hour is None else "S"
-        return sequence_of({kind: item[self.name][kind]})
+        return max(sequence_of({kind: item[name][kind]}) for name in self.guards if name in item)
 
 
 def packed(sequence: str) -> bytes:

@@ -43,7 +43,7 @@ def test_what_a_function_that_always_fails_leaves_arrives_in_the_bucket(settings
                 mapping.fail(delivery)
         clock.advance(_HOUR / 2)
         table.stream.trim(clock() - settings.retention_seconds)
-    arrived = [record["eventID"] for batch in mapping.on_failure for record in batch]
+    arrived = [record["eventID"] for _, batch in mapping.on_failure for record in batch]
     written = [record["eventID"] for _, record in table.stream.history()]
     assert len(written) == 10
     assert sorted(arrived) == sorted(written)

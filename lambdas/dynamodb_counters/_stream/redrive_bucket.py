@@ -1,0 +1,110 @@
+"""Counts what Lambda gave up on, from the on-failure bucket, each record once.
+
+A batch is delivered to the aggregator as its shard's batch that it is. What an earlier invocation has counted of it is
+told by watermarks: later records are in books of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.deployments import last_declarations
+from dynamodb_counters._stream.given_up import GivenUp, OnFailureBucket
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
+
+_TRIES: Final = 5
+_QUARANTINE_SECONDS: Final = 90 * DAY
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivenBatch:
+    """What became of an object of the on-failure bucket.
+
+    Parameters
+    ----------
+    key : str
+        The object's key.
+    records : int
+        How many records it holds.
+    updated, quarantined : int
+        Items updated, and images that went to quarantine because they cannot be counted.
+    problem : str, optional
+        Why it stays in the bucket. Default: it was counted, and the object is deleted.
+    """
+
+    key: str
+    records: int = 0
+    updated: int = 0
+    quarantined: int = 0
+    problem: str | None = None
+
+
+def redrive_bucket(
+    table: Table,
+    bucket: OnFailureBucket,
+    *,
+    declarations: tuple[Declaration, ...] | None = None,
+    keep: bool = False,
+    dry_run: bool = False,
+) -> Iterator[RedrivenBatch]:
+    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others."""
+    declarations = last_declarations(table, GivenUpError) if declarations is None else declarations
+    aggregator = Aggregator(table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
+    by_shard: dict[str, list[tuple[tuple[str, str], str]]] = {}
+    for key in bucket.list_keys():
+        try:
+            batch = bucket.read(key)
+        except GivenUpError as error:
+            yield RedrivenBatch(key, problem=str(error))
+            continue
+        if _is_of(batch.stream, table.name):
+            by_shard.setdefault(batch.shard, []).append((batch.place, key))
+    for batches in by_shard.values():
+        # An item's watermark tells the last record only, so a shard's batches are counted in their order.
+        for _, key in sorted(batches):
+            redriven = _redrive(aggregator, table, bucket, key, keep=keep, dry_run=dry_run)
+            yield redriven
+            if redriven.problem is not None:
+                break
+
+
+def _redrive(
+    aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
+) -> RedrivenBatch:
+    batch = bucket.read(key)
+    if dry_run:
+        return RedrivenBatch(key, len(batch.records))
+    updated = quarantined = 0
+    try:
+        report = _deliver(aggregator, table, batch)
+        updated, quarantined = report.updated, report.quarantined
+        if not keep:
+            bucket.delete(key)
+    except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        return RedrivenBatch(key, len(batch.records), updated, quarantined, problem)
+    return RedrivenBatch(key, len(batch.records), updated, quarantined)
+
+
+def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
+    failure = CommitError([])
+    for _ in table.tries(_TRIES):
+        try:
+            return aggregator.handle({"shardId": batch.shard, "Records": list(batch.records)}, given_up=True)
+        except CommitError as error:
+            failure = error
+    raise failure
+
+
+def _is_of(stream: str, table_name: str) -> bool:
+    """Whether a stream, by its ARN, is that of a table, by its name or ARN."""
+    named = stream.partition(":table/")[2].partition("/stream/")[0]
+    return named == table_name.rpartition("/")[2]
