@@ -125,7 +125,7 @@ def _told(records: Sequence[Record], deadline: float) -> dict[str, Any]:
 
 def _cut(records: Sequence[Record], at: str) -> tuple[Sequence[Record], Sequence[Record]]:
     """The records before a sequence number, and the others."""
-    if not at or sequence(records[0]) >= at:
+    if not records or not at or sequence(records[0]) >= at:
         return (), records
     early = sum(sequence(record) < at for record in records)
     return records[:early], records[early:]

@@ -31,6 +31,8 @@ WITNESS: Final = "WITNESS"
 BOOK: Final = ">"
 """Between a shard's name and the first record of a later book; no shard is called so."""
 
+LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
+
 _KEPT: Final = 400 * DAY
 _MOST_PROGRESS: Final = 8
 
@@ -151,8 +153,8 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[s
 
 def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
     """What must not be lost together with the checkpoint."""
-    places = {name: text for name in ("since", "successor") if (text := getattr(known, name))}
-    values = {"old_format": known.old_format, "moved": moved, **places}
+    values = {"old_format": known.old_format, "moved": moved}
+    values |= {name: value for name in ("since", "met", "met_at", "successor") if (value := getattr(known, name))}
     return {**checkpoint_item(shard, values, now), **checkpoint_key(shard_digest(shard), WITNESS)}
 
 

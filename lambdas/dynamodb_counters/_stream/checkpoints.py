@@ -22,7 +22,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._stream.checkpoint_items import (
     FRESH,
+    LAST_SEQUENCE,
     LONGEST_INVOCATION,
+    SETTLED_AFTER,
     WITNESS,
     Checkpoint,
     attributes,
@@ -205,33 +207,41 @@ class Checkpoints:
     def _create(
         self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None, begins: Mapping[str, Any]
     ) -> Checkpoint:
-        old_format, moved, known = self._witness(shard, str(begins.get("since", "")))
+        old_format, moved, known = self._witness(shard, begins)
         if old_format:
             take_token(self._table, shard)
-        created: dict[str, Any] = {**begins, "seen": deadline, "old_format": old_format, **known}
+        created: dict[str, Any] = {"seen": deadline, "old_format": old_format, **known}
+        created = {name: value for name, value in created.items() if value != ""}
         if moved:
             # What was created later had not settled: its watermarks are in place.
             created["lost_before"] = self._now() - LONGEST_INVOCATION
-        created = {name: value for name, value in created.items() if value != ""}
         if not self._put(checkpoint_item(shard, created, self._now()), spoiled):
             item = self._item(shard)
             return self._read_item(shard, item) or self._create(shard, deadline, item, begins)
         return Checkpoint(**created, just_lost=moved)
 
-    def _witness(self, shard: str, since: str) -> tuple[bool, bool, dict[str, str]]:
+    def _witness(self, shard: str, begins: Mapping[str, Any]) -> tuple[bool, bool, dict[str, Any]]:
         """What outlives the checkpoint: the format of watermarks, whether it has ever moved, where its book lies."""
         item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
         if item is None:
             old_format = self._needs_old_format(shard)
-            begun = Checkpoint(old_format=old_format, since="" if old_format else since)
-            item = witness_item(shard, begun, moved=False, now=self._now())
-            if not self._put(item):
-                return self._witness(shard, since)
+            begins = {**begins, "since": ""} if old_format else begins
+            begun = Checkpoint(**begins, old_format=old_format)
+            if self._put(witness_item(shard, begun, moved=False, now=self._now())):
+                return old_format, False, dict(begins)
+            return self._witness(shard, begins)
         try:
-            places = {name: str(item[name]["S"]) if name in item else "" for name in ("since", "successor")}
-            return bool(item["old_format"]["BOOL"]), bool(item["moved"]["BOOL"]), places
-        except LookupError:  # Somebody has spoiled it.
-            return self._needs_old_format(shard), True, {"since": "", "successor": ""}
+            known = Checkpoint.of(item)
+            # Whoever has tried what, the lost checkpoint told.
+            told = {name: getattr(known, name) for name in ("since", "met", "met_at", "successor")} if known.met else {}
+            lost = {"tried": LAST_SEQUENCE, "busy": self._now() + SETTLED_AFTER}
+            return (
+                bool(item["old_format"]["BOOL"]),
+                bool(item["moved"]["BOOL"]),
+                {**begins, "since": "", **told, **lost},
+            )
+        except (LookupError, ValueError):  # Somebody has spoiled it.
+            return self._needs_old_format(shard), True, {**begins, "since": ""}
 
     def _needs_old_format(self, shard: str) -> bool:
         return not is_later_book(shard) and needs_old_format(self._table, shard)
