@@ -59,8 +59,9 @@ class Books:
         """Cut a batch where another book begins; `given_up` says that it comes from the bucket."""
         before: tuple[str, ...] = ()
         name = shard
+        place: dict[str, Any] = {"since": sequence(records[0])}
         while records:
-            begins = _told(records, deadline) | ({} if before else {"since": sequence(records[0])})
+            begins = _told(records, deadline) | place
             checkpoint = self._checkpoints.of(name, sequence(records[-1]), deadline, begins)
             early, records = _cut(records, checkpoint.since)
             if early:
@@ -72,6 +73,8 @@ class Books:
             if own:
                 yield Book(shard, name, before, checkpoint, own)
             before, name = (*before, name), f"{shard}{BOOK}{checkpoint.successor}"
+            # Whoever opened the book may have died before it began.
+            place = {"met": checkpoint.successor, "met_at": checkpoint.successor_at}
 
     def _early(self, shard: str, since: str, records: Sequence[Record], deadline: float, *, given_up: bool) -> Book:
         """Records before the first that anybody tried to count. From the stream, they come in a replay."""
@@ -90,7 +93,7 @@ class Books:
             if missing and not is_last and not known.old_format:
                 if first <= known.tried and now < known.busy:
                     raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")
-                told = {"successor": first}
+                told = {"successor": first, "successor_at": told["met_at"]}
             else:
                 if first <= known.met:
                     told |= {"met": known.met, "met_at": known.met_at}

@@ -31,6 +31,9 @@ WITNESS: Final = "WITNESS"
 BOOK: Final = ">"
 """Between a shard's name and the first record of a later book; no shard is called so."""
 
+PLACES: Final = ("since", "met", "met_at", "successor", "successor_at")
+"""What must not be lost together with the checkpoint."""
+
 LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
 
 _KEPT: Final = 400 * DAY
@@ -67,6 +70,8 @@ class Checkpoint:
     busy: float = 0.0
     successor: str = ""
     """The first record of the book after this one."""
+    successor_at: float = 0.0
+    """When that record was created, or earlier."""
     blurred: bool = False
     """Whether records between those counted may not have been."""
 
@@ -104,6 +109,7 @@ class Checkpoint:
             # An earlier version did not tell: the shard has not slept for a day then.
             met_at=number("met_at") or number("seen"),
             successor=sequence("successor"),
+            successor_at=number("successor_at"),
             blurred=bool(_value(item, "blurred", "BOOL", fallback=False)),
         )
 
@@ -154,7 +160,7 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[s
 def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
     """What must not be lost together with the checkpoint."""
     values = {"old_format": known.old_format, "moved": moved}
-    values |= {name: value for name in ("since", "met", "met_at", "successor") if (value := getattr(known, name))}
+    values |= {name: value for name in PLACES if (value := getattr(known, name))}
     return {**checkpoint_item(shard, values, now), **checkpoint_key(shard_digest(shard), WITNESS)}
 
 

@@ -24,6 +24,7 @@ from dynamodb_counters._stream.checkpoint_items import (
     FRESH,
     LAST_SEQUENCE,
     LONGEST_INVOCATION,
+    PLACES,
     SETTLED_AFTER,
     WITNESS,
     Checkpoint,
@@ -233,7 +234,7 @@ class Checkpoints:
         try:
             known = Checkpoint.of(item)
             # Whoever has tried what, the lost checkpoint told.
-            told = {name: getattr(known, name) for name in ("since", "met", "met_at", "successor")} if known.met else {}
+            told = {name: getattr(known, name) for name in PLACES} if known.met else {}
             lost = {"tried": LAST_SEQUENCE, "busy": self._now() + SETTLED_AFTER}
             return (
                 bool(item["old_format"]["BOOL"]),
