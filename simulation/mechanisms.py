@@ -15,10 +15,13 @@ _ZOMBIE: Final = _CHECKPOINTS + "test_no_zombie_however_late_meets_a_pruned_wate
 _TAKEOVERS: Final = "test_takeovers.py::"
 _CONTENTION: Final = "test_contention.py"
 _PACKED: Final = "test_packed.py::"
+_GIVEN_UP: Final = "test_given_up.py::"
 
 _KEEP: Final = "                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)\n"
 _COMMIT: Final = "                done = self._committer.commit(folded.deltas, part)\n"
-_MOVE: Final = "                self._checkpoints.advance(shard, counted[-1].sequence, deadline)\n"
+_MOVE: Final = (
+    "                self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ MUTATIONS: Final = (
     Mutation(
         "the condition on the watermark is dropped",
         "_stream/commit.py",
-        "    update.require_unset_or_below(watermark.name, watermark.bound(delta.first))\n",
+        "        update.require_unset_or_below(name, watermark.bound(delta.first))\n",
         "",
     ),
     Mutation(
@@ -84,7 +87,7 @@ MUTATIONS: Final = (
     Mutation(
         "one watermark for all shards",
         "_stream/watermarks.py",
-        "self.name = WATERMARK_PREFIX + shard_digest(shard)",
+        "self.name = WATERMARK_PREFIX + shard_digest(self.book)",
         'self.name = WATERMARK_PREFIX + shard_digest("")',
     ),
     Mutation(
@@ -266,8 +269,8 @@ MUTATIONS: Final = (
     Mutation(
         "what is remembered of a failed batch is more than what was committed",
         "_stream/commit.py",
-        "shard, last, ordered[failed].place",
-        "shard, last, ordered[-1].place",
+        "sequence, ordered[failed].place",
+        "sequence, ordered[-1].place",
         _MECHANISMS + "test_a_batch_that_no_invocation_can_write_is_written_by_several",
     ),
     Mutation(
@@ -301,8 +304,8 @@ MUTATIONS: Final = (
     Mutation(
         "the checkpoint is not read",
         "_stream/batch.py",
-        "fresh = _after(checkpoint.applied_through, records)",
-        "fresh = records",
+        "fresh = _after(book.checkpoint.applied_through, book.records)",
+        "fresh = book.records",
         _ZOMBIE,
     ),
     Mutation(
@@ -392,8 +395,8 @@ MUTATIONS: Final = (
     Mutation(
         "a lost checkpoint comes back when it is moved",
         "_stream/checkpoints.py",
-        'f"attribute_exists({PK}) AND ({_FORWARD})"',
-        "_FORWARD",
+        'f"attribute_exists({PK}) AND (attribute_not_exists(applied_through)',
+        'f"(attribute_not_exists(applied_through)',
         _CHECKPOINTS + "test_a_lost_checkpoint_does_not_come_back_by_chance",
     ),
     Mutation(
@@ -427,8 +430,8 @@ MUTATIONS: Final = (
     Mutation(
         "records older than the guarantee are counted",
         "_stream/batch.py",
-        "created_before = max(self._clock() - GUARANTEE, checkpoint.lost_before)",
-        "created_before = checkpoint.lost_before",
+        "return max(self._clock() - GUARANTEE, checkpoint.lost_before)",
+        "return checkpoint.lost_before",
         _CHECKPOINTS + "test_a_record_older_than_the_guarantee_is_not_counted",
     ),
     Mutation(
@@ -441,8 +444,8 @@ MUTATIONS: Final = (
     Mutation(
         "a shard is taken for silent by an old copy of its checkpoint",
         "_stream/checkpoints.py",
-        "if found.seen + OUTLIVED < now and self._is_silent(digest, now):",
-        "if found.seen + OUTLIVED < now:",
+        "if _may_be_outlived(found, now) and self._is_silent(digest, now):",
+        "if _may_be_outlived(found, now):",
         _CHECKPOINTS + "test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint",
     ),
     Mutation(
@@ -577,5 +580,82 @@ MUTATIONS: Final = (
         "elif held and not (_extends(own, held) and _is_ahead(own, held, now + max(tolerance, own_tolerance))):",
         "elif held and False:",
         _PACKED + "test_a_layout_that_changes_without_a_date_is_refused",
+    ),
+    Mutation(
+        "no book opens where records may be missing",
+        "_stream/books.py",
+        "            if missing and not is_last and",
+        "            if False and",
+        _GIVEN_UP + "test_a_batch_that_was_counted_in_part_and_overtaken_is_counted_once",
+    ),
+    Mutation(
+        "a book does not heed the watermarks of those before it",
+        "_stream/watermarks.py",
+        "*(WATERMARK_PREFIX + shard_digest(name) for name in before)",
+        "*()",
+        _GIVEN_UP + "test_what_was_counted_together_with_a_given_up_record_is_not_counted_again",
+    ),
+    Mutation(
+        "records that nobody had tried share the first book",
+        "_stream/books.py",
+        "early, records = _cut(records, checkpoint.since)",
+        'early, records = _cut(records, "")',
+        _GIVEN_UP + "test_a_batch_that_nobody_could_try_is_counted_once",
+    ),
+    Mutation(
+        "a book opens although an invocation may still count its records",
+        "_stream/books.py",
+        "if first <= known.tried and now < known.busy:",
+        "if False:",
+        _GIVEN_UP + "test_a_book_waits_for_an_invocation_that_may_still_count_its_records",
+    ),
+    Mutation(
+        "an invocation does not tell what it is about to count",
+        "_stream/books.py",
+        "_TELL_AFTER: Final = _OPEN_AFTER - 2 * SETTLED_AFTER",
+        "_TELL_AFTER: Final = _OPEN_AFTER",
+        _GIVEN_UP + "test_a_book_waits_for_an_invocation_that_may_still_count_its_records",
+    ),
+    Mutation(
+        "a book opens later than Lambda gives up",
+        "_stream/books.py",
+        "_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW",
+        "_OPEN_AFTER: Final = GIVEN_UP_AFTER + SKEW",
+        _GIVEN_UP + "test_a_book_opens_before_lambda_gives_up",
+    ),
+    Mutation(
+        "a batch is known to follow as a whole, not its first record",
+        "_stream/books.py",
+        '{"met": sequence(records[0]),',
+        '{"met": sequence(records[-1]),',
+        _GIVEN_UP + "test_what_was_counted_together_with_a_given_up_record_is_not_counted_again",
+    ),
+    Mutation(
+        "a book whose opener died begins later",
+        "_stream/books.py",
+        "            place = {",
+        "            _ = {",
+        _GIVEN_UP + "test_a_book_whose_opener_died_begins_where_it_was_opened",
+    ),
+    Mutation(
+        "batches of the bucket are counted in any order",
+        "_stream/redrive_bucket.py",
+        "for _, key in sorted(batches):",
+        "for _, key in reversed(sorted(batches)):",
+        _GIVEN_UP + "test_a_bucket_is_counted_in_the_order_of_its_shards",
+    ),
+    Mutation(
+        "watermarks of a closed book go when its shard is silent",
+        "_stream/checkpoints.py",
+        "return checkpoint.seen + OUTLIVED < now and not checkpoint.successor",
+        "return checkpoint.seen + OUTLIVED < now",
+        _GIVEN_UP + "test_a_batch_is_counted_weeks_later",
+    ),
+    Mutation(
+        "what cannot be told of a blurred book is counted",
+        "_stream/batch.py",
+        "return math.inf if checkpoint.blurred else",
+        "return",
+        _GIVEN_UP + "test_beyond_the_most_books_nobody_can_tell",
     ),
 )

@@ -197,9 +197,8 @@ class Aggregator:
         applied_through = state.get(_APPLIED_THROUGH)
         if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):
             return Report()
-        book = state.get(_BOOK) or self._shard(event)
-        units = self._checkpoints.advance(book, applied_through, state.get(_CREATED, 0.0), deadline)
-        return Report(write_units=units)
+        book, created_at = state.get(_BOOK) or self._shard(event), state.get(_CREATED, 0.0)
+        return Report(write_units=self._checkpoints.advance(book, applied_through, created_at, deadline))
 
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")

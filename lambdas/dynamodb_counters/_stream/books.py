@@ -61,7 +61,7 @@ class Books:
         name = shard
         place: dict[str, Any] = {"since": sequence(records[0])}
         while records:
-            begins = _told(records, deadline) | place
+            begins = _met(records) | place
             checkpoint = self._checkpoints.of(name, sequence(records[-1]), deadline, begins)
             early, records = _cut(records, checkpoint.since)
             if early:
@@ -88,7 +88,7 @@ class Books:
         """The checkpoint, once it tells as far as need be whether the records are in its book."""
         first, last = sequence(records[0]), sequence(records[-1])
         while not known.successor and now >= known.met_at + _TELL_AFTER and last > known.applied_through:
-            told = _told(records, deadline)
+            told = _met(records)
             missing = first > known.met and now >= known.met_at + _OPEN_AFTER
             if missing and not is_last and not known.old_format:
                 if first <= known.tried and now < known.busy:
@@ -97,12 +97,12 @@ class Books:
             else:
                 if first <= known.met:
                     told |= {"met": known.met, "met_at": known.met_at}
-                told |= {"tried": max(last, known.tried), "busy": max(told["busy"], known.busy)}
+                told |= {"tried": max(last, known.tried), "busy": max(math.ceil(deadline + SKEW), known.busy)}
                 told |= {"blurred": True} if missing else {}
             if all(getattr(known, told_name) == value for told_name, value in told.items()):
                 break
             is_told = self._checkpoints.amend(name, known, told)
-            known = self._checkpoints.of(name, last, deadline, _told(records, deadline))
+            known = self._checkpoints.of(name, last, deadline, _met(records))
             if is_told:
                 break
         return known
@@ -116,14 +116,8 @@ def created(record: Record) -> float:
     return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
 
 
-def _told(records: Sequence[Record], deadline: float) -> dict[str, Any]:
-    """What a checkpoint tells of a batch that an invocation is about to count."""
-    return {
-        "met": sequence(records[0]),
-        "met_at": math.floor(created(records[0])),
-        "tried": sequence(records[-1]),
-        "busy": math.ceil(deadline + SKEW),
-    }
+def _met(records: Sequence[Record]) -> dict[str, Any]:
+    return {"met": sequence(records[0]), "met_at": math.floor(created(records[0]))}
 
 
 def _cut(records: Sequence[Record], at: str) -> tuple[Sequence[Record], Sequence[Record]]:

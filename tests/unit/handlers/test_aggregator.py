@@ -72,8 +72,8 @@ def test_a_batch_is_counted_once_however_often_it_comes(module: ModuleType, view
     event = _event(_record(1, "view", url="/"), _record(2, "view", url="/"), state={"kept": 1})
 
     for _ in range(2):
-        state = {"kept": 1, "applied_through": f"{2:040}"}
-        assert module.handler(event, LAMBDA_CONTEXT) == {"state": state}
+        state = module.handler(event, LAMBDA_CONTEXT)["state"]
+        assert (state["kept"], state["applied_through"]) == (1, f"{2:040}")
 
     assert views("/") == 2
 
@@ -109,7 +109,7 @@ def test_a_stream_of_one_shard_need_not_name_it(
     event = {"Records": [_record(1, "view", url="/")]}
 
     for _ in range(2):
-        assert module.handler(event, LAMBDA_CONTEXT) == {"state": {"applied_through": f"{1:040}"}}
+        assert module.handler(event, LAMBDA_CONTEXT)["state"]["applied_through"] == f"{1:040}"
 
     assert views("/") == 1
 

@@ -1,0 +1,315 @@
+"""What Lambda gave up on is counted exactly once, however much of it was counted before, and whatever came after."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from dynamodb_counters import redrive
+from dynamodb_counters._declarations import Aggregate, Count, Event
+from dynamodb_counters._stream import books
+from dynamodb_counters._stream.books import GIVEN_UP_AFTER, MOST_BOOKS
+from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
+from dynamodb_counters._stream.given_up import OnFailureBucket
+from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from simulation.dynamodb.stream_source import Record
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HeldClient, HookedClient
+from simulation.schedules import coverage
+from simulation.schedules.kinds import Kind
+from simulation.schedules.schedule import Schedule
+from simulation.workbench import Workbench
+
+SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))
+SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
+SHOPS = Aggregate("shops", SALE, pk="SHOPS", sk="SHOP#{shop}", measures={"n": Count()})
+BUCKET = "on-failure"
+SEEDS = range(60)
+
+
+def test_what_lambda_gave_up_on_is_counted_exactly() -> None:
+    reached: Counter[str] = Counter()
+    for seed in SEEDS:
+        rng = random.Random(seed)
+        kind = Kind(
+            hours=True,
+            gives_up=True,
+            eager=rng.random() < 0.5,
+            packed=rng.random() < 0.3,
+            poison=rng.choice((0.0, 0.0, 0.15)),
+            crowded=rng.random() < 0.1,
+        )
+        outcome = Schedule(seed, kind=kind).run()
+        assert outcome.wrong == [], f"Schedule({seed}, kind={kind}).run()"
+        reached += Counter(outcome.reached)
+    wanted = {coverage.GIVEN_UP: 400, coverage.BOOKS: 10, coverage.OVERTAKEN: 30}
+    assert {name: reached[name] for name, times in wanted.items() if reached[name] < times} == {}
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    """A table whose stream an aggregator has taken over."""
+    bench = Workbench([SALES, SHOPS])
+    bench.aggregator.handle({})
+    return bench
+
+
+@pytest.fixture
+def s3() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket=BUCKET)
+        yield client
+
+
+def _sell(bench: Workbench, shop: str = "x") -> Record:
+    bench.counters.accept(SALE, {"shop": shop, "id": sum(1 for _ in bench.table.items())})
+    return bench.records()[-1]
+
+
+def _counts(bench: Workbench, shop: str = "x") -> tuple[int, int]:
+    total, of_shop = bench.counters.get_many([(SALES, {}), (SHOPS, {"shop": shop})])
+    return total.measures["n"], of_shop.measures["n"]
+
+
+def _count_only(bench: Workbench, records: list[Record], pk: str) -> None:
+    """An invocation that dies when it has updated one item."""
+
+    def update(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["Key"]["pk"] != {"S": pk} and "CHECKPOINT" not in str(request["Key"]):
+            raise Crashed
+        return send()
+
+    with pytest.raises(Crashed):
+        bench.deliver(records, by=bench.process(HookedClient(bench.table, update)))
+
+
+def _put(s3: Any, bench: Workbench, records: list[Record], *, table: str = "", shard: str = "") -> str:
+    """Write what Lambda writes when it gives up."""
+    shard = shard or bench.shards()[0]
+    first = records[0]["dynamodb"]["SequenceNumber"]
+    key = f"aws/lambda/7a2b/{shard}/2026/11/22/2026-11-22T10.00.00-{first}-{len(records)}"
+    document = {
+        "requestContext": {"condition": "RetryAttemptsExhausted"},
+        "DDBStreamBatchInfo": {
+            "shardId": shard,
+            "startSequenceNumber": first,
+            "streamArn": f"arn:aws:dynamodb:us-east-1:123456789012:table/{table or bench.table.name}/stream/2026",
+        },
+        "payload": json.dumps({"Records": records, "shardId": shard}),
+    }
+    s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps(document).encode())
+    return key
+
+
+def _redrive(s3: Any, bench: Workbench, client: Any = None, **options: Any) -> list[RedrivenBatch]:
+    reached: Any = client or bench.table
+    table = Table(bench.table.name, reached, clock=bench.clock, sleep=bench.clock.advance)
+    return list(redrive_bucket(table, OnFailureBucket(s3, BUCKET), **options))
+
+
+def test_a_batch_that_was_counted_in_part_and_overtaken_is_counted_once(bench: Workbench, s3: Any) -> None:
+    lost = _sell(bench)
+    _count_only(bench, [lost], "SALES")
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    key = _put(s3, bench, [lost])
+    bench.deliver([_sell(bench)])
+    assert _counts(bench) == (2, 1)
+
+    assert _redrive(s3, bench) == [RedrivenBatch(key, 1, 1, 0)]
+    assert _counts(bench) == (2, 2)
+    assert _redrive(s3, bench) == []
+
+
+def test_a_batch_that_nobody_could_try_is_counted_once(bench: Workbench, s3: Any) -> None:
+    lost = _sell(bench)
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    _put(s3, bench, [lost])
+    bench.deliver([_sell(bench)])
+    for _ in range(2):
+        _redrive(s3, bench, keep=True)
+        assert _counts(bench) == (2, 2)
+
+
+def test_what_was_counted_together_with_a_given_up_record_is_not_counted_again(bench: Workbench, s3: Any) -> None:
+    lost = _sell(bench)
+    bench.clock.advance(HOUR)
+    batch = [lost, _sell(bench)]
+    _count_only(bench, batch, "SALES")
+    bench.clock.advance(GIVEN_UP_AFTER - HOUR + MINUTE)
+    _put(s3, bench, [lost])
+    bench.deliver(batch[1:])
+    assert _counts(bench) == (2, 1)
+    _redrive(s3, bench)
+    assert _counts(bench) == (2, 2)
+
+
+def test_a_replay_before_and_after_the_redrive_counts_nothing_twice(bench: Workbench, s3: Any) -> None:
+    lost = [_sell(bench), _sell(bench)]
+    _count_only(bench, lost, "SALES")
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    _put(s3, bench, lost)
+    later = [_sell(bench)]
+    bench.deliver(later)
+    for records in ([*lost, *later], lost[1:], [*lost, *later]):
+        bench.deliver(records, by=bench.process())
+        _redrive(s3, bench, keep=True)
+        assert _counts(bench) == (3, 3)
+
+
+def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamodb_counters._stream.pruning.PRUNED_AT", 1)
+    monkeypatch.setattr("dynamodb_counters._stream.pruning._SPARE_BYTES", 1024)
+    lost = _sell(bench)
+    _count_only(bench, [lost], "SALES")
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    _put(s3, bench, [lost])
+    bench.deliver([_sell(bench)])
+    for _ in range(3):
+        bench.clock.advance(10 * DAY)
+        # Somebody else's update prunes what it may.
+        bench.table.stream.split(bench.shards()[-1])
+        bench.counters.accept(SALE, {"shop": "y", "id": f"n{bench.clock.now}"})
+        for shard in bench.shards()[-2:]:
+            if records := [one for one in bench.records(shard) if _created(one) > bench.clock.now - HOUR]:
+                bench.deliver(records, shard, bench.process())
+    total, of_shop = _counts(bench)
+    _redrive(s3, bench)
+    assert _counts(bench) == (total, of_shop + 1)
+
+
+def _created(record: Record) -> float:
+    return float(record["dynamodb"]["ApproximateCreationDateTime"])
+
+
+@pytest.mark.parametrize(("left", "names"), [(SKEW + MINUTE, 1), (MINUTE, 2)])
+def test_a_book_opens_before_lambda_gives_up(bench: Workbench, left: float, names: int) -> None:
+    """Clocks differ: a book that opens too early costs a watermark, one that opens too late a count."""
+    bench.deliver([_sell(bench)])
+    bench.clock.advance(GIVEN_UP_AFTER - left)
+    bench.deliver([_sell(bench)], by=bench.process())
+    item = bench.table.get_item(TableName=bench.table.name, Key={"pk": {"S": "SALES"}, "sk": {"S": "ALL"}})["Item"]
+    assert sum(name.startswith("_w") for name in item) == names
+
+
+def test_a_book_waits_for_an_invocation_that_may_still_count_its_records(bench: Workbench, s3: Any) -> None:
+    lost, kept = _sell(bench), _sell(bench)
+    bench.clock.advance(GIVEN_UP_AFTER - 11 * MINUTE)
+    held = HeldClient(bench.table, "")
+
+    def hold_the_total(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["Key"]["pk"] == {"S": "SALES"}:
+            return HeldClient.hold(held, held._operation, send, request)
+        return send()
+
+    with pytest.raises(Crashed):
+        bench.deliver([lost, kept], by=bench.process(HookedClient(bench.table, hold_the_total)))
+    bench.clock.advance(12 * MINUTE)
+    _put(s3, bench, [lost])
+    with pytest.raises(TimeoutError, match="may still count"):
+        bench.deliver([kept], by=bench.process())
+    held.land()
+    bench.clock.advance(LONGEST_INVOCATION + SKEW)
+    bench.deliver([kept], by=bench.process())
+    _redrive(s3, bench)
+    assert _counts(bench) == (2, 2)
+
+
+def test_a_book_whose_opener_died_begins_where_it_was_opened(bench: Workbench, s3: Any) -> None:
+    bench.deliver([_sell(bench)])
+    bench.clock.advance(GIVEN_UP_AFTER)
+    second = _sell(bench)
+
+    def die(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "put_item" and ">" in request["Item"].get("shard", {}).get("S", ""):
+            raise Crashed
+        return send()
+
+    with pytest.raises(Crashed):
+        bench.deliver([second], by=bench.process(HookedClient(bench.table, die)))
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    _put(s3, bench, [second])
+    bench.deliver([_sell(bench)], by=bench.process())
+    _redrive(s3, bench)
+    assert _counts(bench) == (3, 3)
+
+
+def test_beyond_the_most_books_nobody_can_tell(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(books, "MOST_BOOKS", 2)
+    assert MOST_BOOKS == 20
+    for _ in range(4):
+        lost = _sell(bench)
+        bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+        _put(s3, bench, [lost])
+        bench.deliver([_sell(bench)], by=bench.process())
+    redriven = _redrive(s3, bench)
+    assert [batch.quarantined for batch in redriven] == [0, 0, 1, 1]
+    assert _counts(bench) == (6, 6)
+    assert all("may have been counted" in entry.reason for entry in bench.counters.quarantined())
+
+
+def test_a_bucket_is_counted_in_the_order_of_its_shards(bench: Workbench, s3: Any) -> None:
+    lost = [_sell(bench) for _ in range(12)]
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    keys = [_put(s3, bench, lost[start:end]) for start, end in ((9, 12), (0, 5), (5, 9))]
+    redriven = _redrive(s3, bench)
+    assert [batch.key for batch in redriven] == [keys[1], keys[2], keys[0]]
+    assert _counts(bench) == (12, 12)
+
+
+def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> None:
+    stuck = [_put(s3, bench, [_sell(bench, shop)]) for shop in ("bad", "x")]
+    other = _put(s3, bench, [_sell(bench)], shard="shardId-00000000000000000007")
+    unreadable = "aws/lambda/7a2b/unreadable"
+    s3.put_object(Bucket=BUCKET, Key=unreadable, Body=b"[" * 100_000)
+    _put(s3, bench, bench.records(), table="another", shard="shardId-00000000000000000008")
+
+    def refuse(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["Key"]["sk"] == {"S": "SHOP#bad"}:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "UpdateItem")
+        return send()
+
+    redriven = {batch.key: batch.problem for batch in _redrive(s3, bench, client=HookedClient(bench.table, refuse))}
+    assert redriven.keys() == {stuck[0], other, unreadable}
+    assert "AccessDenied" in str(redriven[stuck[0]])
+    assert redriven[other] is None
+    assert "not what Lambda writes" in str(redriven[unreadable])
+    assert [batch.problem for batch in _redrive(s3, bench) if batch.key in stuck] == [None, None]
+    assert _counts(bench) == (3, 2)
+
+
+def test_the_command_tells_what_became_of_each_object(
+    bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.deliver([_sell(bench)])
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    key = _put(s3, bench, [_sell(bench), _sell(bench)])
+    client: Any = bench.table
+    monkeypatch.setattr(redrive, "Table", lambda name: Table(name, client, clock=bench.clock))
+    command = ["--table", bench.table.name, "--bucket", BUCKET]
+    for more, told in ((["--dry-run"], "dry run"), ([], "2 items updated, 0 entries quarantined")):
+        assert redrive.main([*command, *more], s3) == 0
+        assert capsys.readouterr().out == f"{key}: 2 records; {told}\n"
+    s3.put_object(Bucket=BUCKET, Key="aws/lambda/x", Body=b"{}")
+    assert redrive.main(command, s3) == 1
+    assert "not what Lambda writes" in capsys.readouterr().out
+
+
+def test_a_table_that_nobody_has_counted_is_refused(s3: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Workbench([SALES])
+    client: Any = bench.table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redrive, "Table", lambda name: Table(name, client, clock=bench.clock))
+        assert redrive.main(["--table", bench.table.name, "--bucket", BUCKET], s3) == 1
+    assert "pass the declarations" in capsys.readouterr().err
