@@ -40,7 +40,7 @@ MUTATIONS: Final = (
         "the condition on the watermark is dropped",
         "_stream/commit.py",
         "        update.require_unset_or_below(name, watermark.bound(delta.first))\n",
-        "",
+        "        pass\n",
     ),
     Mutation(
         "the condition looks at the last record, not the first",
@@ -633,8 +633,8 @@ MUTATIONS: Final = (
     Mutation(
         "a book whose opener died begins later",
         "_stream/books.py",
-        "            place = {",
-        "            _ = {",
+        'place = {"met": checkpoint.successor, "met_at"',
+        'place = {"met_at"',
         _GIVEN_UP + "test_a_book_whose_opener_died_begins_where_it_was_opened",
     ),
     Mutation(
