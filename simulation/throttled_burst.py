@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 
 from dynamodb_counters import Event
 from dynamodb_counters._http.event_requests import parse_events
+from dynamodb_counters._queue.consumer import Consumer
+from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters._writes.accept import accept_many
 from simulation.clock import VirtualClock
@@ -72,6 +74,15 @@ def old_consumer(world: World) -> Consume:
         return [message_id for (message_id, _), outcome in zip(events, outcomes, strict=True) if outcome.reason]
 
     return consume
+
+
+def new_consumer(world: World) -> Consume:
+    """The runtime's consumer."""
+    table = world.runtime_table()
+    queues = Queues(table, {"queue": QUEUE, "dead_letter_queue": DEAD_LETTERS})
+    queues.__dict__["_sqs"] = world.sqs
+    consumer = Consumer(table, VIEW, queues)
+    return lambda records, time_left: consumer.consume(records, time_left).unfinished
 
 
 def post(world: World, events: int, per_message: int, messages_per_second: float) -> None:
@@ -149,9 +160,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             print(json.dumps({"consumer": name, **found, "took": round(time.perf_counter() - began)}, indent=2))  # noqa: T201
 
-
-def new_consumer(world: World) -> Consume:
-    raise NotImplementedError
 
 
 if __name__ == "__main__":
