@@ -158,8 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 max_receives=max_receives,
                 seed=given.seed,
             )
-            print(json.dumps({"consumer": name, **found, "took": round(time.perf_counter() - began)}, indent=2))  # noqa: T201
-
+            print(json.dumps({"consumer": name, **found, "took": round(time.perf_counter() - began)}, indent=2))
 
 
 if __name__ == "__main__":

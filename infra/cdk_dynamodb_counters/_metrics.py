@@ -187,6 +187,12 @@ class IngestMetrics(HttpMetrics):
         """Count messages in the dead-letter queue."""
         return self._of_queue("ApproximateNumberOfMessagesVisible", self._dead_letter_queue, period, statistic)
 
+    def metric_dead_letters_age(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """How long the oldest message has been in the dead-letter queue, in seconds."""
+        return self._of_queue("ApproximateAgeOfOldestMessage", self._dead_letter_queue, period, statistic)
+
     def metric_accepted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events accepted."""
         return self._of_runtime("EventsAccepted", period, statistic)
@@ -200,8 +206,18 @@ class IngestMetrics(HttpMetrics):
         return self._of_runtime("EventsRejected", period, statistic)
 
     def metric_too_late(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count packed events older than their event's retention, which are refused."""
+        """Count events that are refused because they are older than their event's retention."""
         return self._of_runtime("EventsTooLate", period, statistic)
+
+    def metric_failed(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count events that the table refused for now; they are sent again."""
+        return self._of_runtime("EventsFailed", period, statistic)
+
+    def metric_oldest_sent_again(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """How long the oldest event has been waiting that was sent again, in seconds."""
+        return self._of_runtime("OldestSentAgain", period, statistic)
 
     def _of_queue(self, name: str, queue: sqs.Queue, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)

@@ -73,9 +73,7 @@ class Mapping:
 
         def work() -> None:
             try:
-                failed = consume(
-                    [message.record() for message in messages], lambda: ends_at - self.threads.clock()
-                )
+                failed = consume([message.record() for message in messages], lambda: ends_at - self.threads.clock())
             except KilledError:
                 self.killed += 1
                 return

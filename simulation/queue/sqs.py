@@ -1,4 +1,4 @@
-"""SQS in memory: visibility timeouts, receive counts, redrive policies, delays, limits, and messages that come twice."""
+"""SQS in memory: visibility timeouts, receive counts, redrive policies, delays, limits, and messages that repeat."""
 
 from __future__ import annotations
 

@@ -84,7 +84,9 @@ class Consumer:
 
     def _groups(self, messages: Sequence[Message]) -> Iterator[list[Message]]:
         """Messages to handle together, the least suspicious first."""
-        ordered = sorted(messages, key=lambda message: (message.receives, self._table.jitter()))
+        # In another order each time they come: a message that crashes the function hides those behind it.
+        order = {message.id: self._table.jitter() if message.receives > 1 else 0.0 for message in messages}
+        ordered = sorted(messages, key=lambda message: (message.receives, order[message.id]))
         for receives, alike in groupby(ordered, key=lambda message: message.receives):
             size, those = max(1, _GROUP >> _SHRINKS * (receives - 1)), list(alike)
             yield from (those[start : start + size] for start in range(0, len(those), size))

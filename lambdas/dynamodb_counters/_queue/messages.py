@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._writes.insert import Outcome
 
 TAKEN: Final = "taken"
@@ -56,7 +57,7 @@ class Message:
             self.events = parse_events(self.body)
         except Exception as error:  # noqa: BLE001
             # Strangers write it: no text may stop the messages beside it.
-            self.unreadable = f"{type(error).__name__}: {error}"
+            self.unreadable = f"rejected: {error if isinstance(error, ProblemError) else type(error).__name__}"
 
     @property
     def left(self) -> list[int]:
