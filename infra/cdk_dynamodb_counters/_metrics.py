@@ -135,6 +135,36 @@ class AggregatorMetrics(FunctionMetrics):
         """Count records that could not be counted and were quarantined."""
         return self._of_runtime("Quarantined", period, statistic)
 
+    def metric_quarantine_waiting(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count quarantined records that wait to be redriven; told every 15 minutes."""
+        return self._of_runtime("QuarantineWaiting", period, statistic)
+
+    def metric_quarantine_oldest(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Age of the oldest record that waits in quarantine, in seconds; told every 15 minutes."""
+        return self._of_runtime("QuarantineOldest", period, statistic)
+
+    def metric_quarantine_expiring(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count quarantined records that expire within a day; told every 15 minutes."""
+        return self._of_runtime("QuarantineExpiring", period, statistic)
+
+    def metric_given_up_waiting(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count objects in the on-failure bucket; told every 15 minutes."""
+        return self._of_runtime("GivenUpWaiting", period, statistic)
+
+    def metric_given_up_oldest(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Age of the oldest object in the on-failure bucket, in seconds; told every 15 minutes."""
+        return self._of_runtime("GivenUpOldest", period, statistic)
+
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their window bucket."""
         return self._of_runtime("LateEvents", period, statistic)

@@ -27,8 +27,9 @@ _MILLISECONDS: Final = 10**11
 
 _LONGEST_DELAY: Final = 900
 """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html"""
-_FIRST_DELAY: Final = 15
-_MOST_DOUBLINGS: Final = 10
+_FIRST_DELAY: Final = 30
+_GROWTH: Final = 1.25
+_MOST_GROWTHS: Final = 20
 
 Target: TypeAlias = Literal["queue", "dead_letter_queue"]
 
@@ -117,7 +118,7 @@ def sent_again(message: Message, jitter: float) -> Sending | None:
         return None
     attempts, delay = message.attempts, 0
     if failed:
-        delay = 1 + int(jitter * (min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** min(attempts, _MOST_DOUBLINGS)) - 1))
+        delay = 1 + int(jitter * (min(_LONGEST_DELAY, _FIRST_DELAY * _GROWTH ** min(attempts, _MOST_GROWTHS)) - 1))
         attempts += 1
     body = _body(message, sorted([*failed, *left]))
     return Sending(message, "queue", body, _attributes(message, attempts), delay)
