@@ -218,7 +218,7 @@ def alarm_specs(
         AlarmSpec(
             "GivenUpExpiringAlarm",
             metrics.metric_given_up_oldest(),
-            late_number(lambda: _NEARLY * bucket_days() * _DAY),
+            late_number(lambda: int(_NEARLY * bucket_days() * _DAY)),
             "Four fifths of the time are over after which the oldest object in the on-failure bucket expires.",
             sparse=True,
         ),

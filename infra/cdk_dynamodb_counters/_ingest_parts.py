@@ -27,7 +27,7 @@ from dynamodb_counters._declarations.codec import encode
 
 MAX_WINDOW: Final = Duration.minutes(5)
 
-_QUEUE_RETENTION: Final = Duration.days(7)
+_QUEUE_RETENTION: Final = Duration.days(4)
 _DEAD_LETTER_RETENTION: Final = Duration.days(14)
 """The longest there is. A message that SQS moves keeps its age, so the queue's own retention is shorter."""
 _SHORTEST_RETENTION: Final = 60
@@ -218,7 +218,8 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
         AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
         AlarmSpec(
             "RetryingAlarm",
-            metrics.metric_oldest_sent_again(),
+            # As long as the longest delay, so that each period has its retry.
+            metrics.metric_oldest_sent_again(period=Duration.minutes(15)),
             900,
             "An event has waited 15 minutes, and the table refused it again.",
         ),
