@@ -46,7 +46,7 @@ def kept_days(registration: Registration, retention: Duration) -> float:
     """
     if retention.is_unresolved():
         return retention.to_days()
-    events = {declared.source for declared in registration.declarations} | set(getattr(registration, "events", ()))
+    events = [*(declared.source for declared in registration.declarations), *getattr(registration, "events", ())]
     kept = [
         event.retention.total_seconds() / _DAY
         for event in events
