@@ -52,7 +52,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench
-        mutations soak
+        mutations soak hostile
     """,
 }
 _LEVELS = {
