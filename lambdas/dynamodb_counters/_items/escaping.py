@@ -13,6 +13,8 @@ from dynamodb_counters.errors import InvalidArgumentError
 EMPTY: Final = "%"
 """Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare ``%``."""
 
+LAST_CHARACTER: Final = "\U0010ffff"
+
 _UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
 _ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 

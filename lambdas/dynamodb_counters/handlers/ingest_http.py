@@ -20,7 +20,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.admission import Admission
-from dynamodb_counters._http.cpu_budget import cpu_budget
 from dynamodb_counters._http.event_requests import EventCheck, queue_messages
 from dynamodb_counters._http.gateway_requests import well_formed
 from dynamodb_counters._http.json_schema import compile_schema
@@ -28,6 +27,7 @@ from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.request_body import body_text
 from dynamodb_counters._http.responses import json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
+from dynamodb_counters._http.time_limits import cpu_limit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -70,7 +70,7 @@ def settings() -> Settings:
 def _post_events() -> Response[str]:
     config, request = settings(), app.current_event.raw_event
     now = config.clock()
-    with cpu_budget():
+    with cpu_limit():
         bound = bound_values(config.tenant, request)
         texts = config.check.texts(body_text(request, config.max_body_bytes), bound, now)
         messages = queue_messages(texts)
