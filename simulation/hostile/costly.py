@@ -8,8 +8,15 @@ from typing import Any, Final
 
 MAX_BYTES: Final = 1_000_000
 
-_VIEW: Final = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
-_HEAD: Final = json.dumps(_VIEW)[:-1]
+_VIEW: Final = {
+    "customer": "c0",
+    "url": "/",
+    "time": "2026-09-21T14:13:20Z",
+    "clientId": "c",
+    "bytes": 1,
+    "tags": ["a"],
+}
+
 
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -38,13 +45,14 @@ def _fill(part: str, before: str, after: str, size: int = MAX_BYTES) -> str:
     return before + ",".join([part] * count) + after
 
 
+def _event(number: int, attributes: str) -> str:
+    """A view with more attributes, which replace its own; each number's is another one."""
+    own = {name: value for name, value in _VIEW.items() if f'"{name}":' not in attributes}
+    return f"{json.dumps(own | {'clientId': str(number)})[:-1]},{attributes}}}"
+
+
 def _events(attributes: str, count: int) -> str:
-    """As many views as are told, each with more attributes; they differ, so that none is spared."""
-    return (
-        "["
-        + ",".join(f'{{"url":"/{n}",{_HEAD[1:]},{attributes}}}'.replace('"url": "/", ', "") for n in range(count))
-        + "]"
-    )
+    return "[" + ",".join(_event(number, attributes) for number in range(count)) + "]"
 
 
 def _members(count: int, value: str) -> str:
@@ -52,7 +60,7 @@ def _members(count: int, value: str) -> str:
 
 
 def _one(attributes: str) -> str:
-    return f"{_HEAD},{attributes}}}"
+    return _event(0, attributes)
 
 
 def _text(kind: str, text: str, size: int = 190_000) -> str:
@@ -64,7 +72,7 @@ def _text(kind: str, text: str, size: int = 190_000) -> str:
 BODIES: Final[Mapping[str, Callable[[], str]]] = {
     "many empty objects": lambda: _fill("{}", "[", "]"),
     "many empty lists": lambda: _fill("[]", "[", "]"),
-    "500 views of 200 members": lambda: _events(_members(205, "1"), 500)[:-1] + "]",
+    "500 views of 200 members": lambda: _events(_members(205, "1"), 500),
     "500 views of 100 fractions": lambda: _events(_members(100, "1.5"), 500),
     "five views of 30,000 numbers": lambda: _events(f'"list":[{",".join(["1"] * 90_000)}]', 5),
     "one view of 490,000 numbers": lambda: _one(f'"list":[{",".join(["1"] * 490_000)}]'),
@@ -79,7 +87,7 @@ BODIES: Final[Mapping[str, Callable[[], str]]] = {
     "a fraction of a million digits": lambda: _one(f'"bytes":0.{"9" * 990_000}'),
     "fractions of 30,000 digits": lambda: _events(f'"bytes":1.{"9" * 190_000}', 5),
     "a huge exponent": lambda: _events('"bytes":1E+999999999', 500),
-    "a huge exponent in the key": lambda: '[{"url":1E+999999999,"time":1E+999999999,"clientId":"c"}]',
+    "a huge exponent in the key": lambda: _events('"url":1E+999999999,"customer":1E+999999999', 500),
     "an exponent beyond all": lambda: _events('"bytes":1E+99999999999999999999', 500),
     "500 deep documents": lambda: _events('"more":' + "[" * 900 + "]" * 900, 500),
     "a document of depth 980": lambda: _one('"more":' + "[" * 978 + "]" * 978),
@@ -107,9 +115,9 @@ BODIES: Final[Mapping[str, Callable[[], str]]] = {
     "words that never end": lambda: _events(f'"words":"{"a" * 40}!"', 5),
     "different members of a list": lambda: _events(f'"list":[{",".join(map(str, range(30_000)))}]', 5),
     "names for a pattern": lambda: _one(",".join(f'"x-{"-" * 90}{n}":1' for n in range(9_000))),
-    "keys of 190,000 characters": lambda: (
-        "[" + ",".join(['{"url":"' + "#" * 190_000 + '","time":1,"clientId":"c"}'] * 5) + "]"
-    ),
+    "keys of 190,000 characters": lambda: _events('"url":"' + "#" * 190_000 + '"', 5),
+    "tags by the fifty": lambda: _events(f'"tags":{json.dumps([f"t{n}" for n in range(50)])}', 500),
+    "tags by the thousand": lambda: _events(f'"tags":{json.dumps([f"{n:x}" for n in range(9000)])}', 5),
     "groups for the API": lambda: _fill('{"aggregate":"views","values":{"url":"/"}}', '{"groups":[', "]}"),
     "texts that are no JSON": lambda: "x" * MAX_BYTES,
     "quotes": lambda: '"' * MAX_BYTES,
