@@ -54,7 +54,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        mutations soak
+        mutations soak hostile
     """,
 }
 _LEVELS = {
