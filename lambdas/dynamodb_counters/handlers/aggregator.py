@@ -33,9 +33,9 @@ def aggregator() -> Aggregator:
 
 
 @cache
-def s3() -> Any:
-    """Create a client for the on-failure bucket when the schedule first asks for it."""
-    return _clients.make_service_client("s3")
+def watched() -> tuple[Table, Any]:
+    """Create what the schedule looks at when it first asks: the table, and a client for the on-failure bucket."""
+    return Table(os.environ["TABLE_NAME"]), _clients.make_service_client("s3")
 
 
 @logger.inject_lambda_context
@@ -77,9 +77,9 @@ def _meter(report: Report) -> None:
 
 
 def _meter_waiting() -> None:
-    table = Table(os.environ["TABLE_NAME"])
+    table, s3 = watched()
     entries = waiting_in_quarantine(table, _quarantine_retention_seconds())
-    objects = waiting_in_bucket(s3(), os.environ["ON_FAILURE_BUCKET"], table.clock())
+    objects = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
     for name, unit, value in (
         ("QuarantineWaiting", MetricUnit.Count, entries.count),
         ("QuarantineOldest", MetricUnit.Seconds, entries.oldest),
