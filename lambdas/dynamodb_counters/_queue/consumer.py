@@ -135,21 +135,22 @@ class Consumer:
         events = [message.events[index] for message, index in parts]
         try:
             outcomes = accept_many(self._table, self._event, events, self._refusal) if events else []
-        except (ClientError, BotoCoreError, TimeoutError, CountersError) as error:
-            # Which of them were accepted is not known: those will be duplicates.
-            reason = f"{type(error).__name__}: {error}"
-            outcomes = [Outcome("failed", reason)] * len(parts)
-            if isinstance(error, CountersError) or (isinstance(error, ClientError) and not _is_transient(error)):
-                consumed.faults.add(reason)
         except Exception as error:  # noqa: BLE001
-            # A stranger's event must not take the messages beside it along.
+            reason = f"{type(error).__name__}: {error}"
             alone = [list(those) for _, those in groupby(parts, key=lambda part: part[0])]
-            if len(alone) == 1:
-                alone[0][0][0].crash = f"{type(error).__name__}: {error}"
+            is_tables = isinstance(error, ClientError | BotoCoreError | TimeoutError)
+            if not is_tables and len(alone) > 1:
+                # A stranger's event must not take the messages beside it along.
+                for those in alone:
+                    self._accept(those, consumed)
                 return
-            for those in alone:
-                self._accept(those, consumed)
-            return
+            if not is_tables and not isinstance(error, CountersError):
+                parts[0][0].crash = reason
+                return
+            # Which of them were accepted is not known: those will be duplicates.
+            outcomes = [Outcome("failed", reason)] * len(parts)
+            if _is_fault(error):
+                consumed.faults.add(reason)
         for (message, index), outcome in zip(parts, outcomes, strict=True):
             message.outcomes[index] = outcome
 
@@ -180,5 +181,7 @@ class Consumer:
         return [message for message in group if message.id not in unfinished]
 
 
-def _is_transient(error: ClientError) -> bool:
-    return error.response["Error"]["Code"] in TRANSIENT
+def _is_fault(error: Exception) -> bool:
+    if isinstance(error, ClientError):
+        return error.response["Error"]["Code"] not in TRANSIENT
+    return isinstance(error, CountersError)
