@@ -131,7 +131,7 @@ def print_cpu(rounds: int, *, packed: bool) -> None:
         if packed:
             batch, streamed = PACKED_BATCH, _PACKED_STREAM_BATCH
         views = [view.as_event() for view in hot(streamed, _PAGES)]
-        consume = partial(_as_if_new, partial(ingest_queue.handler, context=LAMBDA_CONTEXT), ingest_queue.settings)
+        consume = partial(_as_if_new, partial(ingest_queue.handler, context=LAMBDA_CONTEXT), ingest_queue.consumer)
         records = _packed(views) if packed else _streamed(views)
         runs: dict[str, tuple[int, Callable[[], object]]] = {
             "receiver_single": (1, partial(ingest_http.handler, _posted(views[0]), LAMBDA_CONTEXT)),
@@ -195,9 +195,9 @@ def _packed(views: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
 _SEQUENCES: Final = itertools.count(10**22, 997)
 
 
-def _as_if_new(handle: Callable[[dict[str, Any]], object], settings: Callable[[], Any], event: dict[str, Any]) -> None:
+def _as_if_new(handle: Callable[[dict[str, Any]], object], consumer: Callable[[], Any], event: dict[str, Any]) -> None:
     """Deliver events as if they had not come before: those that are remembered would be told from memory."""
-    for log in settings().counters._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
+    for log in consumer()._table.remembered.get("chunk logs", SimpleNamespace(_logs={}))._logs.values():
         log.places.clear()
     handle(event)
 

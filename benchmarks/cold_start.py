@@ -96,6 +96,7 @@ def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, s
         "QUARANTINE_RETENTION_DAYS": "30",
         "DECLARATIONS": encode(declared),
         "QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/events",
+        "DEAD_LETTER_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/dead-letters",
         "MAX_BODY_BYTES": "1000000",
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_SERVICE_NAME": "counters",

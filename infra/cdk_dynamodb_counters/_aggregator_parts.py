@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack, Tokenization
@@ -22,16 +24,39 @@ from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
-from cdk_dynamodb_counters._synth import late_text
+from cdk_dynamodb_counters._synth import late_number, late_text
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
 LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 
+_FEWEST_DAYS: Final = 2
+"""Of an object: an erasure or a redrive needs its time."""
+_DAY: Final = Duration.days(1).to_seconds()
+_NEARLY: Final = 0.8
+"""Share of their retention after which an alarm says that copies will expire."""
 
-def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
-    """Build the on-failure bucket."""
+
+def kept_days(registration: Registration, retention: Duration) -> float:
+    """How many days objects of the on-failure bucket are kept: no longer than the table's events, but to repair them.
+
+    Only at synth are all events declared.
+    """
+    if retention.is_unresolved():
+        return retention.to_days()
+    events = [*(declared.source for declared in registration.declarations), *getattr(registration, "events", ())]
+    kept = [
+        event.retention.total_seconds() / _DAY
+        for event in events
+        if isinstance(event, Event) and event.retention is not None
+    ]
+    return max(_FEWEST_DAYS, math.ceil(min([retention.to_days(), *kept])))
+
+
+def build_bucket(scope: Construct, days: Callable[[], float]) -> s3.IBucket:
+    """Build the on-failure bucket, which keeps objects for as many days as are known at synth."""
     bucket = s3.Bucket(
         scope,
         "OnFailureBucket",
@@ -40,7 +65,9 @@ def build_bucket(scope: Construct, retention: Duration) -> s3.IBucket:
         enforce_ssl=True,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         lifecycle_rules=[
-            s3.LifecycleRule(expiration=retention, abort_incomplete_multipart_upload_after=Duration.days(1))
+            s3.LifecycleRule(
+                expiration=Duration.days(late_number(days)), abort_incomplete_multipart_upload_after=Duration.days(1)
+            )
         ],
         removal_policy=RemovalPolicy.RETAIN,
     )
@@ -67,12 +94,17 @@ def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) ->
 
 
 def build_environment(
-    scope: Construct, table: dynamodb.ITableV2, registration: Registration, quarantine_retention: Duration
+    scope: Construct,
+    table: dynamodb.ITableV2,
+    registration: Registration,
+    quarantine_retention: Duration,
+    bucket: s3.IBucket,
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": late_text(lambda: encode(registration.declarations)),
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
+        "ON_FAILURE_BUCKET": bucket.bucket_name,
         # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
         "AGGREGATOR": scope.node.path,
     }
@@ -96,6 +128,17 @@ def build_takeover(scope: Observed) -> events.Rule:
                 "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]},
             },
         ),
+        targets=[targets.LambdaFunction(scope.function)],
+    )
+
+
+def build_watch(scope: Observed) -> events.Rule:
+    """Build the rule that has the function tell what waits for repair."""
+    return events.Rule(
+        scope,
+        "Watch",
+        description="Counts what waits in quarantine and in the on-failure bucket",
+        schedule=events.Schedule.rate(Duration.minutes(15)),
         targets=[targets.LambdaFunction(scope.function)],
     )
 
@@ -132,7 +175,9 @@ def build_mapping(
     return mapping
 
 
-def alarm_specs(metrics: AggregatorMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+def alarm_specs(
+    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool
+) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
     always = (
         AlarmSpec(
@@ -151,17 +196,31 @@ def alarm_specs(metrics: AggregatorMetrics, *, monitoring: bool) -> tuple[AlarmS
         ),
         AlarmSpec(
             "QuarantineAlarm",
-            metrics.metric_quarantined(),
+            metrics.metric_quarantine_waiting(),
             1,
-            "Within a week, records that cannot be counted were quarantined. Repair and redrive them.",
-            lasting=True,
+            "Records that cannot be counted wait in quarantine. Repair and redrive them.",
+            sparse=True,
+        ),
+        AlarmSpec(
+            "QuarantineExpiringAlarm",
+            metrics.metric_quarantine_expiring(),
+            1,
+            "Records in quarantine expire within a day. Counts will lack them for good.",
+            sparse=True,
         ),
         AlarmSpec(
             "GivenUpAlarm",
-            metrics.metric_given_up(),
+            metrics.metric_given_up_waiting(),
             1,
-            "Within a week, Lambda gave up on records. They are in the on-failure bucket instead of in the counts.",
-            lasting=True,
+            "Lambda gave up on records. They are in the on-failure bucket instead of in the counts.",
+            sparse=True,
+        ),
+        AlarmSpec(
+            "GivenUpExpiringAlarm",
+            metrics.metric_given_up_oldest(),
+            late_number(lambda: int(_NEARLY * bucket_days() * _DAY)),
+            "Four fifths of the time are over after which the oldest object in the on-failure bucket expires.",
+            sparse=True,
         ),
         AlarmSpec(
             "DroppedAlarm",
@@ -193,6 +252,7 @@ def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Lag (ms)": [metrics.metric_iterator_age()],
         "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
         "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
+        "Waiting for repair": [metrics.metric_quarantine_waiting(), metrics.metric_given_up_waiting()],
         "Polled": [metrics.metric_polled()],
         "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],

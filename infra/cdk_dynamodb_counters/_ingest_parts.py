@@ -27,17 +27,31 @@ from dynamodb_counters._declarations.codec import encode
 
 MAX_WINDOW: Final = Duration.minutes(5)
 
+_QUEUE_RETENTION: Final = Duration.days(4)
+_DEAD_LETTER_RETENTION: Final = Duration.days(14)
+"""The longest there is. A message that SQS moves keeps its age, so the queue's own retention is shorter."""
+_SHORTEST_RETENTION: Final = 60
+
+_MAX_MESSAGE_BYTES: Final = 262_144
+"""In direct mode it bounds what one request costs the consumer; dead letters have more room, for their reasons."""
+
+_NEARLY: Final = 0.8
+"""Share of their retention after which an alarm says that copies will expire."""
+
 
 def build_queues(
-    scope: Construct, *, timeout: Duration, max_batching_window: Duration, max_receives: int
+    scope: Construct, event: Event, *, timeout: Duration, max_batching_window: Duration, max_receives: int
 ) -> tuple[sqs.Queue, sqs.Queue]:
-    """Build the queue and its dead-letter queue, retained because nothing else stores what they hold."""
+    """Build the queue and its dead-letter queue, retained because nothing else stores what they hold.
+
+    Messages are kept no longer than their event is: after that, they could not be accepted any more.
+    """
     dead_letter_queue = sqs.Queue(
         scope,
         "DeadLetterQueue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=Duration.days(14),
+        retention_period=_kept(_DEAD_LETTER_RETENTION, event),
         removal_policy=RemovalPolicy.RETAIN,
     )
     queue = sqs.Queue(
@@ -45,13 +59,29 @@ def build_queues(
         "Queue",
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=Duration.days(4),
+        retention_period=_kept(_QUEUE_RETENTION, event),
+        max_message_size_bytes=_MAX_MESSAGE_BYTES,
         removal_policy=RemovalPolicy.RETAIN,
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
         visibility_timeout=Duration.seconds(int(timeout.to_seconds()) * 6 + _longest(max_batching_window)),
         dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letter_queue, max_receive_count=max_receives),
     )
     return queue, dead_letter_queue
+
+
+def connect_queues(function: lambda_.Function, queue: sqs.Queue, dead_letter_queue: sqs.Queue) -> None:
+    """Let the consumer send: what it cannot accept now to the queue, what it never can to the dead letters."""
+    for name, target in (("QUEUE_URL", queue), ("DEAD_LETTER_QUEUE_URL", dead_letter_queue)):
+        function.add_environment(name, target.queue_url)
+        target.grant(function, "sqs:SendMessage")
+
+
+def _kept(longest: Duration, event: Event) -> Duration:
+    """How long messages of an event are kept."""
+    if event.retention is None:
+        return longest
+    seconds = max(_SHORTEST_RETENTION, int(event.retention.total_seconds()))
+    return longest if seconds >= longest.to_seconds() else Duration.seconds(seconds)
 
 
 def _longest(max_batching_window: Duration) -> int:
@@ -170,13 +200,29 @@ def build_route(
     warn_if_public(scope, authorizer, "anybody can post events, which are counted and cost you money.")
 
 
-def alarm_specs(metrics: IngestMetrics, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
     """Return the alarms for events that were taken but not accepted; with ``monitoring``, also the others."""
     always = (
         AlarmSpec(
-            "DeadLettersAlarm", metrics.metric_dead_letters(), 1, "Messages could not be accepted. Inspect them."
+            "DeadLettersAlarm",
+            metrics.metric_dead_letters(),
+            1,
+            "Events can never be accepted, or crash the consumer. Inspect the dead letters.",
+        ),
+        AlarmSpec(
+            "DeadLettersExpiringAlarm",
+            metrics.metric_dead_letters_age(),
+            int(_NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
+            "Four fifths of the time are over after which SQS deletes the oldest dead letter.",
         ),
         AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
+        AlarmSpec(
+            "RetryingAlarm",
+            # As long as the longest delay, so that each period has its retry.
+            metrics.metric_oldest_sent_again(period=Duration.minutes(15)),
+            900,
+            "An event has waited 15 minutes, and the table refused it again.",
+        ),
     )
     if not monitoring:
         return always
@@ -199,8 +245,9 @@ def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
             metrics.metric_duplicates(),
             metrics.metric_rejected(),
             metrics.metric_too_late(),
+            metrics.metric_failed(),
         ],
-        "Waiting (s)": [metrics.metric_waiting_age()],
+        "Waiting (s)": [metrics.metric_waiting_age(), metrics.metric_oldest_sent_again()],
         "Dead letters": [metrics.metric_dead_letters()],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
     }
@@ -213,7 +260,10 @@ def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
         subtype=apigateway.HttpIntegrationSubtype.SQS_SEND_MESSAGE,
         parameter_mapping=apigateway.ParameterMapping()
         .custom("QueueUrl", queue.queue_url)
-        .custom("MessageBody", "$request.body"),
+        .custom("MessageBody", "$request.body")
+        # A redrive gives a message another time of sending; this one stays.
+        # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-aws-services-reference.html#SQS-SendMessage
+        .custom("MessageAttributes", '{"taken":{"DataType":"Number","StringValue":"${context.requestTimeEpoch}"}}'),
     )
 
 

@@ -135,6 +135,36 @@ class AggregatorMetrics(FunctionMetrics):
         """Count records that could not be counted and were quarantined."""
         return self._of_runtime("Quarantined", period, statistic)
 
+    def metric_quarantine_waiting(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count quarantined records that wait to be redriven; told every 15 minutes."""
+        return self._of_runtime("QuarantineWaiting", period, statistic)
+
+    def metric_quarantine_oldest(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Age of the oldest record that waits in quarantine, in seconds; told every 15 minutes."""
+        return self._of_runtime("QuarantineOldest", period, statistic)
+
+    def metric_quarantine_expiring(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count quarantined records that expire within a day; told every 15 minutes."""
+        return self._of_runtime("QuarantineExpiring", period, statistic)
+
+    def metric_given_up_waiting(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count objects in the on-failure bucket; told every 15 minutes."""
+        return self._of_runtime("GivenUpWaiting", period, statistic)
+
+    def metric_given_up_oldest(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Age of the oldest object in the on-failure bucket, in seconds; told every 15 minutes."""
+        return self._of_runtime("GivenUpOldest", period, statistic)
+
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their window bucket."""
         return self._of_runtime("LateEvents", period, statistic)
@@ -187,6 +217,12 @@ class IngestMetrics(HttpMetrics):
         """Count messages in the dead-letter queue."""
         return self._of_queue("ApproximateNumberOfMessagesVisible", self._dead_letter_queue, period, statistic)
 
+    def metric_dead_letters_age(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """How long the oldest message has been in the dead-letter queue, in seconds."""
+        return self._of_queue("ApproximateAgeOfOldestMessage", self._dead_letter_queue, period, statistic)
+
     def metric_accepted(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events accepted."""
         return self._of_runtime("EventsAccepted", period, statistic)
@@ -200,8 +236,18 @@ class IngestMetrics(HttpMetrics):
         return self._of_runtime("EventsRejected", period, statistic)
 
     def metric_too_late(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count packed events older than their event's retention, which are refused."""
+        """Count events that are refused because they are older than their event's retention."""
         return self._of_runtime("EventsTooLate", period, statistic)
+
+    def metric_failed(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count events that the table refused for now; they are sent again."""
+        return self._of_runtime("EventsFailed", period, statistic)
+
+    def metric_oldest_sent_again(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """How long the oldest event has been waiting that was sent again, in seconds."""
+        return self._of_runtime("OldestSentAgain", period, statistic)
 
     def _of_queue(self, name: str, queue: sqs.Queue, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return _metric("AWS/SQS", name, {"QueueName": queue.queue_name}, period, statistic)

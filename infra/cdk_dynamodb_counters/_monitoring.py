@@ -17,7 +17,7 @@ _RUNBOOK: Final = "docs/monitoring.md"
 class AlarmSpec:
     """An alarm that fires when ``metric`` is at or above ``threshold`` for ``periods`` periods in a row.
 
-    ``lasting`` keeps it on for a week after that; ``silence`` makes it fire below the threshold or without data.
+    ``sparse`` keeps its state while there is no data; ``silence`` makes it fire below the threshold or without data.
     """
 
     construct_id: str
@@ -25,7 +25,7 @@ class AlarmSpec:
     threshold: float
     description: str
     periods: int = 1
-    lasting: bool = False
+    sparse: bool = False
     silence: bool = False
 
 
@@ -41,19 +41,18 @@ def build_alarms(
 
 def _build_alarm(scope: Construct, spec: AlarmSpec) -> cloudwatch.Alarm:
     comparison, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
-    # CloudWatch looks back a week at most, and more than a day only in periods of an hour.
-    metric = spec.metric.with_(period=Duration.hours(1)) if spec.lasting else spec.metric
-    return metric.create_alarm(
+    return spec.metric.create_alarm(
         scope,
         spec.construct_id,
         alarm_description=f"{spec.description} Runbook: {_RUNBOOK}#{spec.construct_id.lower()}",
         threshold=spec.threshold,
-        evaluation_periods=7 * 24 if spec.lasting else spec.periods,
-        datapoints_to_alarm=spec.periods if spec.lasting else None,
+        evaluation_periods=spec.periods,
         comparison_operator=(
             comparison.LESS_THAN_THRESHOLD if spec.silence else comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
         ),
-        treat_missing_data=missing.BREACHING if spec.silence else missing.NOT_BREACHING,
+        treat_missing_data=(
+            missing.BREACHING if spec.silence else missing.IGNORE if spec.sparse else missing.NOT_BREACHING
+        ),
     )
 
 

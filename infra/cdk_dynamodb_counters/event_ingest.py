@@ -31,6 +31,7 @@ from cdk_dynamodb_counters._ingest_parts import (
     build_queues,
     build_receiver,
     build_route,
+    connect_queues,
     graphs,
 )
 from cdk_dynamodb_counters._metrics import IngestMetrics
@@ -89,7 +90,8 @@ class EventIngest(Observed, IngestMetrics):
     max_body_bytes : int, optional
         Maximum request body in validated mode, 1 to 6,000,000 bytes. Default: 1,000,000.
     max_receives : int, optional
-        How often a message is tried before it moves to the dead-letter queue, 1 to 1,000. Default: 3.
+        How often a message that crashes the consumer is tried before it moves to the dead-letter queue, 1 to 1,000.
+        What the table refuses for now is tried until it is accepted. Default: 10.
     batch_size : int, optional
         Maximum messages per invocation, 1 to 10,000. Default: 100; 1,000 for a packed event, which costs less the more
         events arrive together.
@@ -109,8 +111,8 @@ class EventIngest(Observed, IngestMetrics):
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring : bool, optional
-        Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
-        accepted: dead letters, and events that wait for 15 minutes.
+        Whether to create a dashboard and more alarms. Default: only the four alarms for events that were taken but
+        not accepted: dead letters, and events that wait for 15 minutes.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
 
@@ -140,7 +142,7 @@ class EventIngest(Observed, IngestMetrics):
         throttle_rate: int | None = None,
         throttle_burst: int | None = None,
         max_body_bytes: int = 1_000_000,
-        max_receives: int = 3,
+        max_receives: int = 10,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
         max_concurrency: int | None = None,
@@ -187,9 +189,10 @@ class EventIngest(Observed, IngestMetrics):
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
         self._queue, self._dead_letter_queue = build_queues(
-            self, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
+            self, event, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
         )
         self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
+        connect_queues(self._function, self._queue, self._dead_letter_queue)
         self._mapping = build_mapping(
             self,
             self._queue,
@@ -210,7 +213,7 @@ class EventIngest(Observed, IngestMetrics):
         if mode == "validated":
             self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
-        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
+        self._alarms = build_alarms(self, alarm_specs(self, event, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
 
     @property

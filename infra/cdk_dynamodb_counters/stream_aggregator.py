@@ -20,7 +20,9 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_mapping,
     build_role,
     build_takeover,
+    build_watch,
     graphs,
+    kept_days,
 )
 from cdk_dynamodb_counters._arguments import (
     require_choice,
@@ -82,14 +84,15 @@ class StreamAggregator(Observed, AggregatorMetrics):
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     quarantine_retention : Duration, optional
-        How long records that could not be counted are kept for repair, 2 to 3,650 whole days. Default: 90 days.
+        How long records that could not be counted are kept for repair, 2 to 3,650 whole days; no longer than their
+        event, but for 2 days at least. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the five alarms that say counts are or will be wrong.
+        the seven alarms that say counts are or will be wrong.
 
     Raises
     ------
@@ -148,14 +151,17 @@ class StreamAggregator(Observed, AggregatorMetrics):
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
 
-        self._bucket = build_bucket(self, quarantine_retention) if on_failure_bucket is None else on_failure_bucket
+        def bucket_days() -> float:
+            return kept_days(self._registration, quarantine_retention)
+
+        self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
         self._role = build_role(self, table.table, self._bucket)
         self._function = build_function(
             self,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
-            environment=build_environment(self, table.table, self._registration, quarantine_retention),
+            environment=build_environment(self, table.table, self._registration, quarantine_retention, self._bucket),
             role=self._role,
             memory_size=memory_size,
             timeout=timeout,
@@ -169,7 +175,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         self._mapping = build_mapping(self, table.table, self._bucket, records, max_batching_window)
         if not is_emulated(self):
             build_takeover(self)
-        self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
+            build_watch(self)
+        self._alarms = build_alarms(self, alarm_specs(self, bucket_days, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))

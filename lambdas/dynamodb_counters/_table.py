@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(slots=True)
+class Deadline:
+    """When nothing is tried again any more, by the table's clock; an invocation of a function sets it."""
+
+    at: float = math.inf
+
+
 @dataclass(frozen=True)
 class Table:
     """One table and how to reach it, with the clock, the sleep and the jitter (0 to 1) injected by tests."""
@@ -47,6 +55,7 @@ class Table:
     jitter: Callable[[], float] = random.random
     remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What a process remembers of the table, by who remembers it."""
+    deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -68,11 +77,16 @@ class Table:
     def tries(self, times: int | None) -> Iterator[int]:
         """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
 
+        There is always a first try, and none after the deadline.
+
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
         """
         for number in count() if times is None else range(times):
             if number:
-                self.sleep(self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS)))
+                pause = self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS))
+                if self.clock() + pause >= self.deadline.at:
+                    return
+                self.sleep(pause)
             yield number
 
     def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:

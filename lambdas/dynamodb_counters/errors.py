@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from reprlib import Repr
+from typing import Final
+
 
 class CountersError(Exception):
     """Base of every exception raised by this package."""
@@ -28,7 +31,7 @@ class InvalidArgumentError(CountersError, ValueError):
     """
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
-        super().__init__(f"invalid {argument}={_short(value)}: expected {expected}")
+        super().__init__(f"invalid {argument!s:.{_LONGEST}}={_short(value)}: expected {expected}")
         self.argument = argument
         self.value = value
         self.expected = expected
@@ -74,9 +77,26 @@ class RestoreError(CountersError):
     """It cannot be told what a restored table lacks; nothing was written."""
 
 
-def _short(value: object, limit: int = 120) -> str:
+_LONGEST: Final = 120
+
+
+class _Repr(Repr):
+    """Looks no further into a value than its text is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 20
+        self.maxstring = self.maxlong = self.maxother = 4 * _LONGEST
+
+
+_REPR: Final = _Repr()
+
+
+def _short(value: object) -> str:
     try:
-        text = repr(value)
-    except RecursionError:
-        text = f"a deeply nested {type(value).__name__}"
-    return text if len(text) <= limit else f"{text[:limit]}…"
+        text = _REPR.repr(value)
+    except (RecursionError, ValueError):
+        # Deeply nested, or an int with more digits than Python writes.
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -22,11 +22,12 @@ _ROOMS = {
         _items
         _declarations
         _fold
-        _table
+        _clients _table
         _layouts
         _writes _stream _reads
         _counters _evaluate restore
         _http
+        _queue
         handlers
         __init__
     """,
@@ -46,13 +47,14 @@ _ROOMS = {
         clock
         dynamodb
         engines
+        queue
         delivery
         faults
         protocol packed_protocol oracle
         schedules
         specification
-        mechanisms handler_process workbench
-        mutations soak
+        mechanisms handler_process workbench throttled_burst
+        mutations soak hostile
     """,
 }
 _LEVELS = {

@@ -1,12 +1,12 @@
-"""Pages of events, each beginning right after the last event of the page before."""
+"""Pages of events and of groups, each beginning right after the last one of the page before."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
@@ -26,10 +26,37 @@ _SLICE_SECONDS: Final = 0.1
 
 
 class Page(NamedTuple):
-    """Events, and the position they end at unless they are the last."""
+    """Events or groups, and the position they end at unless they are the last."""
 
-    events: list[Mapping[str, Any]]
+    found: list[Mapping[str, Any]]
     end: Position | None
+
+    @property
+    def next(self) -> str | None:
+        """What names the page after this one."""
+        return self.end and self.end.token
+
+
+Entries: TypeAlias = Iterable[tuple[Position, Mapping[str, Any] | None]]
+"""What there is to list, in order, with its positions; a position alone is one where a page may end."""
+
+
+def page_of(entries: Entries, parameters: QueryParameters, clock: Callable[[], float]) -> Page:
+    """What comes after the page before, as much of it as a page holds."""
+    after = last = parameters.after()
+    found, size = list[Mapping[str, Any]](), 0
+    limit, deadline = parameters.limit(), clock() + MAX_PAGE_SECONDS
+    for position, values in entries:
+        if values is None:
+            if clock() >= deadline:
+                return Page(found, position)
+        elif position > after:
+            size += len(write_json(values))
+            if len(found) == limit or (found and size > MAX_PAGE_BYTES):
+                return Page(found, last)
+            found.append(values)
+            last = position
+    return Page(found, None)
 
 
 class EventListing:
@@ -45,24 +72,13 @@ class EventListing:
         self._after = parameters.after()
 
     def page(self) -> Page:
-        found, size, last = list[Mapping[str, Any]](), 0, self._after
-        limit, deadline = self._parameters.limit(), self._clock() + MAX_PAGE_SECONDS
-        for position, values in self._in_order():
-            if values is None:
-                if self._clock() >= deadline:
-                    return Page(found, position)
-            elif position > self._after:
-                size += len(write_json(values))
-                if len(found) == limit or (found and size > MAX_PAGE_BYTES):
-                    return Page(found, last)
-                found.append(values)
-                last = position
-        return Page(found, None)
+        return page_of(self._in_order(), self._parameters, self._clock)
 
     def _in_order(self) -> Iterator[tuple[Position, Mapping[str, Any] | None]]:
         """Each event with its position, and a position alone where a span of time begins that takes another read."""
         if self._event.packed is None:
-            for values in self._read():
+            wanted, consistent = self._parameters.values(self._event.fields), self._parameters.consistent()
+            for values in self._counters.events(self._event, wanted, after=self._after.sk, consistent=consistent):
                 yield self._position(values), values
             return
         start, end = (self._parameters.moment(name) for name in SPAN)
@@ -82,7 +98,7 @@ class EventListing:
             width = width * 2 if self._clock() - asked_at < _SLICE_SECONDS else 1
             start = until
 
-    def _read(self, start: datetime | None = None, end: datetime | None = None) -> Iterator[Mapping[str, Any]]:
+    def _read(self, start: datetime, end: datetime) -> Iterator[Mapping[str, Any]]:
         wanted, consistent = self._parameters.values(self._event.fields), self._parameters.consistent()
         return self._counters.events(self._event, wanted, start=start, end=end, consistent=consistent)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.request_body import parse_body
+from dynamodb_counters._http.tenancy import refusal
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
@@ -22,6 +26,7 @@ MAX_EVENTS: Final = 500
 # Below the 262,144 bytes that every SQS queue takes.
 MAX_MESSAGE_BYTES: Final = 200_000
 _MAX_ERRORS: Final = 20
+_MAX_REASON: Final = 500
 
 
 def parse_events(text: str) -> list[Any]:
@@ -30,52 +35,82 @@ def parse_events(text: str) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
-def validated_events(event: Event, text: str, check: SchemaCheck) -> list[Mapping[str, Any]]:
-    """Return all events of a request body, or raise the first twenty reasons against them by index."""
-    events = parse_events(text)
-    if not events:
-        raise bad_request("the array contains no events")
-    if len(events) > MAX_EVENTS:
-        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
-    errors = [
-        {"index": index, "detail": reason}
-        for index, values in enumerate(events)
-        if (reason := _rejection_reason(event, values, check)) is not None
-    ]
-    if errors:
-        detail = f"{len(errors)} of {len(events)} events are invalid; none was accepted"
-        raise ProblemError(HTTPStatus.BAD_REQUEST, detail, errors[:_MAX_ERRORS])
-    return events
+@dataclass(frozen=True)
+class EventCheck:
+    """What decides whether an event is taken: its key and its values, the schema, the declarations that count it."""
+
+    event: Event
+    schema: SchemaCheck | None = None
+    admission: Admission | None = None
+
+    def texts(self, text: str, bound: Mapping[str, str], now: float) -> list[str]:
+        """Return each event of a request body as JSON, or raise the first twenty reasons against them by index.
+
+        `bound` are the attributes that the caller's claims decide.
+        """
+        events = parse_events(text)
+        if not events:
+            raise bad_request("the array contains no events")
+        if len(events) > MAX_EVENTS:
+            raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{len(events)} events; limit: {MAX_EVENTS}")
+        if bound:
+            foreign = {index: refusal(values, bound) for index, values in enumerate(events)}
+            _require_none(HTTPStatus.FORBIDDEN, "are not the caller's own", foreign)
+        texts = [write_json(values) for values in events]
+        plain = [None] * len(events) if self.schema is None else _plain_events(text)
+        reasons = {
+            index: self._reason(values, len(texts[index]), plain[index], now) for index, values in enumerate(events)
+        }
+        _require_none(HTTPStatus.BAD_REQUEST, "are invalid", reasons)
+        return texts
+
+    def _reason(self, values: object, size: int, plain: Any, now: float) -> str | None:
+        """Why an event is refused: what costs least is looked at first, and a schema only at what can be stored."""
+        if not isinstance(values, Mapping):
+            return "expected a JSON object"
+        if size > MAX_MESSAGE_BYTES - 2:
+            return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
+        try:
+            item = typed_item(self.event, values)
+            if self.event.packed is not None:
+                event_seconds(item[self.event.packed.time])
+        except (InvalidArgumentError, MalformedImageError) as error:
+            return str(error)
+        if self.schema is not None and (violation := self.schema(plain)) is not None:
+            return violation
+        return None if self.admission is None else self.admission.refusal(item, now)
 
 
-def queue_messages(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Pack events, none longer than a message, into JSON arrays; the order stays.
+def queue_messages(texts: Iterable[str]) -> list[str]:
+    """Pack events as JSON, none longer than a message, into JSON arrays; the order stays.
 
-    >>> queue_messages([{"url": "/a"}, {"url": "/b"}])
+    >>> queue_messages(['{"url":"/a"}', '{"url":"/b"}'])
     ['[{"url":"/a"},{"url":"/b"}]']
     """
     messages: list[list[str]] = []
     length = MAX_MESSAGE_BYTES
-    for values in events:
-        text = write_json(values)
-        size = len(text.encode()) + 1
+    for text in texts:
+        size = len(text) + 1  # JSON is ASCII here.
         if length + size > MAX_MESSAGE_BYTES:
             messages.append([])
             length = 1
         messages[-1].append(text)
         length += size
-    return [f"[{','.join(texts)}]" for texts in messages]
+    return [f"[{','.join(packed)}]" for packed in messages]
 
 
-def _rejection_reason(event: Event, values: object, check: SchemaCheck) -> str | None:
-    if not isinstance(values, Mapping):
-        return "expected a JSON object"
-    try:
-        item = typed_item(event, values)
-        if event.packed is not None:
-            event_seconds(item[event.packed.time])
-    except (InvalidArgumentError, MalformedImageError) as error:
-        return str(error)
-    if len(write_json(values).encode()) > MAX_MESSAGE_BYTES - 2:
-        return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
-    return check(values)
+def _plain_events(text: str) -> list[Any]:
+    """The events with the numbers that JSON Schema knows: 0.1 is its minimum of 0.1, and a multiple of 0.01."""
+    document = json.loads(text)
+    return document if isinstance(document, list) else [document]
+
+
+def _require_none(status: HTTPStatus, what: str, reasons: Mapping[int, str | None]) -> None:
+    errors = [{"index": index, "detail": _cut(reason)} for index, reason in reasons.items() if reason is not None]
+    if errors:
+        detail = f"{len(errors)} of {len(reasons)} events {what}; none was accepted"
+        raise ProblemError(status, detail, errors[:_MAX_ERRORS])
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]}…"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import fastjsonschema
+from fastjsonschema.draft07 import CodeGeneratorDraft07
 
 from dynamodb_counters.errors import InvalidArgumentError
 
 SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 """Returns the first violation of the schema by an event's attributes, or None."""
+
+_MAX_EMAIL: Final = 320
+_EMAILS: Final = {name: re.compile(CodeGeneratorDraft07.FORMAT_REGEXS[name]) for name in ("email", "idn-email")}
 
 
 def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
@@ -24,7 +30,10 @@ def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
     try:
         # No defaults: validation must not change what was sent.
         validate = fastjsonschema.compile(
-            dict(schema), handlers=dict.fromkeys(("http", "https", "file"), _reject_reference), use_default=False
+            dict(schema),
+            handlers=dict.fromkeys(("http", "https", "file"), _reject_reference),
+            formats={name: partial(_is_email, pattern) for name, pattern in _EMAILS.items()},
+            use_default=False,
         )
     except Exception as error:
         # The compiler raises errors of many types; the cause is always the schema.
@@ -38,6 +47,11 @@ def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
         return None
 
     return check
+
+
+def _is_email(pattern: re.Pattern[str], text: str) -> bool:
+    """These patterns of the compiler take a time that grows with the square of the length."""
+    return len(text) <= _MAX_EMAIL and pattern.match(text) is not None
 
 
 def _reject_reference(uri: str) -> None:

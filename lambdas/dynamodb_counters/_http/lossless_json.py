@@ -10,24 +10,32 @@ import re
 import secrets
 from base64 import b64encode
 from collections.abc import Set as AbstractSet
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
+
+MAX_LEVELS: Final = 34
+"""An array, an event in it, and the 32 levels that DynamoDB nests below an attribute."""
+
+MAX_NUMBER: Final = 400
+"""Characters of a number; DynamoDB's longest takes 170."""
 
 # `json` cannot write a Decimal: each is written as a string with a secret mark, and the quotes are stripped afterwards.
 _MARK: Final = secrets.token_hex(12)
 _MARKED: Final = re.compile(f'"{_MARK}([^"]*)"')
 
 
-def read_json(text: str) -> Any:
-    """Parse JSON; a ValueError for NaN, infinities, duplicate members and nesting that is too deep.
+_PARENTHESES: Final = bytes.maketrans(b"[]{}", b"()()")
+_TO_OUTLINE: Final = bytes(set(range(256)) - set(b"[]{},"))
+
+
+def read_json(text: str, *, max_levels: int = MAX_LEVELS, max_values: int | None = None) -> Any:
+    """Parse JSON; a ValueError for NaN, infinities, duplicate members, huge numbers, and for too many levels or values.
 
     >>> read_json('{"price": 0.1}')
     {'price': Decimal('0.1')}
     """
-    try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_reject_constant, object_pairs_hook=_unique_members)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    _require_modest(text, max_levels, max_values)
+    return json.loads(text, parse_float=_fraction, parse_constant=_reject_constant, object_pairs_hook=_unique_members)
 
 
 def write_json(value: Any) -> str:
@@ -37,6 +45,38 @@ def write_json(value: Any) -> str:
     '{"sum":0.10000000000000000000000001}'
     """
     return _MARKED.sub(r"\1", json.dumps(value, separators=(",", ":"), default=_mark))
+
+
+def _require_modest(text: str, max_levels: int, max_values: int | None) -> None:
+    """Judge a document by its text, before anything walks it: the parser recurses, and so does what reads its result.
+
+    Strings do not count. In a text that is not JSON, all is told right up to where the parser stops.
+    """
+    # Without escapes, every second part between quotes is outside of strings.
+    plain = text.encode(errors="replace").replace(rb"\\", b"").replace(rb"\"", b"")
+    outline = b"".join(plain.split(b'"')[::2]).translate(_PARENTHESES, _TO_OUTLINE)
+    brackets = outline.replace(b",", b"")
+    for _ in range(max_levels):
+        brackets = brackets.replace(b"()", b"")
+    # What is left does not match, or encloses more than the levels that were taken off.
+    if b"()" in brackets or brackets.count(b"(") > max_levels:
+        raise ValueError(f"nested deeper than {max_levels} levels")
+    # A value is the first of its container, or it follows a comma.
+    if max_values is not None and (found := outline.count(b"(") + outline.count(b",") + 1) > max_values:
+        raise ValueError(f"about {found} values; limit: {max_values}")
+
+
+def _fraction(text: str) -> Decimal:
+    if len(text) > MAX_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters; limit: {MAX_NUMBER}")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = None
+    # Written without an exponent, as in a key, 1E+999999999 would take a gigabyte.
+    if number is None or abs(number.adjusted()) > MAX_NUMBER:
+        raise ValueError(f"{text:.40} has too large an exponent")
+    return number
 
 
 def _reject_constant(text: str) -> NoReturn:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
@@ -13,6 +15,7 @@ from dynamodb_counters._http.parameters import (
     DEFAULT_STEP,
     EVENT_OPTIONS,
     GROUP_OPTIONS,
+    GROUPS_OPTIONS,
     MAX_COUNT,
     MAX_DURATION,
     MAX_LIMIT,
@@ -30,6 +33,7 @@ VERSION: Final = "1"
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}
+_NEXT: Final = {**_TEXT, "nullable": True}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 _DURATION: Final = {"type": "string", "pattern": "^[1-9][0-9]{0,6}[mhd]$"}
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
@@ -44,17 +48,17 @@ _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "start": {"description": "Earliest time of an event, with a UTC offset", "schema": _TIME},
     "end": {"description": "Events of this time and later are left out", "schema": _TIME},
     "limit": {
-        "description": "Maximum number of events; a page may have fewer, even none, before the last",
+        "description": "Maximum number of events or groups; a page may have fewer, even none, before the last",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
     },
     "next": {"description": "The 'next' of the page before", "schema": _TEXT},
     "last": {
-        "description": f"Length of the trailing window in minutes, hours or days, at most {MAX_DURATION.days}d",
-        "schema": {**_DURATION, "default": DEFAULT_LAST, "example": DEFAULT_LAST},
+        "description": "Length of the trailing window in minutes, hours or days, at most {longest}",
+        "schema": _DURATION,
     },
     "step": {
         "description": f"Length of a step; 'last' must be a multiple of it, at most {MAX_STEPS} times as long",
-        "schema": {**_DURATION, "default": DEFAULT_STEP, "example": DEFAULT_STEP},
+        "schema": _DURATION,
     },
     "as_of": {
         "description": "End of the window, with a UTC offset, in the years 1970 to 9998; default: now",
@@ -69,8 +73,10 @@ _PROBLEM: Final = {
 }
 
 
-def openapi(declarations: Iterable[Declaration | Event]) -> dict[str, Any]:
-    """Describe an API in OpenAPI 3.0.
+def openapi(
+    declarations: Iterable[Declaration | Event], tenant: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Describe an API in OpenAPI 3.0; the parameters of `tenant` are bound to claims of the caller.
 
     >>> sorted(openapi([])["paths"])
     ['/openapi.json']
@@ -85,6 +91,9 @@ def openapi(declarations: Iterable[Declaration | Event]) -> dict[str, Any]:
     aggregates = [declared.name for declared in by_name if isinstance(declared, Aggregate)]
     if aggregates:
         paths["/v1/batch"] = _post_batch(aggregates)
+    if tenant:
+        for operation in (operation for path in paths.values() for operation in path.values()):
+            _bind(operation, tenant)
     return {
         "openapi": "3.0.3",
         "info": {"title": "Counters", "version": VERSION},
@@ -100,9 +109,9 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     group = _object({"aggregate": _TEXT, "values": values, "measures": measures})
     paths = {base: _get(f"One group of {name}", f"get_{name}", fields, GROUP_OPTIONS, group)}
     if aggregate.write_shards == 1:
-        summary = f"All groups of {name} in one partition"
-        groups = _object({"groups": _array(group)})
-        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate.pk_template.fields, GROUP_OPTIONS, groups)
+        summary = f"All groups of {name} in one partition, page by page"
+        groups = _object({"groups": _array(group), "next": _NEXT})
+        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate.pk_template.fields, GROUPS_OPTIONS, groups)
     if aggregate.ranking is not None:
         ranked = _object({"aggregate": _TEXT, "ranked": _array(_object({"values": values, "score": _NUMBER}))})
         summary = f"Top groups of {name}"
@@ -121,17 +130,30 @@ def _window_paths(window: Window) -> dict[str, Any]:
     identity = {"window": _TEXT, "values": _values(fields)}
     count = _object({**identity, **_COUNT})
     series = _object({**identity, "series": _array(_object(_COUNT))})
-    return {
+    paths = {
         base: _get(f"Count in a trailing window of {name}", f"window_{name}", fields, WINDOW_OPTIONS, count),
         f"{base}/series": _get(f"Counts of {name} by step", f"series_{name}", fields, SERIES_OPTIONS, series),
     }
+    longest = min(window.longest or MAX_DURATION, MAX_DURATION)
+    defaults = {"last": min(DEFAULT_LAST, longest), "step": min(DEFAULT_STEP, longest)}
+    for operation in (path["get"] for path in paths.values()):
+        for parameter in operation["parameters"]:
+            if (default := defaults.get(parameter["name"])) is not None:
+                parameter["description"] = parameter["description"].format(longest=_text(longest))
+                parameter["schema"] = {**_DURATION, "default": _text(default), "example": _text(default)}
+    return paths
+
+
+def _text(duration: timedelta) -> str:
+    minutes = duration // timedelta(minutes=1)
+    return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
 
 
 def _event_paths(event: Event) -> dict[str, Any]:
     name = event.name
     # A key's fields are strings or numbers.
     values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
-    page = _object({"event": _TEXT, "events": _array(values), "next": {**_TEXT, "nullable": True}})
+    page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
     required = event.pk_template.fields if event.packed is None else ()
     path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)
     if event.packed is not None:
@@ -140,6 +162,17 @@ def _event_paths(event: Event) -> dict[str, Any]:
             *({"name": field, "in": "query", "schema": _TEXT} for field in event.fields),
         ]
     return {f"/v1/events/{name}": path}
+
+
+def _bind(operation: dict[str, Any], tenant: Mapping[str, str]) -> None:
+    """Say which parameters the caller's claims decide, and what another value gets."""
+    bound = [parameter for parameter in operation.get("parameters", ()) if parameter["name"] in tenant]
+    for parameter in bound:
+        claim = tenant[parameter["name"]]
+        parameter["required"] = False
+        parameter["description"] = f"Bound to the caller's {claim!r}: left out, or the same; 403 otherwise"
+    if bound or "requestBody" in operation:
+        operation["responses"]["403"] = operation["responses"]["400"]
 
 
 def _values(fields: Iterable[str]) -> dict[str, Any]:

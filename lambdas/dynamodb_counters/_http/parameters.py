@@ -9,14 +9,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from dynamodb_counters._declarations import Aggregate, Event
+from dynamodb_counters._declarations import Aggregate, Event, Window
+from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
+from dynamodb_counters._http.tenancy import filled_in
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES
 from dynamodb_counters._timeline.times import FIRST_SECOND, LAST_SECOND
 
 GROUP_OPTIONS: Final = ("consistent",)
+GROUPS_OPTIONS: Final = ("limit", "next", "consistent")
 TOP_OPTIONS: Final = ("count",)
 WINDOW_OPTIONS: Final = ("last", "as_of", "consistent")
 SERIES_OPTIONS: Final = ("last", "step", "as_of")
@@ -24,19 +29,23 @@ SERIES_OPTIONS: Final = ("last", "step", "as_of")
 EVENT_OPTIONS: Final = ("limit", "next", "consistent")
 SPAN: Final = ("start", "end")
 
-RESERVED: Final = frozenset({*GROUP_OPTIONS, *TOP_OPTIONS, *WINDOW_OPTIONS, *SERIES_OPTIONS})
+RESERVED: Final = frozenset({*GROUPS_OPTIONS, *TOP_OPTIONS, *WINDOW_OPTIONS, *SERIES_OPTIONS})
 """Parameter names that no field of a group may have."""
 
 RESERVED_OF_EVENTS: Final = frozenset({*EVENT_OPTIONS, *SPAN})
 """Parameter names that no field of a readable event's key may have."""
+
+MAX_QUERY_BYTES: Final = 10_240
+"""What API Gateway takes of a request's line and headers together.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html"""
 
 MAX_COUNT: Final = 100
 DEFAULT_COUNT: Final = 10
 MAX_LIMIT: Final = 1000
 DEFAULT_LIMIT: Final = 100
 MAX_DURATION: Final = timedelta(days=366)
-DEFAULT_LAST: Final = "24h"
-DEFAULT_STEP: Final = "1h"
+DEFAULT_LAST: Final = timedelta(hours=24)
+DEFAULT_STEP: Final = timedelta(hours=1)
 MAX_STEPS: Final = 200
 
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,6})(m|h|d)", re.ASCII)
@@ -48,7 +57,7 @@ _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
 
 class Position(NamedTuple):
-    """Where an event stands in the order of a listing; written as an opaque token.
+    """Where an event or group stands in the order of a listing; written as an opaque token.
 
     >>> Position.parse(Position(1, "URL#/", "T#1").token) == Position(1, "URL#/", "T#1")
     True
@@ -60,21 +69,22 @@ class Position(NamedTuple):
 
     @property
     def token(self) -> str:
-        return urlsafe_b64encode(json.dumps(self, separators=(",", ":")).encode()).decode().rstrip("=")
+        text = json.dumps(self, separators=(",", ":"), ensure_ascii=False)
+        return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     @classmethod
     def parse(cls, token: str) -> Position:
         try:
-            parts = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        except (ValueError, RecursionError):
-            parts = None
-        if (
-            not isinstance(parts, list)
-            or [*map(type, parts)] != [int, str, str]
-            or not FIRST_SECOND <= parts[0] <= LAST_SECOND
-        ):
+            parts = read_json(urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode(), max_levels=1)
+            if not isinstance(parts, list) or [*map(type, parts)] != [int, str, str]:
+                raise ValueError("no position")
+            position = cls(*parts)
+            is_key = len(position.pk.encode()) <= MAX_PK_BYTES and len(position.sk.encode()) <= MAX_SK_BYTES
+        except ValueError:
+            is_key = False
+        if not is_key or not FIRST_SECOND <= position.seconds <= LAST_SECOND:
             raise _invalid("next", token, "the 'next' of a response, unchanged")
-        return cls(*parts)
+        return position
 
 
 BEGINNING: Final = Position(FIRST_SECOND, "", "")
@@ -84,14 +94,23 @@ BEGINNING: Final = Position(FIRST_SECOND, "", "")
 class QueryParameters:
     """The parameters of a request, by name.
 
-    >>> QueryParameters.parse("url=%2Fa&last=7d", ["url"], ["last"]).last()
-    datetime.timedelta(days=7)
+    >>> QueryParameters.parse("url=%2Fa&limit=7", ["url"], ["limit"]).limit()
+    7
     """
 
     by_name: Mapping[str, str]
 
     @classmethod
-    def parse(cls, query_string: str, required: Collection[str], optional: Collection[str]) -> QueryParameters:
+    def parse(
+        cls,
+        query_string: str,
+        required: Collection[str],
+        optional: Collection[str],
+        bound: Mapping[str, str] = MappingProxyType({}),
+    ) -> QueryParameters:
+        """Read the parameters; those that the caller's claims decide are `bound`."""
+        if len(query_string) > MAX_QUERY_BYTES:
+            raise bad_request(f"invalid query string: expected at most {MAX_QUERY_BYTES} bytes")
         try:
             pairs = parse_qsl(query_string, keep_blank_values=True, errors="strict", max_num_fields=100)
         except ValueError:
@@ -101,7 +120,11 @@ class QueryParameters:
             raise bad_request("a parameter is given more than once")
         if unknown := by_name.keys() - {*required, *optional}:
             allowed = ", ".join([*required, *optional]) or "none"
-            raise bad_request(f"unknown parameter {min(unknown)!r}; allowed: {allowed}")
+            raise bad_request(f"unknown parameter {min(unknown)!r:.120}; allowed: {allowed}")
+        if unbound := bound.keys() - {*required, *optional}:
+            detail = f"{min(unbound)!r}, which the caller's claim decides, is no parameter here"
+            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
+        by_name = filled_in(by_name, bound)
         if missing := [name for name in required if name not in by_name]:
             raise bad_request(f"missing parameter {missing[0]!r}")
         return cls(by_name)
@@ -127,11 +150,16 @@ class QueryParameters:
         text = self.by_name.get("next")
         return BEGINNING if text is None else Position.parse(text)
 
-    def last(self) -> timedelta:
-        return self._duration("last", DEFAULT_LAST)
+    def last(self, window: Window) -> timedelta:
+        """The length of a window: no longer than the longest that is declared, which its tiers are chosen for."""
+        longest = window.longest or MAX_DURATION
+        last = self._duration("last", min(DEFAULT_LAST, longest))
+        if last > longest:
+            raise _invalid("last", self.by_name["last"], f"at most {longest}, the longest window of {window.name!r}")
+        return last
 
-    def step(self) -> timedelta:
-        return self._duration("step", DEFAULT_STEP)
+    def step(self, last: timedelta) -> timedelta:
+        return self._duration("step", min(DEFAULT_STEP, last))
 
     def as_of(self, now: float) -> datetime:
         return self.moment("as_of") if "as_of" in self.by_name else datetime.fromtimestamp(now, UTC)
@@ -152,8 +180,10 @@ class QueryParameters:
             raise _invalid(name, text, f"an integer from 1 to {most}")
         return int(text)
 
-    def _duration(self, name: str, default: str) -> timedelta:
-        text = self.by_name.get(name, default)
+    def _duration(self, name: str, default: timedelta) -> timedelta:
+        text = self.by_name.get(name)
+        if text is None:
+            return default
         match = _DURATION.fullmatch(text)
         duration = int(match[1]) * _UNITS[match[2]] if match else timedelta(0)
         if not timedelta(0) < duration <= MAX_DURATION:
@@ -176,4 +206,4 @@ def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def _invalid(name: str, text: str, expected: str) -> ProblemError:
-    return bad_request(f"invalid {name}={text!r}: expected {expected}")
+    return bad_request(f"invalid {name}={text!r:.120}: expected {expected}")

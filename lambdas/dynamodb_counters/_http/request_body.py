@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,18 +13,23 @@ from dynamodb_counters._http.problems import ProblemError, bad_request
 # Browsers send beacons, and bodies without an explicit type, as plain text.
 _CONTENT_TYPES: Final = ("application/json", "text/plain")
 
+MAX_VALUES: Final = 50_000
+"""Of a document, numbers and texts as well as what encloses them: each costs time, however few bytes it has."""
+
 
 def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
     """Decode the body of an HTTP API event (payload format 2.0)."""
     content_type = _content_type(event)
     if content_type not in _CONTENT_TYPES:
-        detail = f"invalid Content-Type {content_type!r}: expected {' or '.join(_CONTENT_TYPES)}"
+        detail = f"invalid Content-Type {content_type!r:.80}: expected {' or '.join(_CONTENT_TYPES)}"
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-    body = event.get("body") or ""
+    body = event.get("body")
     try:
+        if not isinstance(body, str):
+            raise ValueError("no text")
         data = b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
         text = data.decode()
-    except (Base64Error, UnicodeError):
+    except ValueError:  # Of base64 and of Unicode, too.
         raise bad_request("the body is not valid UTF-8") from None
     if len(data) > max_bytes:
         raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has {len(data)} bytes; limit: {max_bytes}")
@@ -34,11 +38,11 @@ def body_text(event: Mapping[str, Any], max_bytes: int) -> str:
 
 def parse_body(text: str) -> Any:
     try:
-        return read_json(text)
+        return read_json(text, max_values=MAX_VALUES)
     except ValueError as error:
-        raise bad_request(f"the body is not valid JSON: {error}") from None
+        raise bad_request(f"the body is not valid JSON within the limits: {error}") from None
 
 
 def _content_type(event: Mapping[str, Any]) -> str:
-    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    headers = {name.lower(): value for name, value in event["headers"].items()}
     return str(headers.get("content-type", "")).partition(";")[0].strip().lower()

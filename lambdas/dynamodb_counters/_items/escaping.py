@@ -13,7 +13,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 EMPTY: Final = "%"
 """Stands for the empty string, which DynamoDB refuses in keys; escapes never consist of a bare ``%``."""
 
+LAST_CHARACTER: Final = "\U0010ffff"
+
 _UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
+_ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 
 
 def key_text(name: str, value: object) -> str:
@@ -33,7 +36,7 @@ def escape(text: str) -> str:
     >>> escape("50%#1"), escape("")
     ('50%25%231', '%')
     """
-    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text) or EMPTY
+    return (text.translate(_ESCAPES) if _UNSAFE.search(text) else text) or EMPTY
 
 
 def unescape(text: str) -> str:

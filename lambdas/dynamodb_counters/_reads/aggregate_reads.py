@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
 from dynamodb_counters._declarations.groups import Group, group_of, values_of
 from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.group_reads import GroupReads
 from dynamodb_counters.errors import InvalidArgumentError
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
-_LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class AggregateReads(GroupReads):
@@ -47,17 +47,60 @@ class AggregateReads(GroupReads):
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
             names = [aggregate.name for aggregate in aggregates]
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        first, last = _sort_key_range(aggregates)
+        found: dict[str, list[Group]] = {aggregate.name: [] for aggregate in aggregates}
+        for _, aggregate, group in self._partition(aggregates, values, _sort_key_range(aggregates), consistent):
+            found[aggregate.name].append(group)
+        return found
+
+    def groups(
+        self, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool = False
+    ) -> Iterator[tuple[str, Group]]:
+        """Read the groups of one partition as they are asked for, in the order of their sort keys.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            One with ``write_shards=1``.
+        values : mapping of str to str or number
+            A value per field of its ``pk`` template.
+        after : str, optional
+            Only groups whose sort keys come after this one, of the same aggregate. Default: all.
+        consistent
+            As in `get`.
+
+        Returns
+        -------
+        iterator of (str, Group)
+            Each group with its sort key.
+
+        Examples
+        --------
+        >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
+        """
+        if aggregate.write_shards > 1:
+            raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
+        first, last = _sort_key_range([aggregate])
+        if after and not first <= after <= last:
+            raise InvalidArgumentError("after", after, f"a sort key of {aggregate.name!r}")
+        found = self._partition([aggregate], values, (after or first, last), consistent)
+        return ((key, group) for key, _, group in found if key > after)
+
+    def _partition(
+        self,
+        aggregates: Sequence[Aggregate],
+        values: Mapping[str, object],
+        sort_keys: tuple[str, str],
+        consistent: bool,
+    ) -> Iterator[tuple[str, Aggregate, Group]]:
         by_name = {aggregate.name: aggregate for aggregate in aggregates}
-        found: dict[str, list[Group]] = {name: [] for name in by_name}
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,
             # From the first aggregate's items to the last one's, which leaves out most events beside them.
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
             ExpressionAttributeValues={
                 ":pk": {"S": aggregates[0].pk_template.render(values)},
-                ":first": {"S": first},
-                ":last": {"S": last},
+                ":first": {"S": sort_keys[0]},
+                ":last": {"S": sort_keys[1]},
             },
             ConsistentRead=consistent,
         )
@@ -65,10 +108,8 @@ class AggregateReads(GroupReads):
             for item in page["Items"]:
                 aggregate = by_name.get(item.get(TYPE, {}).get("S", ""))
                 if aggregate is not None:
-                    found[aggregate.name].append(
-                        group_of(aggregate, {**values, **(values_of(aggregate, item) or {})}, [item])
-                    )
-        return found
+                    known = {**values, **(values_of(aggregate, item) or {})}
+                    yield item[SK]["S"], aggregate, group_of(aggregate, known, [item])
 
     def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
         """Read the number of different members of a group.
@@ -118,5 +159,5 @@ def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
     templates = [aggregate.sk_template for aggregate in aggregates]
     first = min(template.prefix for template in templates)
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
-    last = max(template.prefix + (_LAST_CHARACTER if template.fields else "") for template in templates)
+    last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)
     return first or _FIRST_CHARACTER, last

@@ -50,6 +50,16 @@ def count_series(
     """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
     if not intervals:
         return []
+    spans = series_spans(window, intervals)
+    if len(spans) > 1:
+        return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
+    [buckets] = _query_all(table, _queries(window, values, spans), consistent=consistent)
+    with localcontext(EXACT):
+        return _cut(spans[0], intervals, buckets)
+
+
+def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
+    """What the Queries of adjoining intervals cover: one, or if that costs less each interval on its own."""
     whole = Interval(intervals[0].start, intervals[-1].end)
     aligned = [
         tier
@@ -58,11 +68,7 @@ def count_series(
     ]
     best = min((Span(tier, whole) for tier in aligned), key=lambda span: read_cost([span]))
     separate = [span for interval in intervals for span in plan_queries(window.kept_tiers, interval)]
-    if read_cost(separate) < read_cost([best]):
-        return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    [buckets] = _query_all(table, _queries(window, values, [best]), consistent=consistent)
-    with localcontext(EXACT):
-        return _cut(best, intervals, buckets)
+    return separate if read_cost(separate) < read_cost([best]) else [best]
 
 
 def require_retained(window: Window, argument: str, start: float, now: float) -> None:

@@ -14,7 +14,7 @@ from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_key, decode_chunk
-from dynamodb_counters._items.escaping import key_text
+from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import CHUNK, ONCE_SUFFIX, PK, SK, TTL, TYPE, is_reserved
@@ -41,6 +41,7 @@ class EventReads:
         start: datetime | None = None,
         end: datetime | None = None,
         time: str | None = None,
+        after: str = "",
         consistent: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
@@ -57,6 +58,8 @@ class EventReads:
             The events' times, from `start` to before `end`, both with a time zone. Default: any.
         time : str, optional
             The attribute that holds the time of an event that is not packed, where `start` or `end` is given.
+        after : str, optional
+            Of events that are not packed, only those whose sort keys come after this one. Default: all.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
 
@@ -75,7 +78,9 @@ class EventReads:
         last = math.inf if end is None else seconds_of("end", end)
         if event.packed is None:
             _require_partition(event, wanted)
-            return self._plain(event, wanted, _time_filter(time, first, last), consistent=consistent)
+            return self._plain(event, wanted, _time_filter(time, first, last), after, consistent=consistent)
+        if after:
+            raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
             raise InvalidArgumentError("time", time, "None for a packed event: `Packed` names the attribute")
         return self._by_layout(event, wanted, (first, last), consistent=consistent)
@@ -89,22 +94,28 @@ class EventReads:
         if first < oldest.since:
             _require_partition(event, wanted)
             is_timely = _time_filter(oldest.time, first, min(last, oldest.since))
-            yield from self._plain(event, wanted, is_timely, consistent=consistent)
+            yield from self._plain(event, wanted, is_timely, "", consistent=consistent)
         ends = [*(layout.since for layout in layouts[-2::-1]), math.inf]
         for layout, end in zip(reversed(layouts), ends, strict=True):
             within = max(first, layout.since), min(last, end)
             yield from self._packed(event, layout, wanted, within, consistent=consistent)
 
-    def _plain(self, event: Event, wanted: Wanted, is_timely: Filter, *, consistent: bool) -> Iterator[dict[str, Any]]:
+    def _plain(
+        self, event: Event, wanted: Wanted, is_timely: Filter, after: str, *, consistent: bool
+    ) -> Iterator[dict[str, Any]]:
         condition, values = f"{PK} = :pk", {":pk": {"S": event.pk_template.render(wanted)}}
-        if event.sk_template.prefix:
+        prefix = event.sk_template.prefix
+        if after > prefix:
+            condition += f" AND {SK} BETWEEN :after AND :last"
+            values |= {":after": {"S": after}, ":last": {"S": max(after, prefix + LAST_CHARACTER)}}
+        elif prefix:
             condition += f" AND begins_with({SK}, :prefix)"
-            values[":prefix"] = {"S": event.sk_template.prefix}
+            values[":prefix"] = {"S": prefix}
         now, is_wanted = self._table.clock(), _filter(wanted)
         for item in self._query(condition, values, consistent=consistent):
             is_kept = TTL not in item or float(item[TTL]["N"]) > now
             is_event = item.get(TYPE, {}).get("S") in (event.name, event.name + ONCE_SUFFIX)
-            if is_event and is_kept and is_wanted(item) and is_timely(item):
+            if item[SK]["S"] > after and is_event and is_kept and is_wanted(item) and is_timely(item):
                 yield _plain(item)
 
     def _packed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Event
@@ -26,15 +26,28 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
     return insert(table, item, event.version)
 
 
-def accept_many(table: Table, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
-    """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence."""
+def accept_many(
+    table: Table,
+    event: Event,
+    events: Iterable[Mapping[str, Any]],
+    refusal: Callable[[Mapping[str, Any]], str | None] | None = None,
+) -> list[Outcome]:
+    """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence.
+
+    `refusal` tells why the event of a typed item is to be rejected, or None.
+    """
     outcomes: dict[int, Outcome] = {}
     items: dict[int, dict[str, Any]] = {}
     for index, values in enumerate(events):
         try:
-            items[index] = typed_item(event, values)
+            item = typed_item(event, values)
+            reason = None if refusal is None else refusal(item)
         except InvalidArgumentError as error:
-            outcomes[index] = Outcome("rejected", str(error))
+            reason = str(error)
+        if reason is None:
+            items[index] = item
+        else:
+            outcomes[index] = Outcome("rejected", reason)
     if event.packed is not None and items:
         packed, plain = accept_packed(table, event, items)
         outcomes |= packed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.decimals import require_storable
-from dynamodb_counters._items.table_schema import PK, SK, TTL, TYPE, is_reserved
+from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _MOST_LEVELS: Final = 32
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+_NAME_BYTES: Final = 65_535
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
+
+_BEYOND: Final = 10**MAX_NUMBER_DIGITS
 
 
 def event_item(table: Table, event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,21 +75,55 @@ def _serializer() -> TypeSerializer:
 
 
 def _typed(name: str, value: Any) -> dict[str, Any]:
-    if type(value) is str and type(name) is str and value.isascii() and name.isascii():
-        return {"S": value}  # Nearly every attribute is one: the serializer takes five times as long.
+    if type(value) is str and type(name) is str and value.isascii() and name.isascii() and len(name) <= _NAME_BYTES:
+        return {"S": value}  # Nearly every attribute is one.
+    _require_name(name, name)
+    return _typed_value(name, value, _MOST_LEVELS)
+
+
+def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa: PLR0911
+    """What JSON holds; boto3's serializer takes several times as long, so it gets only what is left."""
+    if not levels:
+        raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
+    kind = type(value)
+    if kind is str:
+        if not value.isascii():
+            _require_unicode(name, value)
+        return {"S": value}
+    if kind is int and -_BEYOND < value < _BEYOND:
+        return {"N": str(value)}
+    if kind is Decimal and _is_plain(value):
+        return {"N": str(value)}
+    if kind is list:
+        return {"L": [_typed_value(name, part, levels - 1) for part in value]}
+    if kind is dict:
+        for inner in value:
+            _require_name(name, inner)
+        return {"M": {inner: _typed_value(name, part, levels - 1) for inner, part in value.items()}}
+    if kind is bool:
+        return {"BOOL": value}
+    return {"NULL": True} if value is None else _serialized(name, value, levels)
+
+
+def _is_plain(value: Decimal) -> bool:
+    """Whether it is far from every limit of DynamoDB's numbers."""
+    _, digits, exponent = value.as_tuple()
+    return isinstance(exponent, int) and len(digits) <= MAX_NUMBER_DIGITS and -50 <= exponent <= 50  # noqa: PLR2004
+
+
+def _serialized(name: str, value: Any, levels: int) -> dict[str, Any]:
     try:
-        _require_unicode(name, name)
-        _require_storable(name, value)
+        _require_storable(name, value, levels)
         typed = dict(_serializer().serialize(value))
     except InvalidArgumentError:
         raise
     except Exception as error:  # noqa: BLE001
         # The serializer raises errors of many kinds: its own, the decimal module's, Unicode errors.
-        raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error})") from None
+        raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error!s:.200})") from None
     return typed
 
 
-def _require_storable(name: str, value: Any, levels: int = _MOST_LEVELS) -> None:
+def _require_storable(name: str, value: Any, levels: int) -> None:
     """Refuse what the serializer takes and DynamoDB does not: nobody else would, of a value in a chunk."""
     if not levels:
         raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
@@ -94,15 +133,25 @@ def _require_storable(name: str, value: Any, levels: int = _MOST_LEVELS) -> None
     elif isinstance(value, Decimal):
         require_storable(name, value)
     elif isinstance(value, Mapping):
-        if "" in value:
-            raise InvalidArgumentError(name, value, "a map without empty names")
-        parts = [*value, *value.values()]
+        for inner in value:
+            _require_name(name, inner)
+        parts = value.values()
     elif isinstance(value, list | tuple | set | frozenset):
         if isinstance(value, set | frozenset) and not value:
             raise InvalidArgumentError(name, value, "a set that is not empty")
         parts = value
     for part in parts:
         _require_storable(name, part, levels - 1)
+
+
+def _require_name(argument: str, name: Any) -> None:
+    if type(name) is str and name.isascii() and 0 < len(name) <= _NAME_BYTES:
+        return
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(argument, name, "names that are strings and not empty")
+    _require_unicode(argument, name)
+    if len(name.encode()) > _NAME_BYTES:
+        raise InvalidArgumentError(argument, name, f"names of at most {_NAME_BYTES} bytes")
 
 
 def _require_unicode(name: str, text: str) -> None:

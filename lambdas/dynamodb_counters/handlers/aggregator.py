@@ -9,9 +9,12 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from dynamodb_counters import _clients
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.waiting import waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
 
 logger = Logger()
 metrics = Metrics()
@@ -23,16 +26,25 @@ def aggregator() -> Aggregator:
     return Aggregator(
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
-        quarantine_retention_seconds=float(os.environ["QUARANTINE_RETENTION_DAYS"]) * 86_400,
+        quarantine_retention_seconds=_quarantine_retention_seconds(),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
         name=os.environ.get("AGGREGATOR", ""),
     )
+
+
+@cache
+def watched() -> tuple[Table, Any]:
+    """Create what the schedule looks at when it first asks: the table, and a client for the on-failure bucket."""
+    return Table(os.environ["TABLE_NAME"]), _clients.make_service_client("s3")
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Count a batch of stream records; tumbling windows require the state in the response."""
+    if event.get("source") == "aws.events":
+        _meter_waiting()
+        return {}
     report = aggregator().handle(event, lambda: context.get_remaining_time_in_millis() / 1000)
     _meter(report)
     return {"state": report.state(event)}
@@ -59,4 +71,24 @@ def _meter(report: Report) -> None:
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
+        # The schedule tells how many there are in all; the alarm need not wait for it.
+        metrics.add_metric(name="QuarantineWaiting", unit=MetricUnit.Count, value=report.quarantined)
         logger.warning("records quarantined", extra={"quarantined": report.quarantined})
+
+
+def _meter_waiting() -> None:
+    table, s3 = watched()
+    entries = waiting_in_quarantine(table, _quarantine_retention_seconds())
+    objects = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
+    for name, unit, value in (
+        ("QuarantineWaiting", MetricUnit.Count, entries.count),
+        ("QuarantineOldest", MetricUnit.Seconds, entries.oldest),
+        ("QuarantineExpiring", MetricUnit.Count, entries.expiring),
+        ("GivenUpWaiting", MetricUnit.Count, objects.count),
+        ("GivenUpOldest", MetricUnit.Seconds, objects.oldest),
+    ):
+        metrics.add_metric(name=name, unit=unit, value=value)
+
+
+def _quarantine_retention_seconds() -> float:
+    return float(os.environ["QUARANTINE_RETENTION_DAYS"]) * DAY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -18,12 +19,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._http.gateway_requests import well_formed
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.request_body import body_text, parse_body
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
+from dynamodb_counters._http.tenancy import bound_values
+from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BODY_BYTES = 1_000_000
@@ -57,8 +61,11 @@ _COUNTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 
 def _counted(read: Callable[..., dict[str, Any]]) -> Callable[..., Response[str]]:
     def respond(**path: str) -> Response[str]:
-        body = read(resources(), **path, query_string=app.current_event.raw_event.get("rawQueryString") or "")
-        return _cached(body)
+        request, tenant = app.current_event.raw_event, _tenant()
+        bound = bound_values(tenant, request)
+        with time_limit(_seconds_left()):
+            body = read(resources(), **path, query_string=request["rawQueryString"], bound=bound)
+        return _cached(body, is_callers=bool(tenant))
 
     return respond
 
@@ -69,13 +76,16 @@ for _path, _read in _COUNTS.items():
 
 @app.post("/v1/batch")
 def _post_batch() -> Response[str]:
-    document = parse_body(body_text(app.current_event.raw_event, MAX_BODY_BYTES))
-    return json_response(resources().batch(document))
+    request = app.current_event.raw_event
+    bound = bound_values(_tenant(), request)
+    document = parse_body(body_text(request, MAX_BODY_BYTES))
+    with time_limit(_seconds_left()):
+        return json_response(resources().batch(document, bound))
 
 
 @app.get("/openapi.json")
 def _get_openapi() -> Response[str]:
-    return _cached(openapi(_served()))
+    return _cached(openapi(_served(), _tenant()))
 
 
 @app.get("/")
@@ -84,8 +94,19 @@ def _get_page(name: str = "index.html") -> Response[str]:
     return page_response(name, _if_none_match())
 
 
-def _cached(body: dict[str, Any]) -> Response[str]:
-    return cached_json_response(body, os.environ.get("CACHE_CONTROL", NO_STORE), _if_none_match())
+def _tenant() -> dict[str, str]:
+    tenant: dict[str, str] = json.loads(os.environ.get("TENANT", "{}"))
+    return tenant
+
+
+def _seconds_left() -> float:
+    left: int = app.lambda_context.get_remaining_time_in_millis()
+    return left / 1000
+
+
+def _cached(body: dict[str, Any], *, is_callers: bool = False) -> Response[str]:
+    cache_control = os.environ.get("CACHE_CONTROL", NO_STORE)
+    return cached_json_response(body, cache_control, _if_none_match(), is_callers=is_callers)
 
 
 def _if_none_match() -> str | None:
@@ -106,7 +127,7 @@ def _unavailable(error: Exception) -> Response[str]:
 
 app.exception_handler(ProblemError)(_reject)
 app.exception_handler(InvalidArgumentError)(lambda error: _reject(bad_request(str(error))))
-app.exception_handler([ClientError, BotoCoreError])(_unavailable)
+app.exception_handler([ClientError, BotoCoreError, TimeoutError])(_unavailable)
 app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such resource; see /openapi.json")))
 
 
@@ -115,4 +136,4 @@ app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such reso
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
     metrics.add_metric(name="Requests", unit=MetricUnit.Count, value=1)
-    return app.resolve(event, context)
+    return app.resolve(well_formed(event), context)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -17,14 +19,19 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._http.event_requests import queue_messages, validated_events
-from dynamodb_counters._http.json_schema import SchemaCheck, compile_schema
+from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._http.event_requests import EventCheck, queue_messages
+from dynamodb_counters._http.gateway_requests import well_formed
+from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.request_body import body_text
 from dynamodb_counters._http.responses import json_response, problem_response
+from dynamodb_counters._http.tenancy import bound_values
+from dynamodb_counters._http.time_limits import cpu_limit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef
 
 logger = Logger()
 metrics = Metrics()
@@ -35,11 +42,12 @@ app = APIGatewayHttpResolver()
 class Settings:
     """The function's environment, parsed."""
 
-    event: Event
-    schema_check: SchemaCheck
+    check: EventCheck
     max_body_bytes: int
     sqs: SQSClient
     queue_url: str
+    tenant: Mapping[str, str] = field(default_factory=dict)
+    clock: Callable[[], float] = time.time
 
 
 @cache
@@ -47,31 +55,38 @@ def settings() -> Settings:
     """Parse the environment once per process."""
     [event] = decode(os.environ["DECLARATIONS"])
     schema = json.loads(os.environ["SCHEMA"]) if "SCHEMA" in os.environ else None
+    admission = Admission(decode(os.environ["AGGREGATES"])) if "AGGREGATES" in os.environ else None
     return Settings(
-        event=cast("Event", event),
-        schema_check=compile_schema(schema),
+        check=EventCheck(cast("Event", event), None if schema is None else compile_schema(schema), admission),
         max_body_bytes=int(os.environ["MAX_BODY_BYTES"]),
         sqs=boto3.client("sqs"),
         queue_url=os.environ["QUEUE_URL"],
+        tenant=json.loads(os.environ.get("TENANT", "{}")),
     )
 
 
 # Any path: the API's one route to this function is configurable.
 @app.route(".+", method=["POST"])
 def _post_events() -> Response[str]:
-    config = settings()
-    text = body_text(app.current_event.raw_event, config.max_body_bytes)
-    events = validated_events(config.event, text, config.schema_check)
+    config, request = settings(), app.current_event.raw_event
+    now = config.clock()
+    with cpu_limit():
+        bound = bound_values(config.tenant, request)
+        texts = config.check.texts(body_text(request, config.max_body_bytes), bound, now)
+        messages = queue_messages(texts)
+    attribute: MessageAttributeValueTypeDef = {"DataType": "Number", "StringValue": str(int(now))}
     try:
-        for message in queue_messages(events):
-            config.sqs.send_message(QueueUrl=config.queue_url, MessageBody=message)
+        for message in messages:
+            config.sqs.send_message(
+                QueueUrl=config.queue_url, MessageBody=message, MessageAttributes={"taken": attribute}
+            )
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
         # Some messages may be in the queue already; their events become duplicates, which are not counted.
         detail = "the events could not be queued; resend all of them"
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
-    metrics.add_metric(name="EventsReceived", unit=MetricUnit.Count, value=len(events))
-    return json_response({"events": len(events)}, HTTPStatus.ACCEPTED)
+    metrics.add_metric(name="EventsReceived", unit=MetricUnit.Count, value=len(texts))
+    return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)
 
 
 def _reject(error: ProblemError) -> Response[str]:
@@ -87,4 +102,4 @@ app.not_found(lambda _: _reject(ProblemError(HTTPStatus.NOT_FOUND, "no such reso
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request of the HTTP API, payload format 2.0."""
-    return app.resolve(event, context)
+    return app.resolve(well_formed(event), context)

@@ -18,6 +18,7 @@ from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.fold.streams import image, record
+from tests.unit.stream.buckets import Bucket
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
@@ -143,12 +144,36 @@ def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFix
         "Redelivered",
         "CheckpointsLost",
         "UpdatesPerRecord",
+        "QuarantineWaiting",
     }
+    assert first["QuarantineWaiting"] == 1
+    assert "QuarantineWaiting" not in again, "0 would say that nothing waits"
     assert (first["UpdatesPerRecord"], again["UpdatesPerRecord"]) == (2 / 3, 0)
     assert (first["Records"], first["ItemsUpdated"], first["AlreadyCounted"], first["Quarantined"]) == (3, 2, 0, 1)
     assert (again["Records"], again["ItemsUpdated"], again["AlreadyCounted"], again["Quarantined"]) == (3, 0, 2, 0)
     assert first["WriteUnits"] > 0
     assert first["LateEvents"] == 0
+
+
+def test_the_schedule_counts_what_waits_and_puts_nothing_in_force(
+    module: ModuleType,
+    moto_engine: Engine,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ON_FAILURE_BUCKET", "bucket")
+    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": Bucket(time.time())}.__getitem__)
+    event = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+    assert module.handler(event, LAMBDA_CONTEXT) == {}
+    assert _metrics(capsys.readouterr().out).keys() == {
+        "QuarantineWaiting",
+        "QuarantineOldest",
+        "QuarantineExpiring",
+        "GivenUpWaiting",
+        "GivenUpOldest",
+    }
+    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
+    assert "Item" not in moto_engine.client.get_item(TableName=_TABLE, Key=key)
 
 
 def test_the_event_of_a_complete_deployment_puts_its_declarations_in_force(

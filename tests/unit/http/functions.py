@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -12,21 +13,35 @@ from typing import Any, Final
 import boto3
 import pytest
 
+from dynamodb_counters import _clients as clients
 from dynamodb_counters import _counters as counters
 from dynamodb_counters import _table as table
 from simulation.dynamodb.client import MemoryTable
 from simulation.dynamodb.stream_source import Record
 from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.queue.sqs import SQS, Queue
 
 _ALL: Final = 10**6
 
 
 class Function:
-    """One of the runtime's handlers in an environment of its own, with a table or a queue as its AWS client."""
+    """One of the runtime's handlers in an environment of its own, with a table or a queue as its AWS client.
 
-    def __init__(self, handler: str, environment: Mapping[str, str], client: object) -> None:
+    `services` has the clients of other services; without one, queues are in memory, by their URLs.
+    """
+
+    def __init__(
+        self,
+        handler: str,
+        environment: Mapping[str, str],
+        client: object,
+        services: Mapping[str, object] | None = None,
+    ) -> None:
         self._environment = {"AWS_LAMBDA_FUNCTION_NAME": "function", **environment}
         self._client = client
+        clock = client._clock if isinstance(client, MemoryTable) else lambda: 0.0
+        self.queues: defaultdict[str, Queue] = defaultdict(lambda: Queue(clock))
+        self._services = {"sqs": SQS(self.queues), **(services or {})}
         name, _, self._handler = handler.rpartition(".")
         with self._running():
             # Powertools reads its variables when a module is loaded.
@@ -49,6 +64,7 @@ class Function:
             for module in (counters, table):
                 patch.setattr(module, "make_client", lambda: self._client)
             patch.setattr(boto3, "client", lambda _: self._client)
+            patch.setattr(clients, "make_service_client", self._services.__getitem__)
             yield patch
 
 

@@ -25,6 +25,7 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
@@ -74,8 +75,9 @@ class Queue:
 
     messages: list[str] = field(default_factory=list)
 
-    def send_message(self, *, QueueUrl: str, MessageBody: str) -> None:  # noqa: N803
+    def send_message(self, *, QueueUrl: str, MessageBody: str, MessageAttributes: dict[str, Any]) -> None:  # noqa: N803
         assert QueueUrl
+        assert MessageAttributes["taken"]["DataType"] == "Number"
         assert 0 < len(MessageBody.encode()) <= 262_144
         self.messages.append(MessageBody)
 
@@ -140,6 +142,7 @@ def environment(patch: pytest.MonkeyPatch, resources: CountResources | None = No
         # Powertools reads the variable on import, which may have happened in another test.
         patch.setattr(module.metrics.provider, "namespace", "Counters")
     patch.setattr(api, "resources", lambda: resources)
-    settings = ingest_http.Settings(VIEW, compile_schema(SCHEMA), 100_000, cast("Any", queue), "https://queue")
+    check = EventCheck(VIEW, compile_schema(SCHEMA))
+    settings = ingest_http.Settings(check, 100_000, cast("Any", queue), "https://queue")
     patch.setattr(ingest_http, "settings", lambda: settings)
     return queue

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from cdk_dynamodb_counters import EventIngest
-from tests.unit.http.counted import consumer
-from tests.unit.http.handlers import ranked_table
+from simulation.queue.sqs import Queue
+from tests.unit.http.counted import DEAD, QUEUE, consumer
+from tests.unit.http.handlers import NOW, ranked_table
 from tests.unit.infra.support import build, new_stack, properties, synthesized
 
 
@@ -28,10 +29,16 @@ def test_the_consumer_takes_what_the_integration_sends() -> None:
         "[]",
     ]
     # API Gateway documents that parts of the request go where the integration's parameters say.
-    sent = [{"$request.body": body}[parameters["MessageBody"]] for body in bodies]
-    records = [{"messageId": str(n), "body": body, "eventSource": "aws:sqs"} for n, body in enumerate(sent)]
-    failures = consumer(table)({"Records": records})["batchItemFailures"]
-    assert [one["itemIdentifier"] for one in failures] == ["3", "4"]
+    attributes = json.loads(parameters["MessageAttributes"].replace("${context.requestTimeEpoch}", str(int(NOW) - 5)))
+    queue = Queue(lambda: NOW)
+    for body in bodies:
+        queue.send({"$request.body": body}[parameters["MessageBody"]], attributes)
+    accept = consumer(table)
+    assert accept({"Records": [message.record() for message in queue.receive(10)]}) == {"batchItemFailures": []}
+    dead = accept.queues[DEAD].messages()
+    assert [one.body for one in dead] == [bodies[3], bodies[4]]
+    assert {one.attributes["taken"]["StringValue"] for one in dead} == {str(int(NOW) - 5)}
+    assert accept.queues[QUEUE].messages() == []
     items = list(table.items())
     assert sorted(item["time"]["S"] for item in items) == [view["time"] for view in views]
     assert {item["url"]["S"] for item in items} == {'/é "#'}

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from dynamodb_counters._http.event_requests import validated_events
+from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.problems import ProblemError
-from tests.unit.http.handlers import HIT, VIEW, call_api, call_ingest, request
+from tests.unit.http.handlers import HIT, NOW, VIEW, call_api, call_ingest, request
 
 pytestmark = pytest.mark.usefixtures("queue")
 JSON = {"content-type": "application/json"}
@@ -39,11 +39,11 @@ def test_a_packed_event_whose_time_cannot_be_told_is_refused_at_the_door(time: o
     good = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
     body = json.dumps([good, {**good, "time": time}])
     with pytest.raises(ProblemError) as refused:
-        validated_events(HIT, body, lambda _: None)
+        EventCheck(HIT).texts(body, {}, NOW)
     [error] = refused.value.errors
     assert error["index"] == 1
     assert str(time) in error["detail"]
-    assert len(validated_events(VIEW, body, lambda _: None)) == 2
+    assert len(EventCheck(VIEW).texts(body, {}, NOW)) == 2
 
 
 @pytest.mark.parametrize("body", ["[" * 20_000, '{"a":' * 20_000], ids=["lists", "objects"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +28,8 @@ from tests.unit.infra.support import (
     statements,
     synthesized,
 )
+
+_QUEUE = "AWS::SQS::Queue"
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
@@ -73,7 +75,7 @@ def test_direct_mode_hands_the_body_to_the_queue_and_answers_202() -> None:
     [direct] = [one for one in each(template, "AWS::ApiGatewayV2::Integration") if "IntegrationSubtype" in one]
     assert direct["IntegrationSubtype"] == "SQS-SendMessage"
     assert direct["RequestParameters"]["MessageBody"] == "$request.body"
-    assert direct["RequestParameters"].keys() == {"MessageBody", "QueueUrl"}
+    assert direct["RequestParameters"].keys() == {"MessageAttributes", "MessageBody", "QueueUrl"}
     [mapped] = direct["ResponseParameters"]["200"]["ResponseParameters"]
     assert mapped == {"Destination": "overwrite:statuscode", "Source": "202"}
     assert any("sqs:SendMessage" in actions(statement) for statement in statements(template))
@@ -83,8 +85,39 @@ def test_queues_are_encrypted_and_give_up_into_the_other_one() -> None:
     queues = each(synthesized(http_stack(None)), "AWS::SQS::Queue")
     assert [queue["SqsManagedSseEnabled"] for queue in queues] == [True, True]
     [queue] = [queue for queue in queues if "RedrivePolicy" in queue]
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 3
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
     assert queue["VisibilityTimeout"] == 6 * 60 + 1
+
+
+@pytest.mark.parametrize(
+    ("retention", "kept", "dead"),
+    [
+        (None, 4 * 86_400, 14 * 86_400),
+        (timedelta(days=30), 4 * 86_400, 14 * 86_400),
+        (timedelta(days=7), 4 * 86_400, 7 * 86_400),
+        (timedelta(days=1), 86_400, 86_400),
+        (timedelta(seconds=1.5), 60, 60),
+    ],
+)
+def test_messages_are_kept_no_longer_than_their_event(retention: timedelta | None, kept: int, dead: int) -> None:
+    template = synthesized(build(EventIngest, new_stack(), event=replace(VIEW, retention=retention)))
+    queues = each(template, "AWS::SQS::Queue")
+    assert {"RedrivePolicy" in queue: queue["MessageRetentionPeriod"] for queue in queues} == {True: kept, False: dead}
+    [age] = [one for one in each(template, "AWS::CloudWatch::Alarm") if "expiring" in one["AlarmDescription"]]
+    assert age["Threshold"] == int(0.8 * dead)
+
+
+def test_the_consumer_may_send_to_both_queues_and_knows_them() -> None:
+    template = synthesized(build(EventIngest, new_stack(), mode="direct"))
+    queues = {"RedrivePolicy" in found["Properties"]: name for name, found in template.find_resources(_QUEUE).items()}
+    variables = environment(template)
+    assert variables["QUEUE_URL"] == {"Ref": queues[True]}
+    assert variables["DEAD_LETTER_QUEUE_URL"] == {"Ref": queues[False]}
+    [role] = [one["Role"] for one in each(template, "AWS::Lambda::Function")]
+    [policy] = [one for one in each(template, "AWS::IAM::Policy") if {"Ref": role["Fn::GetAtt"][0]} in one["Roles"]]
+    [sending] = [one for one in policy["PolicyDocument"]["Statement"] if one["Action"] == "sqs:SendMessage"]
+    arns = sorted(({"Fn::GetAtt": [name, "Arn"]} for name in queues.values()), key=str)
+    assert sorted(sending["Resource"], key=str) == arns
 
 
 def batching(**arguments: Any) -> tuple[int, int, int | None, int]:
@@ -145,6 +178,7 @@ def test_roles_may_do_their_job_and_no_more(stack: Stack, counters: DedupCounter
             "sqs:GetQueueAttributes",
             "sqs:GetQueueUrl",
             "sqs:ReceiveMessage",
+            "sqs:SendMessage",
         ],
         ["sqs:SendMessage"],
     ]

@@ -22,6 +22,7 @@ from simulation.dynamodb.client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, each, new_app, new_stack, synthesized
+from tests.unit.stream.buckets import Bucket
 
 _MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
 _QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}
@@ -59,7 +60,10 @@ def emitted(resources: dict[str, Any]) -> Counter[Metric]:
     table, queue = MemoryTable(lambda: NOW, name=TABLE), Queue()
     log = io.StringIO()
     with redirect_stdout(log):
-        count(table, functions(resources, table))
+        made = functions(resources, table)
+        count(table, made)
+        # What the rule of the template invokes the function with.
+        made["aggregator"]({"source": "aws.events", "detail-type": "Scheduled Event"})
         api = functions(resources, table)["api"]
         assert api(request("GET", "/v1/aggregates/site"))["statusCode"] == 200
         assert api(request("GET", "/v1/nothing"))["statusCode"] == 404
@@ -79,14 +83,14 @@ def functions(resources: dict[str, Any], client: object) -> dict[str, Function]:
             given = resource["Properties"]["Environment"]["Variables"]
             variables = {name: value if isinstance(value, str) else TABLE for name, value in given.items()}
             handler = resource["Properties"]["Handler"]
-            found[handler.split(".")[-2]] = Function(handler, variables, client)
+            found[handler.split(".")[-2]] = Function(handler, variables, client, {"s3": Bucket(NOW)})
     return found
 
 
 def count(table: MemoryTable, made: dict[str, Function]) -> None:
     """Make events accepted, duplicate, rejected, counted, redelivered, quarantined and late."""
     pipeline = Pipeline(table, made["ingest_queue"], made["aggregator"])
-    assert pipeline.accept(message(view(0), view(0), view(1)), "no JSON", message({"url": "/"})) == ["1", "2"]
+    assert pipeline.accept(message(view(0), view(0), view(1)), "no JSON", message({"url": "/"})) == []
     table.put_item(TableName=TABLE, Item={"pk": {"S": "p"}, "sk": {"S": "s"}, "_type": {"S": "view"}})
     assert pipeline.accept(message(view(60 * 26))) == []
     records = pipeline.records()
@@ -150,7 +154,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 9 + 5 + 6
+    assert len(watched) == 11 + 5 + 8
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
@@ -180,14 +184,23 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "Redelivered": 0,
             "CheckpointsLost": 0,
             "UpdatesPerRecord": 0.75,
+            # One was told when it came, and one by the schedule.
+            "QuarantineWaiting": 2,
+            "QuarantineOldest": 0,
+            "QuarantineExpiring": 0,
+            "GivenUpWaiting": 2,
+            "GivenUpOldest": 7200,
         },
         "Test/Ingest": {
             "EventsAccepted": 3,
             "EventsDuplicate": 1,
-            "EventsRejected": 1,
+            "EventsRejected": 2,
             "EventsTooLate": 0,
             "EventsFailed": 0,
-            "MessagesUnfinished": 2,
+            "MessagesUnfinished": 0,
+            "MessagesSentAgain": 0,
+            "OldestSentAgain": 0,
+            "Faults": 0,
             "EventsReceived": 1,
             "RequestsRefused": 1,
         },

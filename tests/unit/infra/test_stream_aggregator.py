@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
@@ -20,6 +20,7 @@ from tests.unit.infra.support import (
     HITS,
     PACKED,
     SITE,
+    VIEW,
     VIEWS,
     actions,
     build,
@@ -54,7 +55,8 @@ def test_what_lambda_gives_up_on_is_kept(template: Template) -> None:
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [bucket_id, "Arn"]}}}
     bucket = properties(template, "AWS::S3::Bucket")
     assert all(bucket["PublicAccessBlockConfiguration"].values())
-    assert bucket["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 90
+    # As long as its event.
+    assert bucket["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 7
     assert "BucketEncryption" in bucket
     [statement] = properties(template, "AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
@@ -73,10 +75,12 @@ def test_function_is_current_and_logs_as_json_to_a_group_that_forgets(template: 
 
 def test_environment_is_what_the_handler_reads(template: Template) -> None:
     [table_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
+    [bucket_id] = template.find_resources("AWS::S3::Bucket")
     variables = environment(template)
     assert decode(variables.pop("DECLARATIONS")) == (VIEWS,)
     assert variables == {
         "TABLE_NAME": {"Ref": table_id},
+        "ON_FAILURE_BUCKET": {"Ref": bucket_id},
         "QUARANTINE_RETENTION_DAYS": "90",
         "AGGREGATOR": "Test/Aggregator",
         "POWERTOOLS_SERVICE_NAME": "Test/Aggregator",
@@ -122,17 +126,19 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
     aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
     alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
-    assert len(alarms) == len(aggregator.alarms) == 5
+    assert len(alarms) == len(aggregator.alarms) == 7
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
     # Metric math would do with one alarm less, but emulators cannot create it.
     assert {alarm["MetricName"] for alarm in alarms} == {
         "IteratorAge",
         "PolledEventCount",
-        "Quarantined",
-        "OnFailureDestinationDeliveredEventCount",
+        "QuarantineWaiting",
+        "QuarantineExpiring",
+        "GivenUpWaiting",
+        "GivenUpOldest",
         "DroppedEventCount",
     }
-    [quarantined] = [alarm for alarm in alarms if alarm["MetricName"] == "Quarantined"]
+    [quarantined] = [alarm for alarm in alarms if alarm["MetricName"] == "QuarantineWaiting"]
     assert quarantined["Namespace"] == "DynamoDBCounters"
     assert quarantined["Dimensions"] == [{"Name": "service", "Value": "blog"}]
 
@@ -151,17 +157,48 @@ def test_context_flag_for_emulators_adds_one_variable_and_leaves_out_what_they_d
     )
     [name] = [name for name, resource in flagged.items() if resource["Type"] == "AWS::Lambda::Function"]
     assert flagged[name]["Properties"]["Environment"]["Variables"].pop("SINGLE_SHARD") == "true"
-    assert flagged == {name: resource for name, resource in plain.items() if "Deployed" not in name}
+    assert flagged == {
+        name: resource for name, resource in plain.items() if "Deployed" not in name and "Watch" not in name
+    }
 
 
 def test_a_deployment_is_put_in_force_once_it_is_complete(template: Template) -> None:
-    rule = properties(template, "AWS::Events::Rule")
+    [rule] = [rule for rule in each(template, "AWS::Events::Rule") if "EventPattern" in rule]
     assert rule["EventPattern"]["source"] == ["aws.cloudformation"]
     assert rule["EventPattern"]["detail"]["stack-id"] == [{"Ref": "AWS::StackId"}]
     assert "UPDATE_ROLLBACK_COMPLETE" in rule["EventPattern"]["detail"]["status-details"]["status"]
     [function_id] = template.find_resources("AWS::Lambda::Function")
     assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [function_id, "Arn"]}]
-    assert properties(template, "AWS::Lambda::Permission")["Principal"] == "events.amazonaws.com"
+    assert {one["Principal"] for one in each(template, "AWS::Lambda::Permission")} == {"events.amazonaws.com"}
+
+
+def test_a_schedule_counts_what_waits(template: Template) -> None:
+    [rule] = [rule for rule in each(template, "AWS::Events::Rule") if "ScheduleExpression" in rule]
+    assert rule["ScheduleExpression"] == "rate(15 minutes)"
+    [function_id] = template.find_resources("AWS::Lambda::Function")
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [function_id, "Arn"]}]
+
+
+def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
+    """How many days the bucket of a table with such events keeps objects."""
+    aggregator = build(StreamAggregator, new_stack(), aggregates=[], **arguments)
+    for number, retention in enumerate(retentions):
+        # Declared after the bucket was built.
+        event = replace(VIEW, name=f"event{number}", sk=f"E{number}#{{time}}", retention=retention)
+        aggregator.add_aggregate(replace(VIEWS, name=f"views{number}", sk=f"S{number}", source=event))
+    template = synthesized(aggregator)
+    days: int = properties(template, "AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"]
+    [alarm] = [one for one in each(template, "AWS::CloudWatch::Alarm") if one["MetricName"] == "GivenUpOldest"]
+    assert alarm["Threshold"] == int(0.8 * days * 86_400)
+    return days
+
+
+def test_the_bucket_keeps_nothing_longer_than_the_tables_events() -> None:
+    days = timedelta(days=1)
+    assert kept_days([None]) == 90
+    assert kept_days([None], quarantine_retention=Duration.days(30)) == 30
+    assert kept_days([100 * days, 30.5 * days, None]) == 31
+    assert kept_days([days, 30 * days]) == 2
 
 
 def test_order_of_declaration_does_not_show() -> None:

@@ -1,0 +1,60 @@
+"""Limits of time, whatever it is that takes so long: a request past its limit gets a problem for an answer."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final, NoReturn
+
+from dynamodb_counters._http.problems import ProblemError
+
+MAX_CPU_SECONDS: Final = 0.45
+"""To check one request. Only a schema can take longer: some patterns never end with some texts."""
+
+_TO_ANSWER: Final = 0.5
+"""Of the time that is left, what the answer takes."""
+
+
+class _OverError(BaseException):
+    """No `Exception`, which the code that it interrupts might catch."""
+
+
+@contextmanager
+def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> Iterator[None]:
+    detail = "the events take too long to check: send fewer, or shorter texts"
+    # Python's regular expressions look for signals while they match.
+    with _limit(signal.SIGPROF, signal.ITIMER_PROF, seconds, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail):
+        yield
+
+
+@contextmanager
+def time_limit(seconds_left: float) -> Iterator[None]:
+    """End before the function's own timeout, which the API would answer with a bare 5xx."""
+    detail, seconds = "the counts cannot be read now; retry", max(_TO_ANSWER, seconds_left - _TO_ANSWER)
+    with _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail):
+        yield
+
+
+@contextmanager
+def _limit(number: signal.Signals, timer: int, seconds: float, status: HTTPStatus, detail: str) -> Iterator[None]:
+    try:
+        before = signal.signal(number, _stop)
+    except ValueError:
+        yield  # Only the main thread may handle signals; Lambda calls a handler there.
+        return
+    try:
+        signal.setitimer(timer, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(timer, 0)
+    except _OverError:
+        raise ProblemError(status, detail) from None
+    finally:
+        signal.signal(number, before)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise _OverError

@@ -1,0 +1,1 @@
+"""The queue's consumer: what becomes of a message."""

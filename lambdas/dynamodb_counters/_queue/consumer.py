@@ -1,0 +1,187 @@
+"""The consumer: accepts the events of messages, once, and leaves no message to its fate.
+
+What can never be accepted becomes a dead letter; what the table refused for now is sent again, later. Both are sent by
+the consumer itself, so that only messages that crash it use up receives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
+from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import utc
+from dynamodb_counters._writes.accept import accept_many
+from dynamodb_counters._writes.insert import TRANSIENT, Outcome
+from dynamodb_counters.errors import CountersError
+
+_RESERVE_SECONDS: Final = 20.0
+"""Nothing new starts with less time left: the slowest request takes 12 seconds, and what is left must be sent on."""
+
+_MOST_EVENTS: Final = 1000
+_MOST_PACKED_EVENTS: Final = 20_000
+_MOST_CHARACTERS: Final = 1_000_000
+"""Of a slice, which is not interrupted. Packed events cost less the more of them come together."""
+
+_GROUP: Final = 1000
+_SHRINKS: Final = 3
+"""Messages that came back stand in smaller groups, an eighth each time: one of them may have crashed the function."""
+
+_SUSPICIOUS: Final = 3
+"""After so many receives, a message keeps its count, so that one that crashes ends as a dead letter."""
+
+_Part: TypeAlias = tuple[Message, int]
+
+
+@dataclass(slots=True)
+class Consumed:
+    """What became of a batch of messages."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    """How many events had which outcome."""
+    unfinished: list[str] = field(default_factory=list)
+    """The ids of messages to be delivered again."""
+    again: int = 0
+    """Messages sent to the queue again."""
+    oldest: float = 0.0
+    """Seconds for which the oldest event has been waiting that still does."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a message became a dead letter, or could not be handled at all, by its id."""
+    faults: set[str] = field(default_factory=set)
+    """What no event is to blame for and no retry cures: no table, no permission."""
+
+
+class Consumer:
+    """Accepts the messages of one event's queue."""
+
+    def __init__(self, table: Table, event: Event, queues: Queues, admission: Admission | None = None) -> None:
+        self._table, self._event, self._queues = table, event, queues
+        self._admission = admission
+        self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS
+
+    def consume(self, records: Sequence[Mapping[str, Any]], time_left: Callable[[], float]) -> Consumed:
+        """Handle a batch of records in the time left."""
+        now, seconds = self._table.clock(), time_left()
+        self._table.deadline.at = now + seconds - min(_RESERVE_SECONDS, seconds / 3)
+        messages = [read_message(record, now) for record in records]
+        consumed = Consumed()
+        groups = list(self._groups(messages))
+        for group in groups:
+            done = self._finish(group, consumed) if self._is_late() else self._handle(group, consumed)
+            if group is not groups[-1]:
+                # What comes next may crash: nothing of what is done is to come back with it.
+                self._queues.delete(done)
+        return consumed
+
+    def _groups(self, messages: Sequence[Message]) -> Iterator[list[Message]]:
+        """Messages to handle together, the least suspicious first."""
+        # In another order each time they come: a message that crashes the function hides those behind it.
+        order = {message.id: self._table.jitter() if message.receives > 1 else 0.0 for message in messages}
+        ordered = sorted(messages, key=lambda message: (message.receives, order[message.id]))
+        for receives, alike in groupby(ordered, key=lambda message: message.receives):
+            size, those = max(1, _GROUP >> _SHRINKS * (receives - 1)), list(alike)
+            yield from (those[start : start + size] for start in range(0, len(those), size))
+
+    def _is_late(self) -> bool:
+        return self._table.clock() >= self._table.deadline.at
+
+    def _handle(self, group: Sequence[Message], consumed: Consumed) -> list[Message]:
+        for parts in self._slices(group):
+            self._accept(parts, consumed)
+        return self._finish(group, consumed)
+
+    def _slices(self, group: Sequence[Message]) -> Iterator[list[_Part]]:
+        """Events to accept together, message by message, until time is up."""
+        parts: list[_Part] = []
+        characters = 0
+        for message in group:
+            if self._is_late():
+                break
+            message.parse()
+            if self._is_forgotten(message):
+                continue
+            characters += len(message.body)
+            for index in range(len(message.events)):
+                parts.append((message, index))
+                if len(parts) == self._most_events:
+                    yield parts
+                    parts = []
+                    if self._is_late():
+                        return
+            if characters >= _MOST_CHARACTERS:
+                yield parts
+                parts, characters = [], 0
+        yield parts
+
+    def _is_forgotten(self, message: Message) -> bool:
+        """Refuse events so old that the table may not remember any more whether it had them."""
+        retention = self._event.retention
+        if retention is None or self._table.clock() - message.taken < retention.total_seconds():
+            return False
+        reason = f"taken at {utc(int(message.taken)).isoformat()}, which is as long ago as events are remembered"
+        message.outcomes = dict.fromkeys(range(len(message.events)), Outcome("too_late", reason))
+        return True
+
+    def _accept(self, parts: Sequence[_Part], consumed: Consumed) -> None:
+        events = [message.events[index] for message, index in parts]
+        try:
+            outcomes = accept_many(self._table, self._event, events, self._refusal) if events else []
+        except Exception as error:  # noqa: BLE001
+            reason = f"{type(error).__name__}: {error}"
+            alone = [list(those) for _, those in groupby(parts, key=lambda part: part[0])]
+            is_tables = isinstance(error, ClientError | BotoCoreError | TimeoutError)
+            if not is_tables and len(alone) > 1:
+                # A stranger's event must not take the messages beside it along.
+                for those in alone:
+                    self._accept(those, consumed)
+                return
+            if not is_tables and not isinstance(error, CountersError):
+                parts[0][0].crash = reason
+                return
+            # Which of them were accepted is not known: those will be duplicates.
+            outcomes = [Outcome("failed", reason)] * len(parts)
+            if _is_fault(error):
+                consumed.faults.add(reason)
+        for (message, index), outcome in zip(parts, outcomes, strict=True):
+            message.outcomes[index] = outcome
+
+    def _refusal(self, item: Mapping[str, Any]) -> str | None:
+        return None if self._admission is None else self._admission.refusal(dict(item), self._table.clock())
+
+    def _finish(self, group: Sequence[Message], consumed: Consumed) -> list[Message]:
+        """Send on what is not accepted; return the messages that are done."""
+        sendings: list[Sending] = []
+        unfinished: set[str] = set()
+        for message in group:
+            consumed.statuses.update(outcome.status for outcome in message.outcomes.values())
+            consumed.statuses["rejected"] += message.unreadable is not None
+            if message.crash is not None or (not message.is_begun and message.receives > _SUSPICIOUS):
+                unfinished.add(message.id)
+                if message.crash is not None:
+                    consumed.refused[message.id] = message.crash
+                continue
+            if (dead := dead_letter(message)) is not None:
+                consumed.refused[message.id] = dead.attributes["reason"]["StringValue"]
+                sendings.append(dead)
+            if (again := sent_again(message, self._table.jitter())) is not None:
+                sendings.append(again)
+                consumed.again += 1
+                consumed.oldest = max(consumed.oldest, self._table.clock() - message.taken)
+        unfinished |= self._queues.send(sendings)
+        consumed.unfinished += sorted(unfinished)
+        return [message for message in group if message.id not in unfinished]
+
+
+def _is_fault(error: Exception) -> bool:
+    if isinstance(error, ClientError):
+        return error.response["Error"]["Code"] not in TRANSIENT
+    return isinstance(error, CountersError)

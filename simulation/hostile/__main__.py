@@ -1,0 +1,100 @@
+"""Attacks every door: ``python -m simulation.hostile --requests 30000 --seed 1``.
+
+Fails on a 5xx (503 of a throttled table aside), on an exception, on a request that takes a second of CPU time, and on
+what got 202 and then is refused by DynamoDB or goes to quarantine although the receiver knows the declarations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from simulation.hostile.costly import BODIES
+from simulation.hostile.doors import Answer, Door, all_doors
+from simulation.hostile.requests import Stranger
+
+MAX_CPU_SECONDS: Final = 1.0
+_MOST_SHOWN: Final = 20
+
+
+@dataclass
+class Totals:
+    """What came of the requests at one door."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    slowest: float = 0.0
+    slowest_request: str = ""
+    quarantined: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, answer: Answer, what: str) -> None:
+        self.statuses[str(answer.status or "exception")] += 1
+        self.quarantined += answer.quarantined
+        if answer.cpu_seconds > self.slowest:
+            self.slowest, self.slowest_request = answer.cpu_seconds, what
+        if answer.wrong or answer.cpu_seconds > MAX_CPU_SECONDS:
+            self.wrong.append(f"{answer.wrong or 'slow'} ({answer.cpu_seconds:.2f} s): {what}")
+
+
+def attack(doors: list[Door], requests: int, seed: int, *, costly: bool = True) -> dict[str, Totals]:
+    """Send the costly bodies to each door that takes events, then requests to all doors in turn."""
+    totals = {door.name: Totals() for door in doors}
+    for number, (door, what, request) in enumerate(_requests(doors, seed, costly=costly)):
+        if number >= requests:
+            break
+        with contextlib.redirect_stdout(io.StringIO()):
+            answer = door.answer(request)
+        totals[door.name].add(answer, what)
+    return totals
+
+
+def _requests(doors: list[Door], seed: int, *, costly: bool) -> Iterator[tuple[Door, str, dict[str, Any]]]:
+    stranger = Stranger(seed)
+    for name, make in BODIES.items() if costly else ():
+        body = make()
+        for door in doors:
+            path = "/events" if door.posts else "/v1/batch"
+            yield door, name, _posted(path, body)
+    while True:
+        for door in doors:
+            request = stranger.post() if door.posts else stranger.get()
+            text = request.get("body")
+            text = text if isinstance(text, str) else ""
+            if door.name.startswith("consumer"):
+                request["body"] = text  # SQS delivers texts only.
+            yield door, f"body of {len(text):,} characters, {request!r:.1500}", request
+
+
+def _posted(path: str, body: str) -> dict[str, Any]:
+    context = {"http": {"method": "POST"}, "authorizer": {"jwt": {"claims": {"sub": "c0"}}}}
+    return {"rawPath": path, "headers": {"content-type": "text/plain"}, "requestContext": context, "body": body}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m simulation.hostile", description=__doc__)
+    parser.add_argument("--requests", type=int, default=30_000)
+    parser.add_argument("--seed", type=int, help="default: from the clock")
+    given = parser.parse_args()
+    seed = int(time.time()) if given.seed is None else given.seed
+    begun = time.monotonic()
+    totals = attack(all_doors(), given.requests, seed)
+    sent = sum(one.statuses.total() for one in totals.values())
+    print(f"{sent:,} requests in {time.monotonic() - begun:.0f} s, seed {seed}")
+    for name, one in totals.items():
+        statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(one.statuses.items()))
+        print(f"  {name:28} {statuses}; slowest {one.slowest:.2f} s CPU ({one.slowest_request:.60})")
+        print(f"  {'':28} {one.quarantined:,} of the events that got 202 would be quarantined")
+    wrong = [f"{name}: {text}" for name, one in totals.items() for text in one.wrong]
+    print(f"{len(wrong)} wrong answers", *wrong[:_MOST_SHOWN], sep="\n  ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""What the attacked table counts: a declaration of each kind, all of them with a tenant's field."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from dynamodb_counters._declarations import (
+    Aggregate,
+    Average,
+    Count,
+    Declaration,
+    Event,
+    Histogram,
+    Packed,
+    Ranking,
+    Sum,
+    Window,
+    flatten,
+)
+from dynamodb_counters._declarations.composites import Distinct
+
+VIEW: Final = Event("view", pk="CUSTOMER#{customer}", sk="VIEW#{time}#{url}#{clientId}", retention=timedelta(days=7))
+HIT: Final = Event("hit", pk="HIT#{customer}", sk="T#{time}#{clientId}", packed=Packed("time", chunk_bytes=2048))
+
+DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
+    (
+        Aggregate(
+            "views",
+            VIEW,
+            pk="VIEWS#{customer}",
+            sk="U#{url}",
+            measures={"views": Count(), "bytes": Sum("bytes"), "mean": Average("bytes")},
+            ranking=Ranking(by="views", leaderboard="TOP#{customer}"),
+        ),
+        Aggregate(
+            "tagged",
+            VIEW,
+            pk="TAGGED#{customer}#T#{tags[]}",
+            sk="D#{time:day}",
+            measures={"n": Count(), "sizes": Histogram("bytes", bounds=range(100))},
+            max_groups=50,
+        ),
+        Aggregate("spread", VIEW, pk="SPREAD#{customer}", sk="S", measures={"n": Count()}, write_shards=4),
+        Distinct("clients", VIEW, pk="CLIENTS#{customer}", sk="S", member="clientId"),
+        Window(
+            "quarter",
+            VIEW,
+            pk="QUARTER#{customer}",
+            time="time",
+            precision=timedelta(seconds=1),
+            longest=timedelta(minutes=15),
+        ),
+        Window("kept", VIEW, pk="KEPT#{customer}", time="time", retention=timedelta(days=30), late="quarantine"),
+        Window("fine", VIEW, pk="FINE#{customer}", time="time", precision=timedelta(seconds=1)),
+    )
+)
+"""All count the same event, so that one that is malformed for any of them would be quarantined."""
+
+SERVED: Final = (*DECLARATIONS, VIEW, HIT)
+FIELDS: Final = ("customer", "url", "time", "clientId", "tags[]", "time:day")

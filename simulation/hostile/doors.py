@@ -1,0 +1,310 @@
+"""The doors: each takes a request as AWS delivers it, and tells what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
+
+from botocore.exceptions import ConnectTimeoutError
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of, inserted
+from dynamodb_counters._http.event_requests import EventCheck
+from dynamodb_counters._http.json_schema import compile_schema
+from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.event_items import typed_item
+from simulation.dynamodb.client import MemoryTable, Paginator
+from simulation.dynamodb.client_errors import failure
+from simulation.handler_process import LAMBDA_CONTEXT
+from simulation.hostile.costly import SCHEMA
+from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW
+from simulation.hostile.limits import beyond_dynamodb
+
+NOW: Final = 1_790_000_000.0
+MAX_ANSWER_BYTES: Final = 6_000_000
+"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+TENANT: Final = {"customer": "claims.sub"}
+OWN: Final = "c0"
+
+os.environ |= {
+    "POWERTOOLS_SERVICE_NAME": "hostile",
+    "POWERTOOLS_METRICS_NAMESPACE": "Counters",
+    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    "POWERTOOLS_METRICS_DISABLED": "true",
+    "AWS_LAMBDA_FUNCTION_NAME": "hostile",
+    "CACHE_CONTROL": "public, max-age=5",
+}
+os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+
+
+@dataclass
+class Answer:
+    """What came of a request: the status, None if the function failed; what is wrong with it, if anything is."""
+
+    status: int | None
+    cpu_seconds: float
+    quarantined: int = 0
+    wrong: str = ""
+
+
+Handler = Callable[[Any, Any], dict[str, Any]]
+
+
+@dataclass
+class Door:
+    """A handler in a setting of its own; `look` judges the answer and counts what would be quarantined."""
+
+    name: str
+    call: Callable[[Any], Any]
+    posts: bool
+    look: Callable[[Any, Any], tuple[int, str]] = lambda *_: (0, "")
+    may_be_unavailable: bool = False
+
+    def answer(self, request: Any) -> Answer:
+        begun = time.process_time()
+        try:
+            response = self.call(request)
+        except Exception as error:  # noqa: BLE001
+            return Answer(None, time.process_time() - begun, wrong=f"{type(error).__name__}: {error!s:.200}")
+        spent, status = time.process_time() - begun, int(response["statusCode"])
+        quarantined, wrong = self.look(request, response)
+        if status >= 500 and not (status == 503 and self.may_be_unavailable):
+            wrong = f"status {status}"
+        elif status == 503 and "Retry-After" not in response["headers"]:
+            wrong = "no Retry-After"
+        elif len(json.dumps(response)) > MAX_ANSWER_BYTES:
+            wrong = "too long for Lambda"
+        return Answer(status, spent, quarantined, wrong)
+
+
+@dataclass
+class Queue:
+    """An SQS client that keeps what it is sent; a consumer may call whatever else it likes."""
+
+    messages: list[str] = field(default_factory=list)
+
+    def send_message(self, **message: Any) -> dict[str, Any]:
+        assert len(message["MessageBody"]) <= 262_144
+        assert message["MessageAttributes"]["taken"]["DataType"] == "Number"
+        self.messages.append(message["MessageBody"])
+        return {}
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        assert QueueUrl
+        self.messages += [entry["MessageBody"] for entry in Entries]
+        return {}
+
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        return lambda **_: {}
+
+
+class Throttled:
+    """A client whose reads are refused now and then."""
+
+    def __init__(self, client: MemoryTable, rng: random.Random) -> None:
+        self._client, self._rng = client, rng
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        self._refuse("GetItem")
+        return self._client.get_item(**request)
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        self._refuse("Query")
+        return self._client.query(**request)
+
+    def get_paginator(self, _: str) -> Paginator:
+        return Paginator(self.query)
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        self._refuse("BatchGetItem")
+        if self._rng.random() < 0.5:
+            return {"Responses": {}, "UnprocessedKeys": request["RequestItems"]}
+        return self._client.batch_get_item(**request)
+
+    def _refuse(self, operation: str) -> None:
+        drawn = self._rng.random()
+        if drawn < 0.3:
+            raise failure(operation, "ProvisionedThroughputExceededException")
+        if drawn < 0.4:
+            raise ConnectTimeoutError(endpoint_url="https://dynamodb")
+
+
+def receiver(
+    name: str, event: Event = VIEW, *, schema: bool = False, admission: bool = False, tenant: bool = False
+) -> Door:
+    from dynamodb_counters.handlers import ingest_http  # noqa: PLC0415
+
+    queue, plan = Queue(), Plan(DECLARATIONS)
+    check = EventCheck(
+        event, compile_schema(SCHEMA) if schema else None, Admission(DECLARATIONS) if admission else None
+    )
+    sqs: Any = queue
+    settings = ingest_http.Settings(check, 1_000_000, sqs, "https://queue", TENANT if tenant else {}, lambda: NOW)
+
+    def call(request: Any) -> Any:
+        queue.messages.clear()
+        with patch.object(ingest_http, "settings", lambda: settings):
+            return ingest_http.handler(request, LAMBDA_CONTEXT)
+
+    def look(request: Any, response: Any) -> tuple[int, str]:
+        events = [values for message in queue.messages for values in read_json(message)]
+        if len(events) != (json.loads(response["body"])["events"] if response["statusCode"] == 202 else 0):
+            return 0, "another number of events was queued than was told"
+        items = [typed_item(event, values) for values in events]
+        if problems := [problem for item in items if (problem := beyond_dynamodb(item))]:
+            return 0, f"DynamoDB refuses what got 202: {problems[0]}"
+        if tenant and any(str(values["customer"]) != _claim(request) for values in events):
+            return 0, "an event of another customer got 202"
+        folded = fold(plan, changes_of([inserted(item, NOW, index) for index, item in enumerate(items)]))
+        if admission and folded.unfoldable:
+            return 0, f"what got 202 is quarantined: {folded.unfoldable[0].reason}"
+        return len(folded.unfoldable), ""
+
+    return Door(name, call, posts=True, look=look)
+
+
+def consumer(name: str) -> Door:
+    """Direct mode: a message as anybody may post it, between two good ones that must not suffer for it."""
+    from dynamodb_counters.handlers import ingest_queue  # noqa: PLC0415
+
+    client = MemoryTable(time.time, seed=1)
+    environment = {"DECLARATIONS": encode((VIEW,)), "TABLE_NAME": client.name, "BULK_BY_PUT": "true"}
+    environment |= dict.fromkeys(("QUEUE_URL", "DEAD_LETTER_QUEUE_URL"), "https://queue")
+    with ExitStack() as stack:
+        _reached(stack, client, environment)
+        ingest_queue.consumer.cache_clear()
+        accepting = ingest_queue.consumer()
+    queue, numbers = Queue(), iter(range(10**9))
+
+    def call(request: Any) -> Any:
+        before, after = (json.dumps(_good(next(numbers), time.time())) for _ in range(2))
+        bodies = [before, request["body"], after]
+        records = [
+            {"messageId": str(index), "body": body, "eventSource": "aws:sqs", "attributes": {}, "messageAttributes": {}}
+            for index, body in enumerate(bodies)
+        ]
+        with ExitStack() as stack:
+            _reached(stack, client, environment)
+            stack.enter_context(patch.object(ingest_queue, "consumer", lambda: accepting))
+            stack.enter_context(patch("dynamodb_counters._clients.make_service_client", lambda _: queue))
+            failed = ingest_queue.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
+        dead, queue.messages = queue.messages, []
+        harmed = [one["itemIdentifier"] for one in failed] or [body for body in dead if body in (before, after)]
+        return {"statusCode": 400 if dead else 202, "headers": {}, "harmed": harmed}
+
+    def look(_: Any, response: Any) -> tuple[int, str]:
+        return 0, "a message comes again, or a good one suffers for a bad one" if response["harmed"] else ""
+
+    return Door(name, call, posts=True, look=look)
+
+
+def counter_api(name: str, *, tenant: bool = False, throttled: bool = False) -> Door:
+    from dynamodb_counters.handlers import api  # noqa: PLC0415
+
+    client: Any = _counted()
+    reached: Any = Throttled(client, random.Random(0)) if throttled else client
+    counters = Counters(client.name, client=reached, bulk="put", clock=lambda: NOW)
+    counters._table = replace(counters._table, sleep=lambda _: None)
+    resources = CountResources(counters, SERVED, lambda: NOW)
+    environment = {"TENANT": json.dumps(TENANT)} if tenant else {}
+    environment |= {"DECLARATIONS": encode(DECLARATIONS), "EVENTS": encode((VIEW, HIT))}
+
+    def call(request: Any) -> Any:
+        with patch.object(api, "resources", lambda: resources), patch.dict(os.environ, environment):
+            return api.handler(request, LAMBDA_CONTEXT)
+
+    def look(request: Any, response: Any) -> tuple[int, str]:
+        if not tenant or response["statusCode"] != 200 or not response["body"].startswith("{"):
+            return 0, ""
+        found = {*_customers(read_json(response["body"]))}
+        if found - {_claim(request)}:
+            return 0, f"another customer's counts: {found}"
+        is_counts = request.get("rawPath", "").startswith("/v1/")
+        shared = is_counts and "public" in response["headers"]["Cache-Control"]
+        return 0, "a shared cache may keep it" if shared else ""
+
+    return Door(name, call, posts=False, look=look, may_be_unavailable=throttled)
+
+
+def all_doors() -> list[Door]:
+    return [
+        receiver("receiver"),
+        receiver("receiver, packed event", HIT),
+        receiver("receiver with a schema", schema=True),
+        receiver("receiver with declarations", admission=True),
+        receiver("receiver with both", schema=True, admission=True),
+        receiver("receiver of tenants", admission=True, tenant=True),
+        consumer("consumer, direct mode"),
+        counter_api("API"),
+        counter_api("API of tenants", tenant=True),
+        counter_api("API, throttled", throttled=True),
+    ]
+
+
+def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, str]) -> None:
+    stack.enter_context(patch.dict(os.environ, environment))
+    for place in ("dynamodb_counters._counters.make_client", "dynamodb_counters._table.make_client"):
+        stack.enter_context(patch(place, lambda: client))
+    stack.enter_context(patch("boto3.client", lambda *_, **__: Queue()))
+
+
+def _counted() -> MemoryTable:
+    """A table with counts of every kind, of two customers: many groups, and texts as long as groups may have."""
+    client: Any = MemoryTable(lambda: NOW, seed=2, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)})
+    counters = Counters(client.name, client=client, bulk="put", clock=lambda: NOW)
+    long = "\x01" * 7900
+    views = [_good(number) | {"customer": customer} for number in range(300) for customer in (OWN, "c1")]
+    views += [_good(number) | {"url": f"{long}{number}", "clientId": "c"} for number in range(130)]
+    assert {outcome.status for outcome in counters.accept_many(VIEW, views)} == {"accepted"}
+    assert {outcome.status for outcome in counters.accept_many(HIT, views)} == {"accepted"}
+    table = Table(client.name, client, clock=lambda: NOW)
+    aggregator = Aggregator(table, DECLARATIONS, quarantine_retention_seconds=86_400, single_shard=True)
+    [shard] = [shard.id for shard in client.stream.shards()]
+    last = None
+    while records := client.stream.read(shard, last, 10**6).records:
+        last = records[-1]["dynamodb"]["SequenceNumber"]
+        assert aggregator.handle({"Records": records}).quarantined == 0
+    return client  # type: ignore[no-any-return]
+
+
+def _good(number: int, now: float = NOW) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(now - 60 * (number % 10_000), UTC).isoformat()
+    more = {"bytes": number % 120, "tags": ["a", f"t{number % 7}"]}
+    return {"customer": OWN, "url": f"/{number}", "time": moment, "clientId": f"client-{number}", **more}
+
+
+def _claim(request: Any) -> str:
+    authorizer = SimpleNamespace(**request["requestContext"]["authorizer"])
+    return str(authorizer.jwt["claims"]["sub"])
+
+
+def _customers(document: Any) -> list[str]:
+    """Every customer that a document names."""
+    if isinstance(document, list):
+        return [name for part in document for name in _customers(part)]
+    if not isinstance(document, dict):
+        return []
+    own = [document["customer"]] if isinstance(document.get("customer"), str) else []
+    return own + [name for part in document.values() for name in _customers(part)]

@@ -1,0 +1,203 @@
+"""SQS in memory: visibility timeouts, receive counts, redrive policies, delays, limits, and messages that repeat."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, Final
+
+from simulation.dynamodb.client_errors import failure
+
+MAX_BYTES: Final = 1_048_576
+"""Of a message with its attributes, and of all of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""
+MAX_DELAY: Final = 900
+MAX_ENTRIES: Final = 10
+_MAX_ATTRIBUTES: Final = 10
+
+
+@dataclass(eq=False)
+class Message:
+    """A message of a queue."""
+
+    id: str
+    body: str
+    attributes: Mapping[str, Mapping[str, str]]
+    sent_at: float
+    visible_at: float
+    receives: int = 0
+    is_deleted: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """The record that Lambda hands to a function."""
+        return {
+            "messageId": self.id,
+            "receiptHandle": self.id,
+            "body": self.body,
+            "attributes": {
+                "ApproximateReceiveCount": str(self.receives),
+                "SentTimestamp": str(int(self.sent_at * 1000)),
+            },
+            "messageAttributes": {
+                name: {"stringValue": value["StringValue"], "dataType": value["DataType"]}
+                for name, value in self.attributes.items()
+            },
+            "eventSource": "aws:sqs",
+        }
+
+
+@dataclass
+class Queue:
+    """A standard queue; after `max_receives`, a message goes to the dead letters."""
+
+    clock: Callable[[], float]
+    visibility_timeout: float = 361.0
+    max_receives: int = 10
+    dead_letters: Queue | None = None
+    max_bytes: int = MAX_BYTES
+    twice: Callable[[], bool] = lambda: False
+    """Whether a message that was deleted comes once more."""
+    received: int = 0
+    _hidden: list[tuple[float, int, Message]] = field(default_factory=list)
+    _visible: deque[Message] = field(default_factory=deque)
+    _in_flight: dict[str, Message] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=count)
+
+    def __len__(self) -> int:
+        """Messages that are neither deleted nor in flight."""
+        return sum(1 for _ in self.messages()) - len(self._in_flight)
+
+    def messages(self) -> list[Message]:
+        """All messages that are not deleted, those in flight included."""
+        return [message for _, _, message in self._hidden if not message.is_deleted] + list(self._visible)
+
+    def send(self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None, delay: float = 0) -> str:
+        """Send a message; refuse what SQS refuses."""
+        attributes = attributes or {}
+        size = message_bytes(body, attributes)
+        if not body or size > self.max_bytes or len(attributes) > _MAX_ATTRIBUTES or not 0 <= delay <= MAX_DELAY:
+            raise failure("SendMessage", "InvalidParameterValue", f"{size} bytes, delay {delay}")
+        now = self.clock()
+        message = Message(str(next(self._numbers)), body, attributes, now, now + delay)
+        self._hide(message)
+        return message.id
+
+    def visible(self) -> int:
+        """How many messages can be received now."""
+        now = self.clock()
+        while self._hidden and self._hidden[0][0] <= now:
+            _, _, message = heappop(self._hidden)
+            self._in_flight.pop(message.id, None)
+            if not message.is_deleted:
+                self._visible.append(message)
+        return len(self._visible)
+
+    def oldest_visible(self) -> float:
+        """Since when the next message can be received."""
+        return self._visible[0].visible_at
+
+    def receive(self, most: int) -> list[Message]:
+        """Receive up to `most` messages, hidden from now on until the visibility timeout is over."""
+        found: list[Message] = []
+        while len(found) < most and self.visible():
+            message = self._visible.popleft()
+            if message.receives >= self.max_receives and self.dead_letters is not None:
+                # A standard queue keeps the time of the first sending.
+                self.dead_letters._hide(replace(message, receives=0))
+                continue
+            message.receives += 1
+            message.visible_at = self.clock() + self.visibility_timeout
+            self._hide(message)
+            self._in_flight[message.id] = message
+            found.append(message)
+        self.received += len(found)
+        return found
+
+    def delete(self, receipt_handle: str) -> None:
+        """Delete a message that was received."""
+        message = self._in_flight.get(receipt_handle)
+        if message is not None and not self.twice():
+            message.is_deleted = True
+            del self._in_flight[receipt_handle]
+
+    def redrive(self, to: Queue) -> int:
+        """Move all messages, as StartMessageMoveTask does: they are new messages then, with the same attributes."""
+        moved = self.messages()
+        for message in moved:
+            to.send(message.body, message.attributes)
+        self._hidden.clear()
+        self._visible.clear()
+        return len(moved)
+
+    def _hide(self, message: Message) -> None:
+        heappush(self._hidden, (message.visible_at, next(self._numbers), message))
+
+
+@dataclass
+class SQS:
+    """A client of queues by their URL; `refuses` makes a call, or an entry of a batch, fail."""
+
+    queues: Mapping[str, Queue]
+    sleep: Callable[[float], None] = lambda _: None
+    refuses: Callable[[], bool] = lambda: False
+    latency: float = 0.01
+    calls: int = 0
+
+    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
+
+    def send_message(self, **request: Any) -> dict[str, Any]:
+        self._call("SendMessage")
+        queue = self.queues[request["QueueUrl"]]
+        return {"MessageId": queue.send(request["MessageBody"], request.get("MessageAttributes"))}
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        self._call("SendMessageBatch")
+        ids = [entry["Id"] for entry in Entries]
+        if not 0 < len(ids) <= MAX_ENTRIES or len(set(ids)) < len(ids):
+            raise failure("SendMessageBatch", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest")
+        if sum(message_bytes(one["MessageBody"], one.get("MessageAttributes", {})) for one in Entries) > MAX_BYTES:
+            raise failure("SendMessageBatch", "AWS.SimpleQueueService.BatchRequestTooLong")
+        answer: dict[str, Any] = {"Successful": [], "Failed": []}
+        for entry in Entries:
+            if self.refuses():
+                answer["Failed"].append({"Id": entry["Id"], "Code": "InternalError", "SenderFault": False})
+                continue
+            try:
+                self.queues[QueueUrl].send(
+                    entry["MessageBody"], entry.get("MessageAttributes"), entry.get("DelaySeconds", 0)
+                )
+            except Exception as error:  # noqa: BLE001
+                answer["Failed"].append({"Id": entry["Id"], "Code": str(error), "SenderFault": True})
+            else:
+                answer["Successful"].append({"Id": entry["Id"]})
+        return answer
+
+    def delete_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, str]]) -> dict[str, Any]:  # noqa: N803
+        self._call("DeleteMessageBatch")
+        assert 0 < len(Entries) <= MAX_ENTRIES
+        for entry in Entries:
+            self.queues[QueueUrl].delete(entry["ReceiptHandle"])
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries], "Failed": []}
+
+    def _call(self, operation: str) -> None:
+        self.calls += 1
+        self.sleep(self.latency)
+        if self.refuses():
+            raise failure(operation, "ServiceUnavailable")
+
+
+def message_bytes(body: str, attributes: Mapping[str, Mapping[str, str]]) -> int:
+    """What counts against the limit: the body, and names, types and values of the attributes."""
+    size = len(body.encode())
+    for name, value in attributes.items():
+        size += len(name) + len(value["DataType"]) + len(value["StringValue"].encode())
+    return size
+
+
+def seldom(rng: random.Random, share: float) -> Callable[[], bool]:
+    """True for that share of calls."""
+    return lambda: rng.random() < share

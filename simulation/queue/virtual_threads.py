@@ -1,0 +1,124 @@
+"""Threads in virtual time: code that blocks runs as it is, one thread at a time, and sleeping lets the others run."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
+
+from simulation.clock import VirtualClock
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_STACK_BYTES: Final = 512 * 1024
+
+
+class KilledError(BaseException):
+    """Raised in a thread that is still running when its invocation's time is up."""
+
+
+class VirtualThreads:
+    """Runs threads one at a time, in the order in which a clock wakes them."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self._paused = threading.Semaphore(0)
+        self._local = threading.local()
+
+    def start(self, work: Callable[[], R], ends_at: float | None = None) -> Task:
+        """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is."""
+        parent: Task | None = getattr(self._local, "task", None)
+        task = Task(self, work, ends_at if ends_at is not None else parent.ends_at if parent else math.inf)
+        self.clock.call_at(self.clock(), task.begin)
+        return task
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass for the calling thread; outside of threads, time stands still."""
+        task: Task | None = getattr(self._local, "task", None)
+        if task is None:
+            return
+        self.clock.call_at(min(self.clock() + seconds, task.ends_at), task.resume)
+        task.pause()
+        if self.clock() >= task.ends_at:
+            raise KilledError
+
+    def wait(self, tasks: Iterable[Task]) -> None:
+        """Wait until threads have ended."""
+        me: Task = self._local.task
+        for task in tasks:
+            if not task.is_done:
+                task.waiters.append(me)
+                me.pause()
+
+
+class Task(threading.Thread):
+    """A thread in virtual time, and what it returns or raises."""
+
+    def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float) -> None:
+        super().__init__(daemon=True)
+        self.ends_at = ends_at
+        self.is_done = False
+        self.waiters: list[Task] = []
+        self._threads, self._work = threads, work
+        self._awake = threading.Semaphore(0)
+        self._returned: Any = None
+        self._raised: BaseException | None = None
+
+    def begin(self) -> None:
+        threading.stack_size(_STACK_BYTES)
+        self.start()
+        self._threads._paused.acquire()
+
+    def run(self) -> None:
+        self._threads._local.task = self
+        try:
+            self._returned = self._work()
+        except BaseException as error:  # noqa: BLE001
+            self._raised = error
+        self.is_done = True
+        for waiter in self.waiters:
+            self._threads.clock.call_at(self._threads.clock(), waiter.resume)
+        self._threads._paused.release()
+
+    def resume(self) -> None:
+        """Let the thread go on until it pauses or ends."""
+        self._awake.release()
+        self._threads._paused.acquire()
+
+    def pause(self) -> None:
+        """Let the others go on until somebody resumes this thread."""
+        self._threads._paused.release()
+        self._awake.acquire()
+
+    def result(self) -> Any:
+        """What the thread returned, once it has ended; raise what it raised."""
+        if getattr(self._threads._local, "task", None) is not None:
+            self._threads.wait([self])
+        if self._raised is not None:
+            raise self._raised
+        return self._returned
+
+
+class VirtualPool:
+    """As many of an executor's methods as the runtime calls."""
+
+    def __init__(self, threads: VirtualThreads, size: int) -> None:
+        self._threads, self._size = threads, size
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Task:
+        return self._threads.start(lambda: work(*arguments))
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        waiting = list(enumerate(items))
+        done: dict[int, R] = {}
+        queue = iter(waiting)
+
+        def work_off() -> None:
+            for index, item in queue:
+                done[index] = work(item)
+
+        for task in [self.submit(work_off) for _ in range(min(self._size, len(waiting)))]:
+            task.result()
+        return iter([done[index] for index, _ in waiting])

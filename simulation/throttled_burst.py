@@ -1,0 +1,165 @@
+"""A burst of events at a table without enough write units: ``python -m simulation.throttled_burst --events 200000``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, cast
+
+from dynamodb_counters import Event
+from dynamodb_counters._http.event_requests import parse_events
+from dynamodb_counters._queue.consumer import Consumer
+from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters._writes.accept import accept_many
+from simulation.clock import VirtualClock
+from simulation.queue.polling import Consume, Mapping
+from simulation.queue.sqs import SQS, Queue, seldom
+from simulation.queue.throttled_table import ThrottledTable
+from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
+
+VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+QUEUE: Final = "queue"
+DEAD_LETTERS: Final = "dead-letters"
+_PAGES: Final = 50
+_MOST_HOURS: Final = 24
+
+
+@dataclass
+class World:
+    """A queue with dead letters, a throttled table, and a consumer per execution environment."""
+
+    threads: VirtualThreads
+    table: ThrottledTable
+    queue: Queue
+    dead_letters: Queue
+    sqs: SQS
+    rng: random.Random
+
+    def runtime_table(self) -> Table:
+        """The table as a process reaches it, in virtual time."""
+        table = Table(
+            self.table.name,
+            cast("Any", self.table),
+            clock=self.threads.clock,
+            sleep=self.threads.sleep,
+            jitter=self.rng.random,
+        )
+        table.__dict__["pool"] = VirtualPool(self.threads, CONCURRENCY)
+        return table
+
+
+def build(units_per_second: float, seed: int, *, max_receives: int, twice: float = 0.001, refused: float = 0) -> World:
+    """Build a world in which a share of messages comes twice, and a share of requests to queues is refused."""
+    threads, rng = VirtualThreads(VirtualClock()), random.Random(seed)
+    dead_letters = Queue(threads.clock)
+    queue = Queue(threads.clock, max_receives=max_receives, dead_letters=dead_letters, twice=seldom(rng, twice))
+    sqs = SQS({QUEUE: queue, DEAD_LETTERS: dead_letters}, threads.sleep, seldom(rng, refused))
+    return World(threads, ThrottledTable(threads, units_per_second, seed), queue, dead_letters, sqs, rng)
+
+
+def old_consumer(world: World) -> Consume:
+    """The consumer before: one call for all messages, and whatever failed is delivered again as a whole."""
+    table = world.runtime_table()
+
+    def consume(records: list[dict[str, Any]], _time_left: Callable[[], float]) -> list[str]:
+        bodies = {record["messageId"]: parse_events(record["body"]) for record in records}
+        events = [(message_id, values) for message_id, parsed in bodies.items() for values in parsed]
+        outcomes = accept_many(table, VIEW, [values for _, values in events])
+        return [message_id for (message_id, _), outcome in zip(events, outcomes, strict=True) if outcome.reason]
+
+    return consume
+
+
+def new_consumer(world: World) -> Consume:
+    """The runtime's consumer."""
+    table = world.runtime_table()
+    queues = Queues(table, {"queue": QUEUE, "dead_letter_queue": DEAD_LETTERS})
+    queues.__dict__["_sqs"] = world.sqs
+    consumer = Consumer(table, VIEW, queues)
+    return lambda records, time_left: consumer.consume(records, time_left).unfinished
+
+
+def post(world: World, events: int, per_message: int, messages_per_second: float) -> None:
+    """Post events evenly, by requests of some size."""
+    start = world.threads.clock()
+    for number, first in enumerate(range(0, events, per_message)):
+        views = [_view(one) for one in range(first, min(first + per_message, events))]
+
+        def send(body: str = json.dumps(views)) -> None:
+            taken = {"DataType": "Number", "StringValue": str(int(world.threads.clock()))}
+            world.queue.send(body, {"taken": taken})
+
+        world.threads.clock.call_at(start + number / messages_per_second, send)
+
+
+def _view(number: int) -> dict[str, str]:
+    return {"url": f"/{number % _PAGES}", "time": f"2026-11-20T10:00:00.{number:07}Z", "clientId": "c"}
+
+
+def run(
+    consumer: Callable[[World], Consume],
+    *,
+    events: int,
+    per_message: int = 10,
+    messages_per_second: float = 1000,
+    units_per_second: float = 1000,
+    max_receives: int = 10,
+    max_concurrency: int = 1000,
+    refused: float = 0.0,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Post a burst and consume it until nothing waits any more; return what came of it."""
+    world = build(units_per_second, seed, max_receives=max_receives, refused=refused)
+    mapping = Mapping(world.threads, world.queue, lambda: consumer(world), max_concurrency=max_concurrency)
+    start = world.threads.clock()
+    post(world, events, per_message, messages_per_second)
+    messages = -(-events // per_message)
+    world.threads.clock.advance(1)
+    mapping.run(lambda: not world.queue.messages(), longest=_MOST_HOURS * 3600)
+    dead = world.dead_letters.messages()
+    return {
+        "events": events,
+        "messages": messages,
+        "accepted": sum(1 for _ in world.table.items()),
+        "share of messages in the dead-letter queue": round(len(dead) / messages, 4),
+        "events in the dead-letter queue": sum(len(json.loads(message.body)) for message in dead),
+        "receives per message": round(world.queue.received / messages, 2),
+        "write units per event": round(world.table.usage.writes / events, 3),
+        "seconds until the last event was accepted": round(world.table.accepted_at - start),
+        "invocations": mapping.invocations,
+        "invocations killed": mapping.killed,
+        "most invocations at a time": mapping.busiest,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the figures of both consumers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--per-message", type=int, default=10)
+    parser.add_argument("--units", type=float, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--consumer", choices=("before", "now", "both"), default="both")
+    given = parser.parse_args(arguments)
+    for name, consumer, max_receives in (("before", old_consumer, 3), ("now", new_consumer, 10)):
+        if given.consumer in (name, "both"):
+            began = time.perf_counter()
+            found = run(
+                consumer,
+                events=given.events,
+                per_message=given.per_message,
+                units_per_second=given.units,
+                max_receives=max_receives,
+                seed=given.seed,
+            )
+            print(json.dumps({"consumer": name, **found, "took": round(time.perf_counter() - began)}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

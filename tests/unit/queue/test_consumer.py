@@ -1,0 +1,238 @@
+"""The consumer: no event is lost, none counts twice, and only what can never be accepted becomes a dead letter."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from dynamodb_counters import Aggregate, Packed, Sum
+from dynamodb_counters._fold.admission import Admission
+from simulation.dynamodb.client_errors import failure
+from tests.unit.queue.world import VIEW, World, events_of, seconds, view
+
+BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})
+DAY = 86_400.0
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_what_can_never_be_accepted_becomes_a_dead_letter_and_the_rest_is_accepted(world: World) -> None:
+    world.post(view("/a"), {"url": "/b"}, view("/c"), "no event")
+    consumed = world.deliver()
+    assert world.urls() == ["/a", "/c"]
+    [letter] = world.dead.messages()
+    assert json.loads(letter.body) == [{"url": "/b"}, "no event"]
+    assert letter.attributes["reason"]["StringValue"].startswith("rejected: invalid time=None")
+    assert letter.attributes["taken"] == seconds(world.clock())
+    assert world.queue.messages() == []
+    assert (consumed.unfinished, consumed.statuses["rejected"]) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failure("PutItem", "ProvisionedThroughputExceededException"),
+        failure("PutItem", "InternalServerError"),
+        ReadTimeoutError(endpoint_url="https://dynamodb"),
+        TimeoutError("later"),
+    ],
+)
+def test_what_the_table_refuses_for_now_is_sent_again_later(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    taken = world.clock()
+    broken = True
+    world.fail(monkeypatch, lambda item: error if broken and item["url"]["S"] != "/a" else None)
+    world.post(view("/a"), view("/b"))
+    world.post(view("/c"))
+    delays = []
+    for attempt in range(1, 30):
+        assert world.deliver().unfinished == []
+        waiting = world.queue.messages()
+        assert {message.attributes["attempts"]["StringValue"] for message in waiting} == {str(attempt)}
+        assert {message.attributes["taken"]["StringValue"] for message in waiting} == {str(int(taken))}
+        delays.append(max(message.visible_at - message.sent_at for message in waiting))
+        assert 1 <= delays[-1] <= 900
+        assert world.queue.visible() == 0
+        world.clock.advance(900)
+    assert max(delays) > 300
+    assert delays[0] <= 30
+    assert world.dead.messages() == []
+    broken = False
+    world.deliver()
+    assert world.urls() == ["/a", "/b", "/c"]
+    assert world.queue.messages() == []
+
+
+def test_only_what_failed_is_sent_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    throttled = failure("PutItem", "ThrottlingException")
+    world.fail(monkeypatch, lambda item: throttled if item["url"]["S"] == "/b" else None)
+    world.post(view("/a"), view("/b"), {"url": "/c"})
+    consumed = world.deliver()
+    assert events_of(world.queue.messages()) == [[view("/b")]]
+    assert events_of(world.dead.messages()) == [[{"url": "/c"}]]
+    assert consumed.again == 1
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_a_fault_of_the_deployment_makes_no_dead_letters(
+    world: World, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    broken = True
+    world.fail(monkeypatch, lambda _: failure("PutItem", code) if broken else None)
+    for number in range(20):
+        world.post(view(f"/{number}"))
+    for _ in range(40):
+        consumed = world.deliver()
+        assert consumed.unfinished == []
+        assert all(code in fault for fault in consumed.faults)
+        world.clock.advance(901)
+    assert consumed.faults
+    assert consumed.oldest > 900
+    assert world.dead.messages() == []
+    broken = False
+    world.deliver()
+    assert len(world.urls()) == 20
+
+
+def test_a_message_that_cannot_be_sent_on_is_delivered_again(world: World) -> None:
+    world.post({"url": "/b"})
+    world.post(view("/a"))
+    world.refuse_sending = True
+    assert len(world.deliver().unfinished) == 1
+    world.refuse_sending = False
+    world.clock.advance(400)
+    assert world.deliver().unfinished == []
+    assert len(world.dead.messages()) == 1
+    assert world.urls() == ["/a"]
+
+
+def test_slices_stop_in_time_and_the_rest_is_sent_again_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.fail(monkeypatch, lambda _: world.clock.advance(0.05))
+    for number in range(5):
+        world.post(*(view(f"/{number}/{each}") for each in range(700)))
+    start = world.clock()
+    consumed = world.deliver(time_left=60)
+    # A slice of 1,000 events takes 50 s here, so there is one.
+    assert world.clock() - start < 60
+    assert len(world.urls()) == 1000
+    assert [len(events) for events in events_of(world.queue.messages())] == [400, 700, 700, 700]
+    assert all(message.visible_at == message.sent_at for message in world.queue.messages())
+    assert not any("attempts" in message.attributes for message in world.queue.messages())
+    assert (consumed.unfinished, consumed.statuses) == ([], {"accepted": 1000, "rejected": 0})
+    while world.queue.messages():
+        world.deliver(time_left=60)
+    assert len(world.urls()) == 3500
+
+
+def test_what_came_often_and_is_not_reached_keeps_its_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent again, a message that crashes the function would be as good as new."""
+    for number in range(3):
+        world.post(view(f"/{number}"))
+    for _ in range(4):
+        assert len(world.queue.receive(10)) == 3
+        world.clock.advance(400)
+    world.fail(monkeypatch, lambda _: world.clock.advance(45))
+    assert len(world.deliver(time_left=60).unfinished) == 2
+    assert {message.receives for message in world.queue.messages()} == {5}
+
+
+def test_retries_respect_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = replace(world.reached, bulk="partiql")
+    world.consumer._table = reached
+    answer = {"Responses": [{"Error": {"Code": "ThrottlingError", "Message": ""}}]}
+    monkeypatch.setattr(world.table, "batch_execute_statement", lambda **_: answer)
+    world.post(view("/a"))
+    start = world.clock()
+    world.deliver(time_left=1.2)
+    assert world.clock() - start <= 0.8
+    assert reached.deadline.at == pytest.approx(start + 0.8)
+
+
+def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
+    """Ten events were accepted, became dead letters by mistake, and are redriven after they are forgotten."""
+    for number in range(10):
+        world.post(view(f"/{number}"))
+    messages = world.queue.receive(10)
+    for message in messages:
+        world.dead.send(message.body, message.attributes)
+    world.consumer.consume([one.record() for one in messages], lambda: 60)
+    for message in messages:
+        world.queue.delete(message.id)
+    counted = len(world.urls())
+    world.clock.advance(7 * DAY + 3600)
+    world.table.expire()
+    assert world.dead.redrive(world.queue) == 10
+    consumed = world.deliver()
+    counted += len(world.urls())
+    assert counted == 10
+    assert consumed.statuses["too_late"] == 10
+    letters = world.dead.messages()
+    assert len(letters) == 10
+    assert letters[0].attributes["reason"]["StringValue"].startswith("too_late: taken at 2026-11-20T10:00:00+00:00")
+
+
+def test_a_young_dead_letter_is_accepted_once(world: World) -> None:
+    world.post(view("/a"))
+    [message] = world.queue.messages()
+    world.dead.send(message.body, message.attributes)
+    world.deliver()
+    world.clock.advance(6.9 * DAY)
+    world.dead.redrive(world.queue)
+    assert world.deliver().statuses["duplicate"] == 1
+
+
+def test_without_the_attribute_the_time_of_sending_counts_and_is_passed_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = world.clock()
+    world.fail(monkeypatch, lambda _: failure("PutItem", "ThrottlingException"))
+    world.queue.send(json.dumps(view("/a")))
+    world.deliver()
+    [again] = world.queue.messages()
+    assert again.attributes["taken"] == seconds(sent)
+
+
+@pytest.mark.parametrize("taken", ["x", "-1", "nan", "1e300", "{now}000"])
+def test_a_strange_time_is_no_reason_to_refuse(world: World, taken: str) -> None:
+    world.post(view("/a"), taken=taken.format(now=int(world.clock())))
+    assert world.deliver().statuses["accepted"] == 1
+
+
+def test_the_admission_refuses_what_could_not_be_counted() -> None:
+    world = World(admission=Admission((BYTES,)))
+    world.post(view("/a", bytes=1), view("/b", bytes="many"), view("/c", bytes=2))
+    world.deliver()
+    [letter] = world.dead.messages()
+    assert json.loads(letter.body) == [view("/b", bytes="many")]
+    assert "bytes" in letter.attributes["reason"]["StringValue"]
+    assert world.urls() == ["/a", "/c"]
+
+
+def test_packed_events_of_a_batch_are_accepted_together() -> None:
+    world = World(replace(VIEW, packed=Packed("time")))
+    for number in range(300):
+        world.post(*(view(f"/{number}/{each}") for each in range(10)))
+    world.deliver(most=1000)
+    # As if all came in one call: 3,000 events, one bucket.
+    assert world.table.usage.writes / 3000 < 0.05
+
+
+def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", lambda _: pytest.fail("not needed"))
+    del world.consumer._queues.__dict__["_sqs"]
+    world.post(view("/a"))
+    assert world.deliver().statuses["accepted"] == 1
+
+
+def test_of_a_table_without_deadline_nothing_changes() -> None:
+    table = World().reached
+    assert table.deadline.at == math.inf
+    assert list(table.tries(3)) == [0, 1, 2]

@@ -1,0 +1,87 @@
+"""A queue, its consumer, and a table that can be told to fail."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from dynamodb_counters import Event
+from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._queue.consumer import Consumed, Consumer
+from dynamodb_counters._queue.sending import Queues
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from simulation.queue.sqs import SQS, Message, Queue
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+
+
+class World:
+    """A queue whose messages a consumer handles, and a table in memory that can be told to fail."""
+
+    def __init__(self, event: Event = VIEW, admission: Admission | None = None, max_receives: int = 10) -> None:
+        self.clock = VirtualClock()
+        self.dead = Queue(self.clock)
+        self.queue = Queue(self.clock, dead_letters=self.dead, max_receives=max_receives)
+        self.table = MemoryTable(self.clock)
+        self.refuse_sending = False
+        self.sqs = SQS({"q": self.queue, "d": self.dead}, refuses=lambda: self.refuse_sending)
+        self.reached = Table(
+            self.table.name,
+            cast("Any", self.table),
+            bulk="put",
+            clock=self.clock,
+            sleep=self.clock.advance,
+            jitter=random.Random(0).random,
+        )
+        queues = Queues(self.reached, {"queue": "q", "dead_letter_queue": "d"})
+        queues.__dict__["_sqs"] = self.sqs
+        self.consumer = Consumer(self.reached, event, queues, admission)
+
+    def deliver(self, time_left: float = 60.0, most: int = 100) -> Consumed:
+        """Have the consumer handle what waits, as Lambda does."""
+        messages = self.queue.receive(most)
+        end = self.clock() + time_left
+        consumed = self.consumer.consume([one.record() for one in messages], lambda: end - self.clock())
+        for message in messages:
+            if message.id not in consumed.unfinished:
+                self.queue.delete(message.id)
+        return consumed
+
+    def post(self, *events: object, **attributes: str) -> None:
+        """Queue one message."""
+        typed = {name: {"DataType": "Number", "StringValue": value} for name, value in attributes.items()}
+        self.queue.send(json.dumps(events), {"taken": seconds(self.clock()), **typed})
+
+    def fail(self, patch: pytest.MonkeyPatch, error: Callable[[Mapping[str, Any]], Exception | None]) -> None:
+        """Make writes of some items fail."""
+        put = type(self.table).put_item
+
+        def put_item(**request: Any) -> dict[str, Any]:
+            if (raised := error(request["Item"])) is not None:
+                raise raised
+            return put(self.table, **request)
+
+        patch.setattr(self.table, "put_item", put_item)
+
+    def urls(self) -> list[str]:
+        """The URLs of the events accepted."""
+        return sorted(item["url"]["S"] for item in self.table.items())
+
+
+def seconds(value: float) -> dict[str, str]:
+    return {"DataType": "Number", "StringValue": str(int(value))}
+
+
+def view(url: str, **more: object) -> dict[str, object]:
+    return {"url": url, "time": "2026-11-20T10:00:00Z", "clientId": "c", **more}
+
+
+def events_of(messages: list[Message]) -> list[list[dict[str, Any]]]:
+    return [json.loads(message.body) for message in messages]
