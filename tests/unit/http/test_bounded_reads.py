@@ -37,7 +37,7 @@ SPREAD = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()},
 QUARTER = Window(
     "quarter", VIEW, pk="Q#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(minutes=15)
 )
-FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1))
+FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1), tiers=("minute",))
 PLAIN = Window("plain", VIEW, pk="P#{url}", time="time")
 SERVED = (CLIENTS, SPREAD, QUARTER, FINE, PLAIN)
 Values = dict[str, Any]
@@ -130,9 +130,9 @@ def test_an_undeclared_window_costs_no_more_than_it_may(monkeypatch: pytest.Monk
     for path in ("/v1/windows/fine", "/v1/windows/fine/series"):
         step = {"step": "2d"} if "series" in path else {}
         status, problem = get(path, url="/", last="366d", **step)
-        assert (status, "read units, limit: 500" in problem["detail"]) == (400, True)
-    assert get("/v1/windows/plain", url="/", last="200d")[0] == 200
-    assert get("/v1/windows/plain/series", url="/", last="200d", step="1d")[0] == 200
+        assert (status, "read units, limit: 650" in problem["detail"]) == (400, True)
+    assert get("/v1/windows/plain", url="/", last="366d")[0] == 200
+    assert get("/v1/windows/plain/series", url="/", last="366d", step="2d")[0] == 200
 
 
 def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
