@@ -132,9 +132,9 @@ class Throttled:
         return Paginator(self.query)
 
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
-        self._refuse("BatchGetItem")
-        if self._rng.random() < 0.5:
+        if self._rng.random() < 0.8:
             return {"Responses": {}, "UnprocessedKeys": request["RequestItems"]}
+        self._refuse("BatchGetItem")
         return self._client.batch_get_item(**request)
 
     def _refuse(self, operation: str) -> None:
