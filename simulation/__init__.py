@@ -12,6 +12,7 @@ From the bottom up; each imports only from what stands above it:
 - `protocol`, `packed_protocol`: committing a batch and writing a log of chunks, each alone and tried in every
   interleaving;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
+- `hostile`: strangers at every door of the runtime, seeded;
 - `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one.
 """
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,10 +44,12 @@ class Totals:
             self.wrong.append(f"{answer.wrong or 'slow'} ({answer.cpu_seconds:.2f} s): {what}")
 
 
-def attack(doors: list[Door], requests: int, seed: int, *, costly: bool = True) -> dict[str, Totals]:
-    """Send the costly bodies to each door that takes events, then requests to all doors in turn."""
+def attack(
+    doors: list[Door], requests: int, seed: int, costly: Mapping[str, Callable[[], str]] = BODIES
+) -> dict[str, Totals]:
+    """Send the costly bodies to each door, then seeded requests to all doors in turn."""
     totals = {door.name: Totals() for door in doors}
-    for number, (door, what, request) in enumerate(_requests(doors, seed, costly=costly)):
+    for number, (door, what, request) in enumerate(_requests(doors, seed, costly)):
         if number >= requests:
             break
         with contextlib.redirect_stdout(io.StringIO()):
@@ -55,9 +58,11 @@ def attack(doors: list[Door], requests: int, seed: int, *, costly: bool = True) 
     return totals
 
 
-def _requests(doors: list[Door], seed: int, *, costly: bool) -> Iterator[tuple[Door, str, dict[str, Any]]]:
+def _requests(
+    doors: list[Door], seed: int, costly: Mapping[str, Callable[[], str]]
+) -> Iterator[tuple[Door, str, dict[str, Any]]]:
     stranger = Stranger(seed)
-    for name, make in BODIES.items() if costly else ():
+    for name, make in costly.items():
         body = make()
         for door in doors:
             path = "/events" if door.posts else "/v1/batch"
@@ -83,6 +88,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="default: from the clock")
     given = parser.parse_args()
     seed = int(time.time()) if given.seed is None else given.seed
+    os.environ["POWERTOOLS_LOG_LEVEL"] = "CRITICAL"
     begun = time.monotonic()
     totals = attack(all_doors(), given.requests, seed)
     sent = sum(one.statuses.total() for one in totals.values())

@@ -145,7 +145,7 @@ def _window_paths(window: Window) -> dict[str, Any]:
 
 
 def _text(duration: timedelta) -> str:
-    minutes = duration // timedelta(minutes=1)
+    minutes = max(1, duration // timedelta(minutes=1))
     return next(f"{minutes // unit}{name}" for unit, name in ((1440, "d"), (60, "h"), (1, "m")) if not minutes % unit)
 
 

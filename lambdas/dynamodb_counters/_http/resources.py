@@ -39,8 +39,8 @@ from dynamodb_counters._timeline.times import utc
 Bound: TypeAlias = Mapping[str, str]
 _NONE: Final[Bound] = MappingProxyType({})
 
-MAX_READ_UNITS: Final = 500
-"""Of one window or series, eventually consistent: 4 MB."""
+MAX_READ_UNITS: Final = 650
+"""Of one window or series, eventually consistent: enough for 366 days of a window that declares nothing but its key."""
 
 _Declared = TypeVar("_Declared", Aggregate, Window, Event)
 

@@ -22,6 +22,9 @@ from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.parameters import RESERVED, RESERVED_OF_EVENTS, Position
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters.handlers import api
+from simulation.hostile.__main__ import attack
+from simulation.hostile.costly import BODIES as COSTLY
+from simulation.hostile.doors import Door, all_doors
 from tests.unit.http.counted import URLS
 from tests.unit.http.handlers import DECLARATIONS, EVENTS, Queue, call_api, call_ingest, request
 
@@ -167,3 +170,25 @@ def test_the_ingest_api_takes_or_says_why_not(
         assert status < 500, event
         queued = [view for message in queue.messages for view in json.loads(message)]
         assert len(queued) == (document["events"] if status == 202 else 0)
+
+
+def test_no_stranger_breaks_a_door() -> None:
+    """``python -m simulation.hostile --requests 30000`` sends more, and bodies that cost as much as they can."""
+    seed = int(os.environ.get("SEED", "15"))
+    totals = attack(all_doors(), 400, seed, costly={})
+    assert [f"seed {seed}: {text}" for one in totals.values() for text in one.wrong] == []
+    taken = sum(one.statuses["202"] + one.statuses["200"] for one in totals.values())
+    assert 0 < taken < sum(one.statuses.total() for one in totals.values())
+
+
+@pytest.fixture(scope="module")
+def doors() -> dict[str, Door]:
+    """Build the doors once."""
+    return {door.name: door for door in all_doors()}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_no_body_of_a_megabyte_takes_a_second(doors: dict[str, Door], name: str) -> None:
+    for door in (doors["receiver with both"], doors["consumer, direct mode"], doors["API"]):
+        [totals] = attack([door], 1, 0, costly={name: COSTLY[name]}).values()
+        assert totals.wrong == []

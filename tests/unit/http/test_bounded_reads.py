@@ -1,0 +1,251 @@
+"""No read is without a bound: pages, answers, windows, parameters; and a table that refuses is told as such."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from botocore.exceptions import BotoCoreError, ConnectTimeoutError
+
+from dynamodb_counters import Aggregate, Count, Counters, InvalidArgumentError, Ranking, Window
+from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
+from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters.handlers import api
+from simulation.dynamodb.client import MemoryTable, Paginator
+from simulation.dynamodb.client_errors import failure
+from simulation.handler_process import LAMBDA_CONTEXT
+from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
+
+CLIENTS = Aggregate(
+    "clients",
+    VIEW,
+    pk="URL#{url}",
+    sk="C#{clientId}",
+    measures={"n": Count()},
+    ranking=Ranking(by="n", leaderboard="ALL"),
+)
+SPREAD = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
+QUARTER = Window(
+    "quarter", VIEW, pk="Q#{url}", time="time", precision=timedelta(seconds=1), longest=timedelta(minutes=15)
+)
+FINE = Window("fine", VIEW, pk="F#{url}", time="time", precision=timedelta(seconds=1), tiers=("minute",))
+PLAIN = Window("plain", VIEW, pk="P#{url}", time="time")
+SERVED = (CLIENTS, SPREAD, QUARTER, FINE, PLAIN)
+Values = dict[str, Any]
+
+
+def view(client: str, url: str = "/") -> Values:
+    return {"url": url, "time": "2026-09-21T14:00:00Z", "clientId": client}
+
+
+def counted(*views: Values) -> MemoryTable:
+    client: Any = ranked_table()
+    counters_of(client).accept_many(VIEW, views)
+    table = Table(client.name, client, clock=lambda: NOW)
+    aggregator = Aggregator(table, SERVED, quarantine_retention_seconds=86_400, single_shard=True)
+    [shard] = [shard.id for shard in client.stream.shards()]
+    aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
+    return client  # type: ignore[no-any-return]
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, client: Any) -> Counters:
+    counters = Counters("counters", client=client, clock=lambda: NOW)
+    counters._table = replace(counters._table, sleep=lambda _: None)
+    environment(monkeypatch, CountResources(counters, (*SERVED, VIEW), lambda: NOW))
+    return counters
+
+
+def get(path: str, **parameters: object) -> tuple[int, Any]:
+    return call_api(request("GET", path, urlencode(parameters)))
+
+
+def pages(path: str, name: str, **parameters: object) -> Iterator[list[Values]]:
+    while True:
+        status, page = get(path, **parameters)
+        assert status == 200, page
+        yield page[name]
+        if page["next"] is None:
+            return
+        parameters["next"] = page["next"]
+
+
+def test_groups_come_page_by_page_in_the_order_of_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = sorted([*(f"c{number}" for number in range(250)), "", "#", "é", "\x00", "x" * 1500])
+    serve(monkeypatch, counted(*map(view, names), view("other", "/other")))
+
+    found = list(pages("/v1/aggregates/clients/groups", "groups", url="/", limit=100))
+
+    assert [len(page) for page in found] == [100, 100, 55]
+    assert sorted(group["values"]["clientId"] for page in found for group in page) == names
+    assert {group["measures"]["n"] for page in found for group in page} == {1}
+
+
+def test_a_page_of_groups_is_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, counted(*(view(f"{number}" + "\x01" * 7900) for number in range(130))))
+    sizes = [len(json.dumps(page)) for page in pages("/v1/aggregates/clients/groups", "groups", url="/", limit=1000)]
+    assert len(sizes) > 6
+    assert max(sizes) < 1.1 * MAX_PAGE_BYTES
+
+
+def test_a_leaderboard_and_a_batch_are_no_longer_than_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = [f"{number}" + "é" * 3950 for number in range(100)]
+    serve(monkeypatch, counted(*map(view, clients)))
+    status, top = get("/v1/aggregates/clients/top", count=100)
+    assert (status, len(json.dumps(top)) < 1.1 * MAX_PAGE_BYTES, 10 < len(top["ranked"]) < 100) == (200, True, True)
+
+    def batch(*names: str) -> tuple[int, Any]:
+        groups = [{"aggregate": "clients", "values": {"url": "/", "clientId": name}} for name in names]
+        headers = {"content-type": "application/json"}
+        return call_api(
+            request("POST", "/v1/batch", body=json.dumps({"groups": groups}, ensure_ascii=False), headers=headers)
+        )
+
+    assert batch(*clients[:10])[0] == 200
+    assert batch(*clients)[1]["detail"] == "the groups take more than 1000000 bytes of JSON: request fewer"
+    assert "expected at most 8192 bytes" in batch("x" * 8192)[1]["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/windows/quarter", "/v1/windows/quarter/series"])
+def test_a_window_is_no_longer_than_declared(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    client = counted(view("c"))
+    serve(monkeypatch, client)
+    for last in ("16m", "1h", "366d"):
+        status, problem = get(path, url="/", last=last)
+        assert (status, f"invalid last='{last}': expected at most 0:15:00" in problem["detail"]) == (400, True)
+    assert get(path, url="/", last="15m")[0] == 200
+    assert get(path, url="/")[0] == 200
+
+
+def test_an_undeclared_window_costs_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, counted(view("c")))
+    for path in ("/v1/windows/fine", "/v1/windows/fine/series"):
+        step = {"step": "2d"} if "series" in path else {}
+        status, problem = get(path, url="/", last="366d", **step)
+        assert (status, "read units, limit: 650" in problem["detail"]) == (400, True)
+    assert get("/v1/windows/plain", url="/", last="366d")[0] == 200
+    assert get("/v1/windows/plain/series", url="/", last="366d", step="2d")[0] == 200
+
+
+def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = counted(*(view(f"{number:04}") for number in range(300)))
+    serve(monkeypatch, client)
+    read, query = [0], client.query
+
+    def noted(**wanted: Any) -> dict[str, Any]:
+        page = query(**wanted)
+        read[0] += len(page["Items"])
+        return page
+
+    monkeypatch.setattr(client, "query", noted)
+    for path, key in (
+        ("/v1/events/view", VIEW.sk_template.render(view("0290"))),
+        ("/v1/aggregates/clients/groups", CLIENTS.sk_template.render(view("0290"))),
+    ):
+        read[0] = 0
+        pk = "URL#/" if "events" in path else ""
+        status, page = get(path, url="/", next=Position(0, pk, key).token)
+        names = [(found.get("values") or found)["clientId"] for found in page.get("groups") or page["events"]]
+        assert (status, names) == (200, [f"{number:04}" for number in range(291, 300)])
+        assert read[0] <= 20  # Groups and events share the partition; each is passed over once at most.
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        Position(0, "", "C").token,
+        Position(0, "", "D#").token,
+        Position(0, "", "C#" + "x" * 1100).token,
+        "WzAsIiIsIlx1ZDgwMCJd",
+        "x",
+        "[" * 5000,
+    ],
+)
+def test_a_made_up_token_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    serve(monkeypatch, counted(view("c")))
+    assert get("/v1/aggregates/clients/groups", url="/", next=token)[0] == 400
+
+
+def test_a_query_string_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(monkeypatch, counted())
+    assert get("/v1/aggregates/clients", url="/", clientId="x" * 8000)[0] == 200
+    status, problem = get("/v1/aggregates/clients", url="/", clientId="x" * MAX_QUERY_BYTES)
+    assert (status, problem["detail"]) == (400, f"invalid query string: expected at most {MAX_QUERY_BYTES} bytes")
+
+
+class Refusing:
+    """A client whose reads are refused."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def get_item(self, **_: Any) -> dict[str, Any]:
+        raise self._error or failure("GetItem", "ThrottlingException")
+
+    query = get_item
+
+    def get_paginator(self, _: str) -> Paginator:
+        return Paginator(self.query)
+
+    def batch_get_item(self, **wanted: Any) -> dict[str, Any]:
+        if self._error is not None:
+            raise self._error
+        return {"Responses": {}, "UnprocessedKeys": wanted["RequestItems"]}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        failure("Query", "ProvisionedThroughputExceededException"),
+        ConnectTimeoutError(endpoint_url="https://dynamodb"),
+        BotoCoreError(),
+    ],
+)
+def test_a_table_that_refuses_reads_is_unavailable(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
+    serve(monkeypatch, Refusing(error))
+    requests = [
+        request("GET", "/v1/aggregates/clients", "url=/&clientId=c"),
+        request("GET", "/v1/aggregates/spread"),  # By BatchGetItem: TimeoutError after all tries.
+        request("GET", "/v1/aggregates/clients/groups", "url=/"),
+        request("GET", "/v1/aggregates/clients/top"),  # In a pool of threads.
+        request("GET", "/v1/windows/plain", "url=/"),
+        request("GET", "/v1/windows/plain/series", "url=/"),
+        request("GET", "/v1/events/view", "url=/"),
+        request(
+            "POST",
+            "/v1/batch",
+            body=json.dumps({"groups": [{"aggregate": "spread", "values": {}}]}),
+            headers={"content-type": "application/json"},
+        ),
+    ]
+    for one in requests:
+        response = api.handler(one, LAMBDA_CONTEXT)
+        assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1"), one["rawPath"]
+
+
+def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = serve(monkeypatch, Refusing(None))
+    counters._table = replace(counters._table, jitter=lambda: 1.0, sleep=time.sleep)
+    short = type(LAMBDA_CONTEXT)(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 700})
+    response = api.handler(request("GET", "/v1/aggregates/spread"), short)
+    assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
+
+
+def test_groups_are_read_one_after_the_other() -> None:
+    counters = counters_of(counted(*(view(name) for name in "abc")))
+    keys = [(key, group.values["clientId"]) for key, group in counters.groups(CLIENTS, {"url": "/"})]
+    assert keys == [("C#a", "a"), ("C#b", "b"), ("C#c", "c")]
+    assert [key for key, _ in counters.groups(CLIENTS, {"url": "/"}, after="C#a", consistent=True)] == ["C#b", "C#c"]
+    with pytest.raises(InvalidArgumentError, match=r"invalid after='D#': expected a sort key of 'clients'"):
+        counters.groups(CLIENTS, {"url": "/"}, after="D#")
+    with pytest.raises(InvalidArgumentError, match="write_shards=1"):
+        counters.groups(SPREAD, {})

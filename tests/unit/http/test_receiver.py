@@ -1,0 +1,233 @@
+"""The receiver refuses before anything costs time, and all that DynamoDB or the declarations cannot take."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Sum, Window
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.event_requests import EventCheck, parse_events
+from dynamodb_counters._http.json_schema import compile_schema
+from dynamodb_counters._http.lossless_json import MAX_LEVELS, read_json
+from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.request_body import MAX_VALUES
+from dynamodb_counters._http.time_limits import MAX_CPU_SECONDS, cpu_limit, time_limit
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.handlers import ingest_http
+from tests.unit.http.handlers import HIT, NOW, VIEW, Queue, call_ingest, counters_of, ranked_table, request
+
+JSON = {"content-type": "application/json"}
+_PARSE = ingest_http.settings.__wrapped__
+GOOD: dict[str, Any] = {"url": "/", "time": "2026-09-21T14:13:20Z", "clientId": "c"}
+
+
+def post(*events: Mapping[str, Any] | str) -> tuple[int, Any]:
+    body = ",".join(event if isinstance(event, str) else json.dumps(event) for event in events)
+    return call_ingest(request("POST", "/events", body=f"[{body}]", headers=JSON))
+
+
+def with_json(name: str, value: str) -> str:
+    """A good event with an attribute as JSON."""
+    return f"{json.dumps({key: kept for key, kept in GOOD.items() if key != name})[:-1]},{json.dumps(name)}:{value}}}"
+
+
+def use(monkeypatch: pytest.MonkeyPatch, check: EventCheck) -> Queue:
+    queue = Queue()
+    settings = ingest_http.Settings(check, 1_000_000, cast("Any", queue), "https://queue", {}, lambda: NOW)
+    monkeypatch.setattr(ingest_http, "settings", lambda: settings)
+    return queue
+
+
+def test_what_the_declarations_could_not_fold_is_refused_with_the_reason(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = (
+        Window("recent", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=7)),
+        Aggregate("sums", VIEW, pk="S#{url}", sk="S", measures={"n": Count(), "bytes": Sum("bytes")}),
+    )
+    environment = {
+        "DECLARATIONS": encode((VIEW,)),
+        "AGGREGATES": encode(declared),
+        "SCHEMA": json.dumps({"properties": {"time": {"type": "string", "pattern": r"^\d+-\d+-\d+T\d+:\d+:\d+Z$"}}}),
+        "MAX_BODY_BYTES": "1000",
+        "QUEUE_URL": "https://queue",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr("boto3.client", lambda _: queue)
+        parsed = _PARSE()
+    sent = use(monkeypatch, parsed.check)
+
+    good = {**GOOD, "bytes": 1}
+    status, problem = post(good, {**good, "time": "2026-19-39T29:59:59Z"}, {**GOOD, "bytes": "1"}, {**good, "time": 1})
+
+    assert status == 400
+    assert {error["index"]: error["detail"] for error in problem["errors"]} == {
+        1: "recent: '2026-19-39T29:59:59Z' is not an ISO 8601 time",
+        2: "sums: attribute 'bytes' is not a number",
+        3: "data.time must be string",
+    }
+    assert sent.messages == []
+    assert post(good)[0] == 202
+
+
+REFUSED = {
+    "large": "1E126",
+    "negative": "-1e126",
+    "small": "1e-131",
+    "huge": "1E+999999999",
+    "beyond decimals": "1E99999999999999999999",
+    "39 digits": "9" * 39,
+    "38 zeros": "1" + "0" * 38,
+    "4301 digits": "9" * 4301,
+    "no number": "NaN",
+    "surrogate": '"\\ud800"',
+    "empty name": '{"":1}',
+    "long name": f'{{"{"n" * 65_536}":1}}',
+    "33 levels": "[" * 33 + "]" * 33,
+    "500 levels": '{"a":' * 500 + "1" + "}" * 500,
+}
+TAKEN = {
+    "large": "9.9e125",
+    "small": "1e-130",
+    "38 digits": "9" * 38,
+    "32 levels": "[" * 31 + "1" + "]" * 31,
+    "long name": f'{{"{"n" * 65_535}":1}}',
+}
+
+
+@pytest.mark.parametrize(("name", "place"), [("url", "{}"), ("more", "{}"), ("more", "[{}]"), ("more", '{{"a":{}}}')])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_dynamodb_refuses_is_refused_wherever_it_stands(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, name: str, place: str, kind: str
+) -> None:
+    value = REFUSED[kind]
+    for event in (VIEW, HIT):
+        sent = use(monkeypatch, EventCheck(event))
+        status, problem = post(GOOD, with_json(name, place.format(value)))
+        assert status == 400
+        assert len(json.dumps(problem)) < 2000
+        assert sent.messages == []
+    table = ranked_table()
+    try:
+        events = parse_events(f"[{with_json(name, place.format(value))}]")
+    except ProblemError:
+        return  # Nothing is read of such a message.
+    for event in (VIEW, HIT):
+        assert counters_of(table).accept_many(event, events)[0].status == "rejected"
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_dynamodb_just_takes_is_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    use(monkeypatch, EventCheck(VIEW))
+    assert post(with_json("more", TAKEN[kind])) == (202, {"events": 1})
+
+
+@pytest.mark.parametrize("levels", [MAX_LEVELS + 1, 100, 976, 977, 988, 1000, 100_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"]":', "}]")])
+def test_a_deep_document_is_refused_by_its_text(levels: int, opening: str, closing: str) -> None:
+    with pytest.raises(ValueError, match="nested deeper than 34 levels"):
+        read_json(opening * levels + "1" + closing * levels)
+    with pytest.raises(ValueError, match="nested deeper than 34 levels"):
+        read_json(opening * levels)
+
+
+@pytest.mark.parametrize("text", ["[" * 99, '\\"' + "[{" * 50, "\\" * 7 + '"' + "[" * 50, '"' * 60 + "{" * 60])
+def test_brackets_in_texts_are_no_levels(text: str) -> None:
+    document = {text: [text, {"a": text}]}
+    assert read_json(json.dumps(document)) == document
+    assert read_json(json.dumps(document), max_levels=3, max_values=5) == document
+    with pytest.raises(ValueError, match="nested deeper than 2 levels"):
+        read_json(json.dumps(document), max_levels=2)
+
+
+def test_a_request_has_a_budget_of_values(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, EventCheck(VIEW))
+    numbers = ",".join(["1"] * (MAX_VALUES - 10))
+    assert post(with_json("more", f"[{numbers}]"))[0] == 202
+    status, problem = post(with_json("more", f"[{numbers},1,1,1,1,1,1,1,1,1,1]"))
+    assert (status, "limit: 50000" in problem["detail"]) == (400, True)
+
+
+def test_a_schema_knows_fractions_as_they_are_written(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    price = {"properties": {"price": {"multipleOf": 0.01, "minimum": 0.1, "enum": [0.1, 1.5, 2.125]}}}
+    use(monkeypatch, EventCheck(VIEW, compile_schema(price)))
+    assert post({**GOOD, "price": 1.5}, {**GOOD, "price": 0.1})[0] == 202
+    assert post({**GOOD, "price": 2.125})[0] == 400
+
+
+def test_a_pattern_that_never_ends_is_given_up(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, EventCheck(VIEW, compile_schema({"properties": {"code": {"pattern": r"^(a+)+$"}}})))
+    begun = time.process_time()
+    status, problem = post({**GOOD, "code": "a" * 40 + "!"})
+    assert (status, "too long to check" in problem["detail"]) == (413, True)
+    assert time.process_time() - begun < MAX_CPU_SECONDS + 0.5
+    assert post({**GOOD, "code": "aaa"})[0] == 202
+
+
+def test_what_takes_too_long_is_a_problem_and_nothing_else_is() -> None:
+    with pytest.raises(ProblemError, match="cannot be read now") as over, time_limit(0):
+        time.sleep(5)
+    assert over.value.status == 503
+    with cpu_limit(), time_limit(60):
+        pass
+
+
+def test_long_emails_are_none(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, EventCheck(VIEW, compile_schema({"properties": {"email": {"format": "email"}}})))
+    assert post({**GOOD, "email": "ann@example.com"})[0] == 202
+    assert post({**GOOD, "email": "." * 190_000})[0] == 400
+
+
+def test_each_message_says_when_its_events_were_taken(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        use(monkeypatch, EventCheck(VIEW)).__class__, "send_message", lambda _, **more: sent.append(more)
+    )
+    post(GOOD)
+    assert sent[0]["MessageAttributes"] == {"taken": {"DataType": "Number", "StringValue": str(int(NOW))}}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"headers": None},
+        {"headers": {"content-type": 5, "x": None}},
+        {"body": None},
+        {"body": 7},
+        {"body": {"a": 1}},
+        {"body": "é", "isBase64Encoded": True},
+        {"body": "!!!!", "isBase64Encoded": True},
+        {"body": "/w==", "isBase64Encoded": True},
+        {"requestContext": None},
+        {"requestContext": {"http": []}},
+        {"rawPath": None, "rawQueryString": 3},
+        {"rawPath": "\ud800\n"},
+    ],
+)
+def test_an_odd_request_is_refused(queue: Queue, odd: dict[str, Any]) -> None:
+    event = request("POST", "/events", body=json.dumps(GOOD), headers=JSON) | odd
+    assert 200 <= call_ingest(event)[0] < 500
+    assert 400 <= call_ingest({name: event[name] for name in odd})[0] < 500
+
+
+_HUGE: dict[str, Any] = {
+    "text": "x" * 10**6,
+    "list": ["x" * 10**6] * 10**6,
+    "map": {str(number): number for number in range(10**5)},
+    "number": 10**5000,
+}
+
+
+@pytest.mark.parametrize("kind", _HUGE)
+def test_no_error_tells_more_of_a_value_than_anybody_reads(kind: str) -> None:
+    begun = time.process_time()
+    assert len(str(InvalidArgumentError("n" * 10**6, _HUGE[kind], "less"))) < 400
+    assert time.process_time() - begun < 0.1

@@ -1,0 +1,188 @@
+"""Tenancy: a caller reads and posts only what its claims say is its own, at every door."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Window
+from dynamodb_counters._http.event_requests import EventCheck
+from dynamodb_counters._http.openapi import openapi
+from dynamodb_counters._http.problems import ProblemError
+from dynamodb_counters._http.resources import CountResources
+from dynamodb_counters._http.tenancy import bound_values
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from dynamodb_counters.handlers import api, ingest_http
+from simulation.handler_process import LAMBDA_CONTEXT
+from tests.unit.http.handlers import NOW, Queue, call_api, call_ingest, counters_of, environment, ranked_table, request
+
+JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+HIT = Event("hit", pk="HIT#{customer}", sk="T#{at}#{id}", packed=Packed("at"))
+DAILY = Aggregate(
+    "daily",
+    JOB,
+    pk="DAY#{customer}",
+    sk="D#{day}",
+    measures={"n": Count()},
+    ranking=Ranking(by="n", leaderboard="TOP#{customer}"),
+)
+MIXED = Aggregate(
+    "mixed",
+    JOB,
+    pk="MIXED#{day}",
+    sk="C#{customer}",
+    measures={"n": Count()},
+    ranking=Ranking(by="n", leaderboard="ALL"),
+)
+RECENT = Window("recent", JOB, pk="RECENT#{customer}", time="at")
+SERVED = (DAILY, MIXED, RECENT, JOB, HIT)
+TENANT = {"customer": "claims.sub"}
+JSON = {"content-type": "application/json"}
+Document = dict[str, Any]
+
+
+def job(customer: object, number: int = 0) -> Document:
+    return {"customer": customer, "id": str(number), "at": "2026-09-21T14:00:00Z", "day": "monday"}
+
+
+def by(claim: Any, event: Document, kind: str = "jwt") -> Document:
+    """A request with the claim ``sub``, as the authorizer of that kind tells it."""
+    told = {"jwt": {"claims": {"sub": claim}}, "lambda": {"sub": claim}, "iam": {"sub": claim}}[kind]
+    authorizer = {kind: told}
+    return event | {"requestContext": event["requestContext"] | {"authorizer": authorizer}}
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
+    """Configure both APIs, over a table with jobs and hits of two customers."""
+    client: Any = ranked_table()
+    counters = counters_of(client)
+    events = [job(customer, number) for number in range(3) for customer in ("ann", "bob")]
+    for event in (JOB, HIT):
+        assert {outcome.status for outcome in counters.accept_many(event, events)} == {"accepted"}
+    table = Table(client.name, client, clock=lambda: NOW)
+    aggregator = Aggregator(table, (DAILY, MIXED, RECENT), quarantine_retention_seconds=86_400, single_shard=True)
+    [shard] = [shard.id for shard in client.stream.shards()]
+    aggregator.handle({"Records": client.stream.read(shard, None, 10**6).records})
+    environment(monkeypatch, CountResources(counters, SERVED, lambda: NOW))
+    monkeypatch.setenv("TENANT", json.dumps(TENANT))
+    monkeypatch.setenv("CACHE_CONTROL", "public, max-age=5")
+    queue = Queue()
+    settings = ingest_http.Settings(EventCheck(JOB), 10_000, cast("Any", queue), "https://queue", TENANT)
+    monkeypatch.setattr(ingest_http, "settings", lambda: settings)
+    return queue
+
+
+def get(claim: Any, path: str, **parameters: object) -> tuple[int, Any]:
+    return call_api(by(claim, request("GET", path, urlencode(parameters))))
+
+
+READS = {
+    "/v1/aggregates/daily": {"day": "monday"},
+    "/v1/aggregates/daily/groups": {},
+    "/v1/aggregates/daily/top": {},
+    "/v1/windows/recent": {},
+    "/v1/windows/recent/series": {},
+    "/v1/aggregates/mixed": {"day": "monday"},
+    "/v1/events/job": {},
+    "/v1/events/hit": {"start": "2026-09-21T00:00:00Z", "end": "2026-09-22T00:00:00Z"},
+}
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("path", READS)
+def test_a_caller_reads_only_its_own(path: str) -> None:
+    status, filled = get("ann", path, **READS[path])
+    assert status == 200
+    assert "ann" in json.dumps(filled)
+    assert "bob" not in json.dumps(filled)
+    assert get("ann", path, customer="ann", **READS[path]) == (200, filled)
+    for customer in ("bob", "", "Ann"):
+        status, problem = get("ann", path, customer=customer, **READS[path])
+        assert (status, problem["detail"]) == (
+            403,
+            "invalid customer: expected the value that the caller's claim holds",
+        )
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize("claim", [None, "", [], {}, True, ["ann"], "\ud800"])
+def test_without_the_claim_nothing_is_read(path: str, claim: object) -> None:
+    assert get(claim, path, customer="ann", **READS[path])[0] == 403
+    for event in (request("GET", path), request("GET", path) | {"requestContext": {"http": {"method": "GET"}}}):
+        assert call_api(event)[0] == 403
+
+
+@pytest.mark.usefixtures("queue")
+@pytest.mark.parametrize("path", ["/v1/aggregates/mixed/groups", "/v1/aggregates/mixed/top"])
+def test_a_listing_that_mixes_tenants_is_refused(path: str) -> None:
+    parameters = {"day": "monday"} if path.endswith("groups") else {}
+    assert get("ann", path, **parameters)[0] == 403
+
+
+@pytest.mark.usefixtures("queue")
+def test_each_group_of_a_batch_is_the_callers_own() -> None:
+    def batch(*values: Document) -> tuple[int, Any]:
+        body = json.dumps({"groups": [{"aggregate": "daily", "values": one} for one in values]})
+        return call_api(by("ann", request("POST", "/v1/batch", body=body, headers=JSON)))
+
+    status, found = batch({"day": "monday"}, {"day": "monday", "customer": "ann"})
+    assert (status, [group["values"]["customer"] for group in found["groups"]]) == (200, ["ann", "ann"])
+    assert batch({"day": "monday"}, {"day": "monday", "customer": "bob"})[0] == 403
+    assert batch({"day": "monday", "customer": None})[0] == 403
+
+
+def test_every_event_that_is_posted_is_the_callers_own(queue: Queue) -> None:
+    def post(claim: Any, *events: Any) -> tuple[int, Any]:
+        return call_ingest(by(claim, request("POST", "/events", body=json.dumps(events), headers=JSON)))
+
+    assert post("ann", job("ann"), job("ann", 1)) == (202, {"events": 2})
+    assert post("7", job(7)) == (202, {"events": 1}), "the number 7 and the text '7' are one group"
+    queue.messages.clear()
+    without = {name: value for name, value in job("ann").items() if name != "customer"}
+    status, problem = post("ann", job("ann"), job("bob"), without, job(None), job(["ann"]))
+    assert (status, [error["index"] for error in problem["errors"]]) == (403, [1, 2, 3, 4])
+    assert post(None, job("ann"))[0] == 403
+    assert post("", job(""))[0] == 403
+    assert post("ann", 5)[0] == 400
+    assert queue.messages == []
+
+
+@pytest.mark.parametrize(("path", "kind"), [("claims.sub", "jwt"), ("lambda.sub", "lambda"), ("iam.sub", "iam")])
+def test_each_kind_of_authorizer_tells_its_claims_in_its_place(path: str, kind: str) -> None:
+    event = request("GET", "/")
+    assert bound_values({"customer": path}, by("ann", event, kind)) == {"customer": "ann"}
+    for other in {"jwt", "lambda", "iam"} - {kind}:
+        with pytest.raises(ProblemError) as refused:
+            bound_values({"customer": path}, by("ann", event, other))
+        assert refused.value.status == 403
+    dotted = by("ann", event, kind)
+    [told] = dotted["requestContext"]["authorizer"].values()
+    (told["claims"] if kind == "jwt" else told)["custom:team.id"] = "red"
+    assert bound_values({"team": path.replace("sub", "custom:team.id")}, dotted) == {"team": "red"}
+
+
+@pytest.mark.usefixtures("queue")
+def test_no_shared_cache_keeps_what_is_a_callers_own() -> None:
+    response = api.handler(by("ann", request("GET", "/v1/windows/recent")), LAMBDA_CONTEXT)
+    assert response["headers"]["Cache-Control"] == "private, max-age=5"
+    assert response["headers"]["Vary"] == "Authorization"
+    document = api.handler(request("GET", "/openapi.json"), LAMBDA_CONTEXT)
+    assert (document["statusCode"], document["headers"]["Cache-Control"]) == (200, "public, max-age=5")
+
+
+def test_the_document_tells_which_parameters_are_bound() -> None:
+    paths = openapi(SERVED, TENANT)["paths"]
+    for path in READS:
+        operation = paths[path]["get"]
+        [customer] = [one for one in operation["parameters"] if one["name"] == "customer"]
+        assert not customer["required"]
+        assert customer["description"].startswith("Bound to the caller's 'claims.sub'")
+        assert "403" in operation["responses"]
+    assert "403" in paths["/v1/batch"]["post"]["responses"]
+    assert "403" not in paths["/openapi.json"]["get"]["responses"]

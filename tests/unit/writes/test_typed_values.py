@@ -1,0 +1,70 @@
+"""What is typed without boto3's serializer is typed as it would: the same values, the same refusals."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from boto3.dynamodb.types import TypeSerializer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters._items.decimals import require_storable
+from dynamodb_counters._writes.event_items import typed_item
+from dynamodb_counters.errors import InvalidArgumentError
+
+_NUMBERS = (
+    st.integers()
+    | st.integers(-(10**40), 10**40)
+    | st.decimals()
+    | st.builds(
+        lambda digits, exponent: Decimal(digits).scaleb(exponent),
+        st.integers(-(10**39), 10**39),
+        st.integers(-170, 130),
+    )
+)
+_SCALARS = _NUMBERS | st.text(max_size=5) | st.none() | st.booleans() | st.binary(max_size=3)
+_VALUES = st.recursive(
+    _SCALARS | st.sets(st.integers(0, 3), min_size=1) | st.sets(st.text(max_size=2), min_size=1),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(min_size=1, max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(_VALUES)
+def test_values_are_typed_as_by_the_serializer(value: Any) -> None:
+    try:
+        expected = TypeSerializer().serialize(value)
+        _require_in_range(value)
+    except Exception:  # noqa: BLE001
+        with pytest.raises(InvalidArgumentError):
+            typed_item(None, {"a": value})
+    else:
+        assert typed_item(None, {"a": value}) == {"a": expected}
+
+
+def _require_in_range(value: Any) -> None:
+    """The serializer takes numbers that DynamoDB does not."""
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | set) else ():
+        _require_in_range(part)
+    if isinstance(value, Decimal):
+        require_storable("a", value)
+
+
+@pytest.mark.parametrize(
+    "value", [1.5, [1.5], {"a": 1.5}, {1: "a"}, {"": 1}, {"\ud800": 1}, "\ud800", ["\ud800"], set(), [set()], object()]
+)
+def test_what_dynamodb_has_no_type_for_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        typed_item(None, {"a": value})
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, lambda value: (value,)])
+def test_nesting_ends_at_thirty_two_levels(wrap: Any) -> None:
+    value: Any = 1
+    for _ in range(31):
+        value = wrap(value)
+    assert typed_item(None, {"a": value})
+    with pytest.raises(InvalidArgumentError, match="at most 32 nested levels"):
+        typed_item(None, {"a": wrap(value)})
