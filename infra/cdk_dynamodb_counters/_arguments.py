@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from aws_cdk import Duration, Token
 from constructs import Construct
 
+from dynamodb_counters._declarations import Event
 from dynamodb_counters.errors import InvalidArgumentError
 
 _T = TypeVar("_T")
@@ -50,6 +51,13 @@ def require_sequence(argument: str, value: object, allowed: str) -> Sequence[Any
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise InvalidArgumentError(argument, value, allowed)
     return value
+
+
+def require_events(argument: str, value: object) -> tuple[Event, ...]:
+    events = tuple(require_sequence(argument, value, "a list of Event"))
+    for event in events:
+        require_instance(argument, event, Event, "a list of Event")
+    return events
 
 
 def require_integer(argument: str, value: object, low: int, high: int) -> None:

@@ -82,14 +82,14 @@ def build_mapping(
 
 
 def build_consumer(
-    scope: Observed, table: dynamodb.ITableV2, event: Event, *, memory_size: int, timeout: Duration
+    scope: Observed, table: dynamodb.ITableV2, event: Event, aggregates: str, *, memory_size: int, timeout: Duration
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
     role = build_role(scope, "Role", "Accepts a queue's events into a table")
     grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
-    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
+    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,)), "AGGREGATES": aggregates}
     if is_emulated(scope):
         environment["BULK_BY_PUT"] = "true"
     return build_function(
@@ -116,6 +116,7 @@ def build_receiver(
     scope: Observed,
     queue: sqs.Queue,
     event: Event,
+    aggregates: str,
     schema: Mapping[str, Any] | None,
     max_body_bytes: int,
     *,
@@ -126,6 +127,7 @@ def build_receiver(
     queue.grant(role, "sqs:SendMessage")
     environment = {
         "DECLARATIONS": encode((event,)),
+        "AGGREGATES": aggregates,
         "QUEUE_URL": queue.queue_url,
         "MAX_BODY_BYTES": str(max_body_bytes),
     }

@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
     require_duration,
+    require_events,
     require_instance,
     require_integer,
     require_memory_size,
@@ -27,6 +28,7 @@ from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
@@ -128,6 +130,7 @@ class CounterApi(Observed, ApiMetrics):
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        Registry.of(table).registration(table.table).add_events(*readable)
         self._http_api = build_api(
             self,
             log_retention,
@@ -219,9 +222,7 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
     names = [declared.name for declared in shown]
-    for event in require_sequence("events", events, "a list of Event"):
-        if not isinstance(event, Event):
-            raise InvalidArgumentError("events", event, "a list of Event")
+    for event in require_events("events", events):
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
         names.append(event.name)

@@ -36,8 +36,11 @@ from cdk_dynamodb_counters._ingest_parts import (
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -186,10 +189,14 @@ class EventIngest(Observed, IngestMetrics):
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
         super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        registration = Registry.of(table).registration(table.table)
+        registration.add_events(event)
+        # What counts the event may be declared later: both functions refuse what that could not count.
+        aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(
             self, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
         )
-        self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
+        self._function = build_consumer(self, table.table, event, aggregates, memory_size=memory_size, timeout=timeout)
         self._mapping = build_mapping(
             self,
             self._queue,
@@ -208,7 +215,9 @@ class EventIngest(Observed, IngestMetrics):
         )
         self._receiver: lambda_.Function | None = None
         if mode == "validated":
-            self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
+            self._receiver = build_receiver(
+                self, self._queue, event, aggregates, schema, max_body_bytes, memory_size=memory_size
+            )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None

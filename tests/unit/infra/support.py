@@ -141,7 +141,9 @@ def normalized(value: Any) -> Any:
         return [normalized(part) for part in value]
     if isinstance(value, dict):
         return {
-            name: [repr(d) for d in decode(part)] if name in ("DECLARATIONS", "EVENTS") and part else normalized(part)
+            name: [repr(d) for d in decode(part)]
+            if name in ("AGGREGATES", "DECLARATIONS", "EVENTS") and part
+            else normalized(part)
             for name, part in value.items()
         }
     return re.sub(r"[0-9a-f]{64}", "<hash>", value) if isinstance(value, str) else value

@@ -55,6 +55,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     DedupCounterTable: {
         **PLACE,
         "table": ["events", 1, object()],
+        "events": [None, VIEW, "view", ["view"], [VIEWS]],
         "removal_policy": ["retain", True, RemovalPolicy.SNAPSHOT],
         "deletion_protection": ["yes", 1],
         "point_in_time_recovery": ["yes", 0],
