@@ -117,9 +117,9 @@ def build_receiver(
     queue: sqs.Queue,
     event: Event,
     aggregates: str,
+    *,
     schema: Mapping[str, Any] | None,
     max_body_bytes: int,
-    *,
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""

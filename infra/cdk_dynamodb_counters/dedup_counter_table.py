@@ -43,8 +43,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         excludes all arguments below `events`. Default: a table is created.
     events : sequence of Event, optional
         Events that your own code puts into the table and nothing counts. Those that are counted, ingested, listed over
-        HTTP or named in a grant are known. Two whose keys could be the same item's are refused, and so is one that could
-        be a count. Default: none.
+        HTTP or named in a grant are known. Refused are events whose keys could be those of other items. Default: none.
     removal_policy : RemovalPolicy, optional
         What happens to the table when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
         Default: it is retained.

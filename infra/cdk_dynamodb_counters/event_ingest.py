@@ -216,7 +216,13 @@ class EventIngest(Observed, IngestMetrics):
         self._receiver: lambda_.Function | None = None
         if mode == "validated":
             self._receiver = build_receiver(
-                self, self._queue, event, aggregates, schema, max_body_bytes, memory_size=memory_size
+                self,
+                self._queue,
+                event,
+                aggregates,
+                schema=schema,
+                max_body_bytes=max_body_bytes,
+                memory_size=memory_size,
             )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self, monitoring=monitoring), alarm_actions)
