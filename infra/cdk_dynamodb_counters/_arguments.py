@@ -25,6 +25,10 @@ _MEMBERS: Final = {
     "IBucket": "bucket_arn",
     "IAlarmAction": "bind",
     "IGrantable": "grant_principal",
+    "IKey": "grant_decrypt",
+    "IManagedPolicy": "managed_policy_arn",
+    "ISecurityGroup": "add_ingress_rule",
+    "IVpc": "select_subnets",
 }
 
 
@@ -42,7 +46,8 @@ def require_instance(argument: str, value: object, kind: type[_T], allowed: str)
 
 
 def require_interface(argument: str, value: object, interface: str, allowed: str) -> None:
-    if not hasattr(type(value), _MEMBERS[interface]):
+    # An import is a proxy that has its members itself, not by its class; a class is no instance.
+    if isinstance(value, type) or not hasattr(value, _MEMBERS[interface]):
         raise InvalidArgumentError(argument, value, allowed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -15,6 +15,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from cdk_dynamodb_counters._batching import MAX_WINDOW
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import ACCEPT, ACCEPT_PACKED, grant
 from cdk_dynamodb_counters._http import warn_if_public
@@ -24,8 +26,6 @@ from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
-
-MAX_WINDOW: Final = Duration.minutes(5)
 
 
 def build_queues(
@@ -82,10 +82,17 @@ def build_mapping(
 
 
 def build_consumer(
-    scope: Observed, table: dynamodb.ITableV2, event: Event, aggregates: str, *, memory_size: int, timeout: Duration
+    scope: Observed,
+    table: dynamodb.ITableV2,
+    event: Event,
+    aggregates: str,
+    settings: FunctionSettings,
+    *,
+    memory_size: int,
+    timeout: Duration,
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
-    role = build_role(scope, "Role", "Accepts a queue's events into a table")
+    role = build_role(scope, settings, "Role", "Accepts a queue's events into a table")
     grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
@@ -94,6 +101,7 @@ def build_consumer(
         environment["BULK_BY_PUT"] = "true"
     return build_function(
         scope,
+        settings,
         "Function",
         description="Accepts a queue's events",
         handler="ingest_queue",
@@ -117,13 +125,14 @@ def build_receiver(
     queue: sqs.Queue,
     event: Event,
     aggregates: str,
+    settings: FunctionSettings,
     *,
     schema: Mapping[str, Any] | None,
     max_body_bytes: int,
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""
-    role = build_role(scope, "ReceiverRole", "Sends events to a queue")
+    role = build_role(scope, settings, "ReceiverRole", "Sends events to a queue")
     queue.grant(role, "sqs:SendMessage")
     environment = {
         "DECLARATIONS": encode((event,)),
@@ -135,6 +144,7 @@ def build_receiver(
         environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
     return build_function(
         scope,
+        settings,
         "Receiver",
         description="Validates events and sends them to a queue",
         handler="ingest_http",

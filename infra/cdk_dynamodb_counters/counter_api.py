@@ -10,6 +10,9 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -22,6 +25,7 @@ from cdk_dynamodb_counters._arguments import (
     require_origins,
     require_sequence,
 )
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
@@ -82,6 +86,17 @@ class CounterApi(Observed, ApiMetrics):
         How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
         Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
+        The network of the function, in which subnets (private or isolated), and with which security groups.
+        They must reach DynamoDB. Default: none, and then all private subnets and a new group.
+    reserved_concurrency : int, optional
+        Invocations at a time, kept free for the function, and the most it gets. Default: no reservation.
+    environment_encryption : IKey, optional
+        What encrypts the environment variables. Default: a key that Lambda owns.
+    log_encryption_key : IKey, optional
+        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
+    permissions_boundary : IManagedPolicy, optional
+        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -113,6 +128,13 @@ class CounterApi(Observed, ApiMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        reserved_concurrency: int | None = None,
+        environment_encryption: kms.IKey | None = None,
+        log_encryption_key: kms.IKey | None = None,
+        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
@@ -129,11 +151,23 @@ class CounterApi(Observed, ApiMetrics):
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        settings = FunctionSettings(
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            reserved_concurrency=reserved_concurrency,
+            environment_encryption=environment_encryption,
+            log_encryption_key=log_encryption_key,
+            permissions_boundary=permissions_boundary,
+        )
+        super().__init__(
+            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
+        )
         Registry.of(table).registration(table.table).add_events(*readable)
         self._http_api = build_api(
             self,
             log_retention,
+            log_encryption_key,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
@@ -150,12 +184,13 @@ class CounterApi(Observed, ApiMetrics):
             environment["EVENTS"] = encode(readable)
         if page is not None:
             environment["PAGE"] = page.settings
-        role = build_role(self, "Role", "Reads a table's counts")
+        role = build_role(self, settings, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
         indexes = resource_finding(role, f"{table.table_arn}/index/*")
         acknowledge(role, "IAM5", "Only the indexes of this table.", indexes)
         self._function = build_function(
             self,
+            settings,
             "Function",
             description="Serves counts",
             handler="api",

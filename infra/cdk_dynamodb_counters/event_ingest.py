@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Token
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
@@ -22,9 +25,10 @@ from cdk_dynamodb_counters._arguments import (
     require_origins,
     require_route,
 )
+from cdk_dynamodb_counters._batching import batching_of
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
-    MAX_WINDOW,
     alarm_specs,
     build_consumer,
     build_mapping,
@@ -46,19 +50,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
 _BURST: Final = 2000
-_AT_ONCE: Final = 10
-"""Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
-
-
-class _Batching(NamedTuple):
-    size: int
-    window: Duration
-    concurrency: int | None
-
-
-_PLAIN: Final = _Batching(100, Duration.seconds(1), None)
-# Few writers with large batches: they fill chunks, and seldom race for the next one.
-_PACKED: Final = _Batching(1000, Duration.seconds(5), 2)
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -116,6 +107,18 @@ class EventIngest(Observed, IngestMetrics):
         accepted: dead letters, and events that wait for 15 minutes.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
+    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
+        The network of the functions, in which subnets (private or isolated), and with which security groups.
+        They must reach DynamoDB and SQS. Default: none, and then all private subnets and a new group.
+    reserved_concurrency : int, optional
+        Invocations at a time, kept free for each of the functions, and the most it gets; at least `max_concurrency`.
+        Default: no reservation.
+    environment_encryption : IKey, optional
+        What encrypts the environment variables. Default: a key that Lambda owns.
+    log_encryption_key : IKey, optional
+        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
+    permissions_boundary : IManagedPolicy, optional
+        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -153,16 +156,19 @@ class EventIngest(Observed, IngestMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        reserved_concurrency: int | None = None,
+        environment_encryption: kms.IKey | None = None,
+        log_encryption_key: kms.IKey | None = None,
+        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         timeout = Duration.minutes(1) if timeout is None else timeout
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
-        batching = _PLAIN if event.packed is None else _PACKED
-        batch_size = batching.size if batch_size is None else batch_size
-        max_batching_window = batching.window if max_batching_window is None else max_batching_window
-        max_concurrency = batching.concurrency if max_concurrency is None else max_concurrency
-
+        batching = batching_of(event, batch_size, max_batching_window, max_concurrency)
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
@@ -173,40 +179,45 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
         require_integer("max_body_bytes", max_body_bytes, 1, 6_000_000)
         require_integer("max_receives", max_receives, 1, 1000)
-        require_integer("batch_size", batch_size, 1, 10_000)
-        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), MAX_WINDOW)
-        if batch_size > _AT_ONCE and not max_batching_window.is_unresolved() and not max_batching_window.to_seconds():
-            text = max_batching_window.to_human_string()
-            raise InvalidArgumentError(
-                "max_batching_window", text, f"at least 1 second for a batch_size above {_AT_ONCE}"
-            )
-        if max_concurrency is not None:
-            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
-            require_integer("max_concurrency", max_concurrency, 2, 1000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
-        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        settings = FunctionSettings(
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            reserved_concurrency=reserved_concurrency,
+            environment_encryption=environment_encryption,
+            log_encryption_key=log_encryption_key,
+            permissions_boundary=permissions_boundary,
+        )
+        _require_enough(reserved_concurrency, batching.concurrency)
+        super().__init__(
+            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
+        )
         registration = Registry.of(table).registration(table.table)
         registration.add_events(event)
         # What counts the event may be declared later: both functions refuse what that could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(
-            self, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
+            self, timeout=timeout, max_batching_window=batching.window, max_receives=max_receives
         )
-        self._function = build_consumer(self, table.table, event, aggregates, memory_size=memory_size, timeout=timeout)
+        self._function = build_consumer(
+            self, table.table, event, aggregates, settings, memory_size=memory_size, timeout=timeout
+        )
         self._mapping = build_mapping(
             self,
             self._queue,
-            batch_size=batch_size,
-            max_batching_window=max_batching_window,
-            max_concurrency=max_concurrency,
+            batch_size=batching.size,
+            max_batching_window=batching.window,
+            max_concurrency=batching.concurrency,
         )
         self._http_api = http_api or build_api(
             self,
             log_retention,
+            log_encryption_key,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
@@ -220,6 +231,7 @@ class EventIngest(Observed, IngestMetrics):
                 self._queue,
                 event,
                 aggregates,
+                settings,
                 schema=schema,
                 max_body_bytes=max_body_bytes,
                 memory_size=memory_size,
@@ -262,6 +274,19 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     compile_schema(schema)
+
+
+def _require_enough(reserved: int | None, max_concurrency: int | None) -> None:
+    """Refuse a reservation that the consumers would exceed, which throttles them.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+    """
+    if reserved is None or max_concurrency is None or Token.is_unresolved(reserved):
+        return
+    if max_concurrency > reserved:
+        raise InvalidArgumentError(
+            "reserved_concurrency", reserved, f"at least max_concurrency, which is {max_concurrency}"
+        )
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -49,6 +49,13 @@ OBSERVED: dict[str, list[Any]] = {
     "monitoring": ["yes", 1, None],
     "alarm_actions": [None, "topic", [1], ["topic"], [None]],
     "memory_size": [127, 10_241, "1024", 1024.5, None],
+    "vpc": ["vpc-1", 1, True],
+    "vpc_subnets": ["subnet-1", {}],
+    "security_groups": ["sg-1", []],
+    "reserved_concurrency": [0, -1, "5", 1.5, True, 100_001],
+    "environment_encryption": ["key", 1, True],
+    "log_encryption_key": ["key", 1, True],
+    "permissions_boundary": ["arn:aws:iam::123456789012:policy/Boundary", 1],
 }
 
 WRONG: dict[Any, dict[str, list[Any]]] = {
