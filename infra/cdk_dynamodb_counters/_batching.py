@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Token
 
 from cdk_dynamodb_counters._arguments import require_duration, require_integer
 from dynamodb_counters._declarations import Event
@@ -45,3 +45,15 @@ def batching_of(
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
         require_integer("max_concurrency", concurrency, 2, 1000)
     return Batching(size, window, concurrency)
+
+
+def require_enough(reserved_concurrency: int | None, batching: Batching) -> None:
+    """Refuse a reservation that the consumers would exceed, which throttles them.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+    """
+    if reserved_concurrency is None or batching.concurrency is None or Token.is_unresolved(reserved_concurrency):
+        return
+    if batching.concurrency > reserved_concurrency:
+        allowed = f"at least max_concurrency, which is {batching.concurrency}"
+        raise InvalidArgumentError("reserved_concurrency", reserved_concurrency, allowed)

@@ -24,6 +24,7 @@ from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._tenancy import tenant_environment
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 
@@ -128,6 +129,7 @@ def build_receiver(
     settings: FunctionSettings,
     *,
     schema: Mapping[str, Any] | None,
+    tenant: Mapping[str, str],
     max_body_bytes: int,
     memory_size: int,
 ) -> lambda_.Function:
@@ -139,6 +141,7 @@ def build_receiver(
         "AGGREGATES": aggregates,
         "QUEUE_URL": queue.queue_url,
         "MAX_BODY_BYTES": str(max_body_bytes),
+        **tenant_environment(tenant),
     }
     if schema is not None:
         environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))

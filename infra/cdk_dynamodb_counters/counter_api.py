@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aws_cdk import Duration, Tokenization
@@ -33,6 +33,7 @@ from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_das
 from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
@@ -67,6 +68,10 @@ class CounterApi(Observed, ApiMetrics):
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
+    tenant : mapping of str to str, optional
+        Fields that are always a claim of the caller, such as ``{"customer": "claims.sub"}``: who leaves such a
+        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown` and `events` must
+        have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
     page : LivePage, optional
         A page at ``/`` that shows counts live; requires ``HttpNoneAuthorizer()``. Default: no page.
     cache_age : Duration, optional
@@ -117,6 +122,7 @@ class CounterApi(Observed, ApiMetrics):
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
+        tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
         cache_age: Duration | None = None,
         allow_origins: Sequence[str] = (),
@@ -144,6 +150,8 @@ class CounterApi(Observed, ApiMetrics):
         declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
         require_authorizer(authorizer)
+        bound = require_tenant(tenant, authorizer)
+        require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
@@ -179,6 +187,7 @@ class CounterApi(Observed, ApiMetrics):
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
             "CACHE_CONTROL": f"{cache_scope}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
+            **tenant_environment(bound),
         }
         if readable:
             environment["EVENTS"] = encode(readable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from aws_cdk import Duration, Token
+from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -25,7 +25,7 @@ from cdk_dynamodb_counters._arguments import (
     require_origins,
     require_route,
 )
-from cdk_dynamodb_counters._batching import batching_of
+from cdk_dynamodb_counters._batching import batching_of, require_enough
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
@@ -42,6 +42,7 @@ from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import late_text
+from cdk_dynamodb_counters._tenancy import require_posted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
@@ -71,6 +72,10 @@ class EventIngest(Observed, IngestMetrics):
     schema : mapping, optional
         JSON Schema (up to draft 7) of an event's attributes; validated mode only. Default: only what the key and the
         table need is checked.
+    tenant : mapping of str to str, optional
+        Attributes, of the event's key, that must equal a claim of the caller, such as ``{"customer": "claims.sub"}``;
+        validated mode only. Another value, or none, gets a 403. Claims are ``claims.NAME`` of a JWT, ``lambda.NAME`` of
+        a Lambda authorizer's context, ``iam.NAME`` of IAM. Default: callers may post any event.
     http_api : HttpApi, optional
         An API to add the route to; it keeps its own throttling and CORS. Default: an API is created.
     path : str, optional
@@ -140,6 +145,7 @@ class EventIngest(Observed, IngestMetrics):
         authorizer: apigateway.IHttpRouteAuthorizer,
         mode: Literal["validated", "direct"] = "validated",
         schema: Mapping[str, Any] | None = None,
+        tenant: Mapping[str, str] | None = None,
         http_api: apigateway.HttpApi | None = None,
         path: str = "/events",
         allow_origins: Sequence[str] = (),
@@ -172,6 +178,7 @@ class EventIngest(Observed, IngestMetrics):
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
+        bound = require_posted(tenant, mode, authorizer, event)
         _require_api(http_api, allow_origins=allow_origins, throttle_rate=throttle_rate, throttle_burst=throttle_burst)
         require_route("path", path)
         require_origins("allow_origins", allow_origins)
@@ -193,7 +200,7 @@ class EventIngest(Observed, IngestMetrics):
             log_encryption_key=log_encryption_key,
             permissions_boundary=permissions_boundary,
         )
-        _require_enough(reserved_concurrency, batching.concurrency)
+        require_enough(reserved_concurrency, batching)
         super().__init__(
             scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
         )
@@ -233,6 +240,7 @@ class EventIngest(Observed, IngestMetrics):
                 aggregates,
                 settings,
                 schema=schema,
+                tenant=bound,
                 max_body_bytes=max_body_bytes,
                 memory_size=memory_size,
             )
@@ -274,19 +282,6 @@ def _require_schema(schema: Mapping[str, Any] | None, mode: str) -> None:
     if not isinstance(schema, Mapping):
         raise InvalidArgumentError("schema", schema, "a JSON Schema as a mapping")
     compile_schema(schema)
-
-
-def _require_enough(reserved: int | None, max_concurrency: int | None) -> None:
-    """Refuse a reservation that the consumers would exceed, which throttles them.
-
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-    """
-    if reserved is None or max_concurrency is None or Token.is_unresolved(reserved):
-        return
-    if max_concurrency > reserved:
-        raise InvalidArgumentError(
-            "reserved_concurrency", reserved, f"at least max_concurrency, which is {max_concurrency}"
-        )
 
 
 def _require_api(http_api: object, **own: object) -> None:

@@ -163,7 +163,9 @@ def test_a_key_serves_the_logs_of_a_nested_stack_too() -> None:
 
 
 def test_a_key_that_was_imported_needs_a_hand(stack: Stack) -> None:
-    key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/1234")
+    key = kms.Key.from_key_arn(
+        stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
+    )
     build(StreamAggregator, stack, log_encryption_key=key)
     told = Match.string_like_regexp("policy of the imported log_encryption_key must let logs.*named Test-")
     Annotations.from_stack(stack).has_info("/Test/Aggregator", told)
