@@ -19,6 +19,7 @@ from tests.unit.infra.support import (
     actions,
     build,
     each,
+    new_app,
     new_stack,
     private_vpc,
     statements,
@@ -160,6 +161,16 @@ def test_a_key_serves_the_logs_of_a_nested_stack_too() -> None:
     [statement] = logs_policy(synthesized(stack))
     [name] = statement["Condition"]["ArnLike"].values()
     assert name["Fn::Join"][1][-1] == ":log-group:Test-*"
+
+
+def test_keys_and_network_may_be_of_another_stack() -> None:
+    app = new_app()
+    shared, stack = Stack(app, "Shared"), Stack(app, "Test")
+    key = kms.Key(shared, "Key")
+    template = all_with(stack, log_encryption_key=key, environment_encryption=key, vpc=private_vpc(shared))
+    assert len(granted(template, "kms")) == 4
+    prefixes = [one["Condition"]["ArnLike"].popitem()[1]["Fn::Join"][1][-1] for one in logs_policy(synthesized(shared))]
+    assert {*prefixes} == {":log-group:Test-*", ":log-group:/aws/vendedlogs/apis/*"}
 
 
 def test_a_key_that_was_imported_needs_a_hand(stack: Stack) -> None:

@@ -238,6 +238,16 @@ def test_what_counts_an_event_is_known_where_it_comes_in(stack: Stack, counters:
     assert _counting(stack) == [(PLAYERS, ROLLING, VIEWS)] * 2
 
 
+def test_what_counts_an_event_has_to_fit_into_the_environment_of_an_ingest(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    build(EventIngest, stack, table=counters)
+    build(StreamAggregator, stack, table=counters, aggregates=MANY)
+    with pytest.raises(
+        RuntimeError, match=r"takes \d+ bytes as JSON, \d+ of them for AGGREGATES, but Lambda allows 4096"
+    ):
+        synthesized(stack)
+
+
 def test_what_nothing_counts_has_no_counts_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
     build(StreamAggregator, stack, table=counters)
     build(EventIngest, stack, table=counters, event=MEMO)
