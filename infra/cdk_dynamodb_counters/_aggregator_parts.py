@@ -16,6 +16,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
@@ -46,7 +47,7 @@ def kept_days(registration: Registration, retention: Duration) -> float:
     """
     if retention.is_unresolved():
         return retention.to_days()
-    events = [*(declared.source for declared in registration.declarations), *getattr(registration, "events", ())]
+    events = [*(declared.source for declared in registration.declarations), *registration.events]
     kept = [
         event.retention.total_seconds() / _DAY
         for event in events
@@ -75,9 +76,9 @@ def build_bucket(scope: Construct, days: Callable[[], float]) -> s3.IBucket:
     return bucket
 
 
-def build_role(scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
+def build_role(scope: Observed, settings: FunctionSettings, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
     """Build the role of the function and of its event source mapping."""
-    role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
+    role = build_function_role(scope, settings, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
     grant(table, role, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from aws_cdk import Duration, Token
 from constructs import Construct
 
+from dynamodb_counters._declarations import Event
 from dynamodb_counters.errors import InvalidArgumentError
 
 _T = TypeVar("_T")
@@ -24,6 +25,10 @@ _MEMBERS: Final = {
     "IBucket": "bucket_arn",
     "IAlarmAction": "bind",
     "IGrantable": "grant_principal",
+    "IKey": "grant_decrypt",
+    "IManagedPolicy": "managed_policy_arn",
+    "ISecurityGroup": "add_ingress_rule",
+    "IVpc": "select_subnets",
 }
 
 
@@ -41,7 +46,8 @@ def require_instance(argument: str, value: object, kind: type[_T], allowed: str)
 
 
 def require_interface(argument: str, value: object, interface: str, allowed: str) -> None:
-    if not hasattr(type(value), _MEMBERS[interface]):
+    # An import is a proxy that has its members itself, not by its class; a class is no instance.
+    if isinstance(value, type) or not hasattr(value, _MEMBERS[interface]):
         raise InvalidArgumentError(argument, value, allowed)
 
 
@@ -50,6 +56,13 @@ def require_sequence(argument: str, value: object, allowed: str) -> Sequence[Any
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise InvalidArgumentError(argument, value, allowed)
     return value
+
+
+def require_events(argument: str, value: object) -> tuple[Event, ...]:
+    events = tuple(require_sequence(argument, value, "a list of Event"))
+    for event in events:
+        require_instance(argument, event, Event, "a list of Event")
+    return events
 
 
 def require_integer(argument: str, value: object, low: int, high: int) -> None:

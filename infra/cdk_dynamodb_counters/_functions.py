@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._metrics import NAMESPACE
-from cdk_dynamodb_counters._nag import acknowledge
+from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters._synth import check_at_synth
@@ -31,18 +32,25 @@ def is_emulated(scope: Construct) -> bool:
     return str(scope.node.try_get_context("single_shard_stream")).lower() == "true"
 
 
-def build_role(scope: Observed, construct_id: str, description: str) -> iam.Role:
+def build_role(scope: Observed, settings: FunctionSettings, construct_id: str, description: str) -> iam.Role:
     """Build a function's role, which may write logs; the function itself adds tracing."""
     role = iam.Role(
         scope, construct_id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description
     )
     scope.log_group.grant_write(role)
-    acknowledge(role, "IAM5", "X-Ray has no resource-level permissions.", "Resource::*")
+    settings.grant(role)
+    reason = "X-Ray has no resource-level permissions."
+    if settings.vpc is not None:
+        reason += " Nor has describing network interfaces; only Lambda itself may do that and manage them."
+        interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
+        acknowledge(role, "IAM5", reason, resource_finding(role, interfaces))
+    acknowledge(role, "IAM5", reason, "Resource::*")
     return role
 
 
 def build_function(
     scope: Observed,
+    settings: FunctionSettings,
     construct_id: str,
     *,
     description: str,
@@ -79,6 +87,11 @@ def build_function(
         logging_format=lambda_.LoggingFormat.JSON,
         application_log_level_v2=log_level,
         tracing=tracing,
+        vpc=settings.vpc,
+        vpc_subnets=settings.vpc_subnets,
+        security_groups=settings.security_groups,
+        reserved_concurrent_executions=settings.reserved_concurrency,
+        environment_encryption=settings.environment_encryption,
     )
     check_at_synth(scope, lambda: oversized_environment(function))
     return function

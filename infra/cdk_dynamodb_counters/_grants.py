@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from cdk_dynamodb_counters._arguments import require_interface
+from cdk_dynamodb_counters._arguments import require_events, require_interface
+from cdk_dynamodb_counters._registry import Registry
+from dynamodb_counters._declarations import Event
 
 ACCEPT: Final = ("PutItem", "PartiQLInsert")
 ACCEPT_PACKED: Final = ("PutItem", "Query")
@@ -17,21 +20,25 @@ class TableGrants:
     """Grants of a table.
 
     Every ``grant_*`` method takes ``grantee``, a function or role, and returns the ``Grant``. It allows one job on this
-    table only, and the use of the table's encryption key if that is customer managed.
+    table only, and the use of the table's encryption key if that is customer managed. Those that let events in also
+    take the ``events`` it is for: synth then fails if one of them could be mistaken for another item of the table.
     """
 
     _table: dynamodb.ITableV2
 
-    def grant_accept(self, grantee: iam.IGrantable) -> iam.Grant:
+    def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow accepting events, one by one and in batches."""
+        self._register(events)
         return grant(self._table, grantee, *ACCEPT)
 
-    def grant_accept_packed(self, grantee: iam.IGrantable) -> iam.Grant:
+    def grant_accept_packed(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow accepting and retracting packed events."""
+        self._register(events)
         return grant(self._table, grantee, *ACCEPT_PACKED)
 
-    def grant_record_once(self, grantee: iam.IGrantable) -> iam.Grant:
+    def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
+        self._register(events)
         return grant(self._table, grantee, "PutItem", "UpdateItem")
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -56,6 +63,9 @@ class TableGrants:
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""
         return grant(self._table, grantee, "Query", "UpdateItem")
+
+    def _register(self, events: Sequence[Event]) -> None:
+        Registry.of(self._table).registration(self._table).add_events(*require_events("events", events))
 
 
 def grant(table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False) -> iam.Grant:

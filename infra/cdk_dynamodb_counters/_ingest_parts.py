@@ -15,6 +15,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from cdk_dynamodb_counters._batching import MAX_WINDOW
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
 from cdk_dynamodb_counters._grants import ACCEPT, ACCEPT_PACKED, grant
 from cdk_dynamodb_counters._http import warn_if_public
@@ -22,10 +24,9 @@ from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._tenancy import tenant_environment
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
-
-MAX_WINDOW: Final = Duration.minutes(5)
 
 _QUEUE_RETENTION: Final = Duration.days(4)
 _DEAD_LETTER_RETENTION: Final = Duration.days(14)
@@ -112,18 +113,26 @@ def build_mapping(
 
 
 def build_consumer(
-    scope: Observed, table: dynamodb.ITableV2, event: Event, *, memory_size: int, timeout: Duration
+    scope: Observed,
+    table: dynamodb.ITableV2,
+    event: Event,
+    aggregates: str,
+    settings: FunctionSettings,
+    *,
+    memory_size: int,
+    timeout: Duration,
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
-    role = build_role(scope, "Role", "Accepts a queue's events into a table")
+    role = build_role(scope, settings, "Role", "Accepts a queue's events into a table")
     grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
-    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,))}
+    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,)), "AGGREGATES": aggregates}
     if is_emulated(scope):
         environment["BULK_BY_PUT"] = "true"
     return build_function(
         scope,
+        settings,
         "Function",
         description="Accepts a queue's events",
         handler="ingest_queue",
@@ -146,23 +155,29 @@ def build_receiver(
     scope: Observed,
     queue: sqs.Queue,
     event: Event,
-    schema: Mapping[str, Any] | None,
-    max_body_bytes: int,
+    aggregates: str,
+    settings: FunctionSettings,
     *,
+    schema: Mapping[str, Any] | None,
+    tenant: Mapping[str, str],
+    max_body_bytes: int,
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""
-    role = build_role(scope, "ReceiverRole", "Sends events to a queue")
+    role = build_role(scope, settings, "ReceiverRole", "Sends events to a queue")
     queue.grant(role, "sqs:SendMessage")
     environment = {
         "DECLARATIONS": encode((event,)),
+        "AGGREGATES": aggregates,
         "QUEUE_URL": queue.queue_url,
         "MAX_BODY_BYTES": str(max_body_bytes),
+        **tenant_environment(tenant),
     }
     if schema is not None:
         environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
     return build_function(
         scope,
+        settings,
         "Receiver",
         description="Validates events and sends them to a queue",
         handler="ingest_http",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -18,6 +18,8 @@ from cdk_dynamodb_counters._arguments import (
     require_sequence,
     require_service_name,
 )
+from cdk_dynamodb_counters._function_settings import FunctionSettings
+from cdk_dynamodb_counters._log_groups import build_log_group, deployed_stack
 
 
 class Observed(Construct):
@@ -35,6 +37,7 @@ class Observed(Construct):
         log_retention: logs.RetentionDays,
         alarm_actions: Sequence[cloudwatch.IAlarmAction],
         *,
+        settings: FunctionSettings,
         monitoring: bool,
     ) -> None:
         require_place(scope, construct_id)
@@ -47,7 +50,10 @@ class Observed(Construct):
         super().__init__(scope, construct_id)
         self._service_name = _path_as_deployed(self) if service_name is None else service_name
         require_service_name("service_name", self._service_name)
-        self._log_group = logs.LogGroup(self, "LogGroup", retention=log_retention)
+        self._log_group = build_log_group(self, "LogGroup", log_retention, settings.log_encryption_key)
+        if settings.permissions_boundary is not None:
+            # Also of the roles that CDK makes, such as the one that hands requests to a queue.
+            iam.PermissionsBoundary.of(self).apply(settings.permissions_boundary)
 
     @property
     def function(self) -> lambda_.Function:
@@ -77,7 +83,5 @@ class Observed(Construct):
 
 def _path_as_deployed(scope: Construct) -> str:
     """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
-    stack = Stack.of(scope)
-    while stack.nested_stack_parent is not None:
-        stack = stack.nested_stack_parent
+    stack = deployed_stack(scope)
     return stack.stack_name + scope.node.path.removeprefix(stack.node.path)

@@ -9,7 +9,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
 from cdk_dynamodb_counters._observed import Observed
-from dynamodb_counters._declarations import Declarable, Declaration, flatten, require_consistent
+from dynamodb_counters._declarations import Declarable, Declaration, Event, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = "DynamoDBCounters"
@@ -46,20 +46,31 @@ class Registry(Construct):
 
 
 class Registration:
-    """What is declared to the one aggregator of a table, sorted by name."""
+    """What is declared to the one aggregator of a table, and the events that the table receives, sorted by name."""
 
     def __init__(self, table: dynamodb.ITableV2) -> None:
         self.table = table
         self.aggregator: Observed | None = None
         self.declarations: tuple[Declaration, ...] = ()
+        self.events: tuple[Event, ...] = ()
 
     def add(self, *declarations: Declarable) -> None:
         """Add declarations; refuse those that contradict the others."""
         # Sorted, so that moving a construct within a program does not change the template.
         together = tuple(sorted((*self.declarations, *flatten(declarations)), key=lambda declared: declared.name))
         # Completeness is checked at synth: an aggregate's source may be declared later.
-        require_consistent(together, complete=False)
+        require_consistent(together, self.events, complete=False)
         self.declarations = together
+
+    def add_events(self, *events: Event) -> None:
+        """Add events, whether or not something counts them; refuse those that could write an item of another kind."""
+        together = tuple(sorted({*self.events, *events}, key=lambda event: event.name))
+        require_consistent(self.declarations, together, complete=False)
+        self.events = together
+
+    def counting(self, event: Event) -> tuple[Declaration, ...]:
+        """Return the declarations whose source is ``event``."""
+        return tuple(declared for declared in self.declarations if declared.source == event)
 
     def connect(self, aggregator: Observed) -> None:
         """Make ``aggregator`` the table's stream consumer; refuse a second one."""

@@ -28,7 +28,7 @@ _UNKNOWN: Final = "x" * 255
 def incomplete_declarations(registration: Registration) -> str | None:
     """Find an aggregator without declarations, or with one whose source is not declared."""
     try:
-        require_consistent(registration.declarations)
+        require_consistent(registration.declarations, registration.events)
     except InvalidArgumentError as error:
         return str(error)
     if registration.declarations:

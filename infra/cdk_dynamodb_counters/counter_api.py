@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aws_cdk import Duration, Tokenization
@@ -10,23 +10,30 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
     require_duration,
+    require_events,
     require_instance,
     require_integer,
     require_memory_size,
     require_origins,
     require_sequence,
 )
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
 from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
@@ -61,6 +68,10 @@ class CounterApi(Observed, ApiMetrics):
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
         Who may read. ``HttpNoneAuthorizer()`` makes the API public. Default: callers with IAM permission.
+    tenant : mapping of str to str, optional
+        Fields that are always a claim of the caller, such as ``{"customer": "claims.sub"}``: who leaves such a
+        parameter out gets the own counts, and who asks for another value a 403. Everything in `shown` and `events` must
+        have these fields. Claims are as in `EventIngest`. Default: callers may read everything.
     page : LivePage, optional
         A page at ``/`` that shows counts live; requires ``HttpNoneAuthorizer()``. Default: no page.
     cache_age : Duration, optional
@@ -80,6 +91,17 @@ class CounterApi(Observed, ApiMetrics):
         How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
         Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
+        The network of the function, in which subnets (private or isolated), and with which security groups.
+        They must reach DynamoDB. Default: none, and then all private subnets and a new group.
+    reserved_concurrency : int, optional
+        Invocations at a time, kept free for the function, and the most it gets. Default: no reservation.
+    environment_encryption : IKey, optional
+        What encrypts the environment variables. Default: a key that Lambda owns.
+    log_encryption_key : IKey, optional
+        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
+    permissions_boundary : IManagedPolicy, optional
+        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -100,6 +122,7 @@ class CounterApi(Observed, ApiMetrics):
         shown: Sequence[Declarable],
         events: Sequence[Event] = (),
         authorizer: apigateway.IHttpRouteAuthorizer | None = None,
+        tenant: Mapping[str, str] | None = None,
         page: LivePage | None = None,
         cache_age: Duration | None = None,
         allow_origins: Sequence[str] = (),
@@ -111,6 +134,13 @@ class CounterApi(Observed, ApiMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        reserved_concurrency: int | None = None,
+        environment_encryption: kms.IKey | None = None,
+        log_encryption_key: kms.IKey | None = None,
+        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
@@ -120,6 +150,8 @@ class CounterApi(Observed, ApiMetrics):
         declarations = _require_shown(shown)
         readable = _require_events(events, declarations)
         require_authorizer(authorizer)
+        bound = require_tenant(tenant, authorizer)
+        require_served(bound, (*declarations, *readable))
         _require_page(page, authorizer, declarations)
         require_duration("cache_age", cache_age, Duration.seconds(0), Duration.days(1))
         require_origins("allow_origins", allow_origins)
@@ -127,10 +159,23 @@ class CounterApi(Observed, ApiMetrics):
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        settings = FunctionSettings(
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            reserved_concurrency=reserved_concurrency,
+            environment_encryption=environment_encryption,
+            log_encryption_key=log_encryption_key,
+            permissions_boundary=permissions_boundary,
+        )
+        super().__init__(
+            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
+        )
+        Registry.of(table).registration(table.table).add_events(*readable)
         self._http_api = build_api(
             self,
             log_retention,
+            log_encryption_key,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
@@ -142,17 +187,19 @@ class CounterApi(Observed, ApiMetrics):
             "TABLE_NAME": table.table_name,
             "DECLARATIONS": encode(declarations),
             "CACHE_CONTROL": f"{cache_scope}, max-age={Tokenization.stringify_number(cache_age.to_seconds())}",
+            **tenant_environment(bound),
         }
         if readable:
             environment["EVENTS"] = encode(readable)
         if page is not None:
             environment["PAGE"] = page.settings
-        role = build_role(self, "Role", "Reads a table's counts")
+        role = build_role(self, settings, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
         indexes = resource_finding(role, f"{table.table_arn}/index/*")
         acknowledge(role, "IAM5", "Only the indexes of this table.", indexes)
         self._function = build_function(
             self,
+            settings,
             "Function",
             description="Serves counts",
             handler="api",
@@ -219,9 +266,7 @@ def _require_shown(shown: Sequence[Declarable]) -> tuple[Declaration, ...]:
 
 def _require_events(events: Sequence[Event], shown: Sequence[Declaration]) -> tuple[Event, ...]:
     names = [declared.name for declared in shown]
-    for event in require_sequence("events", events, "a list of Event"):
-        if not isinstance(event, Event):
-            raise InvalidArgumentError("events", event, "a list of Event")
+    for event in require_events("events", events):
         if event.name in names:
             raise InvalidArgumentError("events", event.name, "each name only once, those of `shown` included")
         names.append(event.name)

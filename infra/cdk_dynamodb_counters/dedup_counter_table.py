@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aws_cdk import Annotations, RemovalPolicy, Stack, Token
@@ -12,6 +12,7 @@ from constructs import Construct
 from cdk_dynamodb_counters._arguments import (
     require_boolean,
     require_choice,
+    require_events,
     require_instance,
     require_integer,
     require_interface,
@@ -21,6 +22,7 @@ from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import resolved_property
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -38,7 +40,10 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         Parent construct, and id within it. Renaming it replaces the table.
     table : ITableV2, optional
         An existing table with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. It
-        excludes all arguments below. Default: a table is created.
+        excludes all arguments below `events`. Default: a table is created.
+    events : sequence of Event, optional
+        Events that your own code puts into the table and nothing counts. Those that are counted, ingested, listed over
+        HTTP or named in a grant are known. Refused are events whose keys could be those of other items. Default: none.
     removal_policy : RemovalPolicy, optional
         What happens to the table when it leaves the stack: ``RETAIN``, ``RETAIN_ON_UPDATE_OR_DELETE`` or ``DESTROY``.
         Default: it is retained.
@@ -57,7 +62,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
     Raises
     ------
     InvalidArgumentError
-        If an argument is invalid, or another `DedupCounterTable` uses the table.
+        If an argument is invalid, another `DedupCounterTable` uses the table, or an event could be another item.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         construct_id: str,
         *,
         table: dynamodb.ITableV2 | None = None,
+        events: Sequence[Event] = (),
         removal_policy: RemovalPolicy | None = None,
         deletion_protection: bool | None = None,
         point_in_time_recovery: bool | None = None,
@@ -91,9 +97,11 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         require_place(scope, construct_id)
         _require_settings({name: value for name, value in settings.items() if value is not None}, table)
         _require_region(scope, encryption)
+        events = require_events("events", events)
         super().__init__(scope, construct_id)
         self._table = table if table is not None else self._build_table(settings)
         Registry.of(self).add_table(self, self._table)
+        self._register(events)
 
     @property
     def table(self) -> dynamodb.ITableV2:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
@@ -22,9 +25,10 @@ from cdk_dynamodb_counters._arguments import (
     require_origins,
     require_route,
 )
+from cdk_dynamodb_counters._batching import batching_of, require_enough
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
-    MAX_WINDOW,
     alarm_specs,
     build_consumer,
     build_mapping,
@@ -37,26 +41,17 @@ from cdk_dynamodb_counters._ingest_parts import (
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._synth import late_text
+from cdk_dynamodb_counters._tenancy import require_posted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RATE: Final = 1000
 _BURST: Final = 2000
-_AT_ONCE: Final = 10
-"""Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
-
-
-class _Batching(NamedTuple):
-    size: int
-    window: Duration
-    concurrency: int | None
-
-
-_PLAIN: Final = _Batching(100, Duration.seconds(1), None)
-# Few writers with large batches: they fill chunks, and seldom race for the next one.
-_PACKED: Final = _Batching(1000, Duration.seconds(5), 2)
 
 
 class EventIngest(Observed, IngestMetrics):
@@ -78,6 +73,10 @@ class EventIngest(Observed, IngestMetrics):
     schema : mapping, optional
         JSON Schema (up to draft 7) of an event's attributes; validated mode only. Default: only what the key and the
         table need is checked.
+    tenant : mapping of str to str, optional
+        Attributes, of the event's key, that must equal a claim of the caller, such as ``{"customer": "claims.sub"}``;
+        validated mode only. Another value, or none, gets a 403. Claims are ``claims.NAME`` of a JWT, ``lambda.NAME`` of
+        a Lambda authorizer's context, ``iam.NAME`` of IAM. Default: callers may post any event.
     http_api : HttpApi, optional
         An API to add the route to; it keeps its own throttling and CORS. Default: an API is created.
     path : str, optional
@@ -115,6 +114,18 @@ class EventIngest(Observed, IngestMetrics):
         not accepted: dead letters, and events that wait for 15 minutes.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
+    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
+        The network of the functions, in which subnets (private or isolated), and with which security groups.
+        They must reach DynamoDB and SQS. Default: none, and then all private subnets and a new group.
+    reserved_concurrency : int, optional
+        Invocations at a time, kept free for each of the functions, and the most it gets; at least `max_concurrency`.
+        Default: no reservation.
+    environment_encryption : IKey, optional
+        What encrypts the environment variables. Default: a key that Lambda owns.
+    log_encryption_key : IKey, optional
+        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
+    permissions_boundary : IManagedPolicy, optional
+        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -136,6 +147,7 @@ class EventIngest(Observed, IngestMetrics):
         authorizer: apigateway.IHttpRouteAuthorizer,
         mode: Literal["validated", "direct"] = "validated",
         schema: Mapping[str, Any] | None = None,
+        tenant: Mapping[str, str] | None = None,
         http_api: apigateway.HttpApi | None = None,
         path: str = "/events",
         allow_origins: Sequence[str] = (),
@@ -152,19 +164,23 @@ class EventIngest(Observed, IngestMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        reserved_concurrency: int | None = None,
+        environment_encryption: kms.IKey | None = None,
+        log_encryption_key: kms.IKey | None = None,
+        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         timeout = Duration.minutes(1) if timeout is None else timeout
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
-        batching = _PLAIN if event.packed is None else _PACKED
-        batch_size = batching.size if batch_size is None else batch_size
-        max_batching_window = batching.window if max_batching_window is None else max_batching_window
-        max_concurrency = batching.concurrency if max_concurrency is None else max_concurrency
-
+        batching = batching_of(event, batch_size, max_batching_window, max_concurrency)
         require_authorizer(authorizer)
         require_choice("mode", mode, ("validated", "direct"))
         _require_schema(schema, mode)
+        bound = require_posted(tenant, mode, authorizer, event)
         _require_api(http_api, allow_origins=allow_origins, throttle_rate=throttle_rate, throttle_burst=throttle_burst)
         require_route("path", path)
         require_origins("allow_origins", allow_origins)
@@ -172,37 +188,46 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
         require_integer("max_body_bytes", max_body_bytes, 1, 6_000_000)
         require_integer("max_receives", max_receives, 1, 1000)
-        require_integer("batch_size", batch_size, 1, 10_000)
-        require_duration("max_batching_window", max_batching_window, Duration.seconds(0), MAX_WINDOW)
-        if batch_size > _AT_ONCE and not max_batching_window.is_unresolved() and not max_batching_window.to_seconds():
-            text = max_batching_window.to_human_string()
-            raise InvalidArgumentError(
-                "max_batching_window", text, f"at least 1 second for a batch_size above {_AT_ONCE}"
-            )
-        if max_concurrency is not None:
-            # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
-            require_integer("max_concurrency", max_concurrency, 2, 1000)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
-        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
-        self._queue, self._dead_letter_queue = build_queues(
-            self, event, timeout=timeout, max_batching_window=max_batching_window, max_receives=max_receives
+        settings = FunctionSettings(
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            reserved_concurrency=reserved_concurrency,
+            environment_encryption=environment_encryption,
+            log_encryption_key=log_encryption_key,
+            permissions_boundary=permissions_boundary,
         )
-        self._function = build_consumer(self, table.table, event, memory_size=memory_size, timeout=timeout)
+        require_enough(reserved_concurrency, batching)
+        super().__init__(
+            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
+        )
+        registration = Registry.of(table).registration(table.table)
+        registration.add_events(event)
+        # What counts the event may be declared later: both functions refuse what that could not count.
+        aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
+        self._queue, self._dead_letter_queue = build_queues(
+            self, event, timeout=timeout, max_batching_window=batching.window, max_receives=max_receives
+        )
+        self._function = build_consumer(
+            self, table.table, event, aggregates, settings, memory_size=memory_size, timeout=timeout
+        )
         connect_queues(self._function, self._queue, self._dead_letter_queue)
         self._mapping = build_mapping(
             self,
             self._queue,
-            batch_size=batch_size,
-            max_batching_window=max_batching_window,
-            max_concurrency=max_concurrency,
+            batch_size=batching.size,
+            max_batching_window=batching.window,
+            max_concurrency=batching.concurrency,
         )
         self._http_api = http_api or build_api(
             self,
             log_retention,
+            log_encryption_key,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
@@ -211,7 +236,17 @@ class EventIngest(Observed, IngestMetrics):
         )
         self._receiver: lambda_.Function | None = None
         if mode == "validated":
-            self._receiver = build_receiver(self, self._queue, event, schema, max_body_bytes, memory_size=memory_size)
+            self._receiver = build_receiver(
+                self,
+                self._queue,
+                event,
+                aggregates,
+                settings,
+                schema=schema,
+                tenant=bound,
+                max_body_bytes=max_body_bytes,
+                memory_size=memory_size,
+            )
         build_route(self, self._http_api, path, authorizer, queue=self._queue, receiver=self._receiver)
         self._alarms = build_alarms(self, alarm_specs(self, event, monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -33,6 +35,7 @@ from cdk_dynamodb_counters._arguments import (
     require_memory_size,
     require_sequence,
 )
+from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import RUNTIMES, build_function, is_emulated
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
@@ -93,6 +96,18 @@ class StreamAggregator(Observed, AggregatorMetrics):
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
         the seven alarms that say counts are or will be wrong.
+    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
+        The network of the function, in which subnets (private or isolated), and with which security groups.
+        They must reach DynamoDB. Default: none, and then all private subnets and a new group.
+    reserved_concurrency : int, optional
+        Invocations at a time, kept free for the function, and the most it gets: at least one per shard of the stream,
+        of which a new table has 4, and one more. With fewer, counts lag. Default: no reservation.
+    environment_encryption : IKey, optional
+        What encrypts the environment variables. Default: a key that Lambda owns.
+    log_encryption_key : IKey, optional
+        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
+    permissions_boundary : IManagedPolicy, optional
+        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -125,6 +140,13 @@ class StreamAggregator(Observed, AggregatorMetrics):
         on_failure_bucket: s3.IBucket | None = None,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        reserved_concurrency: int | None = None,
+        environment_encryption: kms.IKey | None = None,
+        log_encryption_key: kms.IKey | None = None,
+        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
         timeout = Duration.minutes(1) if timeout is None else timeout
@@ -146,7 +168,18 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        super().__init__(scope, construct_id, service_name, log_retention, alarm_actions, monitoring=monitoring)
+        settings = FunctionSettings(
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            reserved_concurrency=reserved_concurrency,
+            environment_encryption=environment_encryption,
+            log_encryption_key=log_encryption_key,
+            permissions_boundary=permissions_boundary,
+        )
+        super().__init__(
+            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
+        )
         self._registration = Registry.of(table).registration(table.table)
         self._registration.connect(self)
         self.add_aggregate(*aggregates)
@@ -155,9 +188,10 @@ class StreamAggregator(Observed, AggregatorMetrics):
             return kept_days(self._registration, quarantine_retention)
 
         self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
-        self._role = build_role(self, table.table, self._bucket)
+        self._role = build_role(self, settings, table.table, self._bucket)
         self._function = build_function(
             self,
+            settings,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",

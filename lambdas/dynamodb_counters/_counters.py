@@ -29,12 +29,13 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
     Parameters
     ----------
     table_name : str
-        Name or ARN of the table.
+        Name of the table, or its ARN if it is another account's.
     client : DynamoDBClient, optional
         Default: a new one, configured for concurrent use.
     bulk : {"partiql", "put"}, optional
         How `accept_many` inserts: ``"partiql"`` sends 25 statements per call; ``"put"`` sends one PutItem per event, at
-        the same write units, for engines and policies without PartiQL. Default ``"partiql"``.
+        the same write units, for engines and policies without PartiQL. A table named by its ARN always takes ``"put"``:
+        PartiQL reaches no table of another account. Default ``"partiql"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
 

@@ -62,6 +62,10 @@ class Table:
             raise InvalidArgumentError("name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
+        if self.name.startswith("arn:"):
+            # PartiQL takes names only, so no table of another account.
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
+            object.__setattr__(self, "bulk", "put")
 
     def reached_by(self, client: Any) -> Table:
         """The same table, through another client."""

@@ -33,9 +33,10 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
-        _grants _http _metrics _observed
+        _batching _function_settings _log_groups _tenancy
+        _http _metrics _observed
         _registry
-        _validations
+        _grants _validations
         _functions
         _aggregator_parts _ingest_parts
         runtime_code live_page counters_layer dedup_counter_table

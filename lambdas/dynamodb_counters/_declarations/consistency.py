@@ -42,16 +42,18 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
     )
 
 
-def require_consistent(declarations: tuple[Declaration, ...], *, complete: bool = True) -> None:
+def require_consistent(
+    declarations: tuple[Declaration, ...], events: Iterable[Event] = (), *, complete: bool = True
+) -> None:
     """Refuse declarations that contradict each other or could write the same item of their table.
 
-    Unless they are `complete`, the sources of aggregates over aggregates may be declared elsewhere.
+    `events` are what the table receives besides their sources. Unless the declarations are `complete`, the sources of
+    aggregates over aggregates may be declared elsewhere.
     """
     named: dict[str, Declaration | Event | Items] = {}
-    for declaration in declarations:
-        for part in (declaration.source, declaration):
-            if named.setdefault(part.name, part) != part:
-                raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
+    for part in (*(part for declaration in declarations for part in (declaration.source, declaration)), *events):
+        if named.setdefault(part.name, part) != part:
+            raise InvalidArgumentError("name", part.name, "one declaration per name; rename one of the two")
     names = [declaration.name for declaration in declarations]
     for declaration in declarations:
         if names.count(declaration.name) > 1:

@@ -81,3 +81,30 @@ def test_no_item_may_stand_where_quarantine_keeps_its_records() -> None:
 
     with pytest.raises(InvalidArgumentError):
         require_consistent((_aggregate("n", "N", "N", forger),))
+
+
+_NOTE = Event("note", pk="URL#{url}", sk="{id}")
+
+
+@pytest.mark.parametrize(
+    ("declarations", "events", "argument"),
+    [
+        ((_VIEWS,), [_NOTE], "sk"),
+        ((_window("recent", "URL#{url}"),), [Event("note", pk="URL#{url}", sk="{a}#{b}#{c}#{d}")], "sk"),
+        ((_VIEWS,), [Event("view", pk="V#{url}", sk="{id}")], "name"),
+        ((_VIEWS,), [Event("views", pk="V#{url}", sk="{id}")], "name"),
+        ((), [_NOTE, Event("memo", pk="URL#{url}", sk="{memo}")], "sk"),
+        ((), [Event("forger", pk="{a}#{b}", sk="{c}#{d}")], "pk"),
+    ],
+    ids=["count", "bucket", "other-event", "name-of-a-count", "each-other", "reserved"],
+)
+def test_events_that_nothing_counts_are_checked_too(
+    declarations: tuple[Declaration, ...], events: list[Event], argument: str
+) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        require_consistent(declarations, events)
+    assert refused.value.argument == argument
+
+
+def test_events_that_are_counted_may_be_told_again() -> None:
+    require_consistent((_VIEWS,), [_VIEW, Event("note", pk="NOTE#{url}", sk="{id}")])

@@ -49,12 +49,20 @@ OBSERVED: dict[str, list[Any]] = {
     "monitoring": ["yes", 1, None],
     "alarm_actions": [None, "topic", [1], ["topic"], [None]],
     "memory_size": [127, 10_241, "1024", 1024.5, None],
+    "vpc": ["vpc-1", 1, True],
+    "vpc_subnets": ["subnet-1", {}],
+    "security_groups": ["sg-1", []],
+    "reserved_concurrency": [0, -1, "5", 1.5, True, 100_001],
+    "environment_encryption": ["key", 1, True],
+    "log_encryption_key": ["key", 1, True],
+    "permissions_boundary": ["arn:aws:iam::123456789012:policy/Boundary", 1],
 }
 
 WRONG: dict[Any, dict[str, list[Any]]] = {
     DedupCounterTable: {
         **PLACE,
         "table": ["events", 1, object()],
+        "events": [None, VIEW, "view", ["view"], [VIEWS]],
         "removal_policy": ["retain", True, RemovalPolicy.SNAPSHOT],
         "deletion_protection": ["yes", 1],
         "point_in_time_recovery": ["yes", 0],
@@ -82,6 +90,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "authorizer": [None, "IAM", HttpIamAuthorizer, False],
         "mode": [None, "checked", "DIRECT", True],
         "schema": ["{}", 1, {"type": "no such type"}, {"$ref": "https://example.com/schema.json"}],
+        "tenant": ["claims.sub", {}, {"url": 1}, {"": "iam.userId"}, {"url": "claims.sub"}, {"url": "iam.session"}],
         "http_api": ["api", 1, object()],
         "path": ["", "events", "/", "/events/", "/{proxy+}", None, "/a b"],
         "allow_origins": ["*", None, ["example.com"], [1], ["https://example.com/path"]],
@@ -99,6 +108,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "shown": [None, [], VIEWS, ["views"], [VIEW], [VIEWS, VIEWS]],
         "events": [None, VIEW, "view", ["view"], [VIEWS], [VIEW, VIEW], [replace(VIEW, name="views")], [_SPANNING]],
         "authorizer": ["IAM", HttpIamAuthorizer, False],
+        "tenant": ["iam.userId", {}, ["url"], {"url": "iam"}, {"url": "sub"}, {"customer": "iam.userId"}],
         "page": ["page", True, LivePage(title="Blog", total=SITE, top=TOP, window=ROLLING)],
         "cache_age": [5, Duration.days(2), Duration.millis(1500)],
         "allow_origins": ["*", None, ["example.com"]],

@@ -239,3 +239,9 @@ def test_access_logs_do_not_grow_the_resource_policy_of_the_account(stack: Stack
         name = groups[logged]["Properties"]["LogGroupName"]
         assert name == {"Fn::Join": ["", ["/aws/vendedlogs/apis/", stage["ApiId"]]]}
         assert groups[logged]["Properties"]["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize(("authorizer", "cached_by"), [(None, "private"), (HttpNoneAuthorizer(), "public")])
+def test_only_what_anybody_may_read_is_cached_for_anybody(authorizer: Any, cached_by: str, stack: Stack) -> None:
+    build(CounterApi, stack, authorizer=authorizer)
+    assert environment(synthesized(stack))["CACHE_CONTROL"] == f"{cached_by}, max-age=5"

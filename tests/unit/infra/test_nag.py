@@ -13,19 +13,24 @@ from aws_cdk import aws_kms as kms
 from cdk_nag import AwsSolutionsChecks
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import CONTEXT, TOP, build
+from tests.unit.infra.support import CONTEXT, TOP, build, private_vpc
 
 
 def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
-    """Synthesize all constructs on a table with an index and return cdk-nag's report."""
+    """Synthesize all constructs on a table with an index and return cdk-nag's report; the functions share the key."""
     app = App(context=CONTEXT, outdir=str(directory))
     stack = Stack(app, "Test", env=Environment(region="us-east-1"))
     key = kms.Key(stack, "Key", enable_key_rotation=True) if own_key else None
     encryption = None if key is None else dynamodb.TableEncryptionV2.customer_managed_key(key)
     counters = DedupCounterTable(stack, "Counters", ranking_index=True, encryption=encryption)
-    build(StreamAggregator, stack, table=counters, aggregates=[TOP])
-    build(CounterApi, stack, table=counters, shown=[TOP])
-    build(EventIngest, stack, table=counters, mode=mode)
+    settings: dict[str, Any] = {}
+    if key is not None:
+        vpc = private_vpc(stack)
+        vpc.add_flow_log("FlowLog")
+        settings = {"vpc": vpc, "environment_encryption": key, "log_encryption_key": key, "reserved_concurrency": 5}
+    build(StreamAggregator, stack, table=counters, aggregates=[TOP], **settings)
+    build(CounterApi, stack, table=counters, shown=[TOP], **settings)
+    build(EventIngest, stack, table=counters, mode=mode, **settings)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
     reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]

@@ -21,9 +21,10 @@ PAGES = {
     EventIngest: PROJECT / "docs" / "constructs" / "event-ingest.md",
     CounterApi: PROJECT / "docs" / "constructs" / "counter-api.md",
 }
+MORE_PAGES = [PROJECT / "docs" / "constructs" / "function-settings.md", PROJECT / "docs" / "threat-model.md"]
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{index}")
-    for page in PAGES.values()
+    for page in (*PAGES.values(), *MORE_PAGES)
     for index, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 ]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from aws_cdk import App, Stack, Stage
 from aws_cdk.aws_sns import Topic
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Window
+from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     ROLLING,
@@ -21,9 +24,11 @@ from tests.unit.infra.support import (
     VIEWS,
     build,
     declared,
+    each,
     environment,
     imported,
     new_app,
+    new_role,
     new_stack,
     synthesized,
 )
@@ -177,3 +182,79 @@ def test_a_window_tells_what_it_costs(stack: Stack) -> None:
     assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
     with pytest.warns(DeprecationWarning, match="use 'cost_estimate'"):
         assert window.arithmetic == estimate
+
+
+# With the id STATISTICS, a note has the key of a group of VIEWS, and its attribute `views` is that group's measure.
+NOTE = Event("note", pk="URL#{url}", sk="{id}")
+MEMO = Event("memo", pk="URL#{url}", sk="MEMO#{id}")
+ENTRANCES: dict[str, Callable[[Stack, DedupCounterTable, Event], object]] = {
+    "ingest": lambda stack, counters, event: build(
+        EventIngest, stack, table=counters, event=event, construct_id=event.name
+    ),
+    "listed": lambda stack, counters, event: build(
+        CounterApi, stack, table=counters, events=[event], construct_id=event.name
+    ),
+    "grant_accept": lambda stack, counters, event: counters.grant_accept(new_role(stack, event.name), event),
+    "grant_accept_packed": lambda stack, counters, event: counters.grant_accept_packed(
+        new_role(stack, event.name), event
+    ),
+    "grant_record_once": lambda stack, counters, event: counters.grant_record_once(new_role(stack, event.name), event),
+}
+
+
+@pytest.mark.usefixtures("aggregator")
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_an_event_that_nothing_counts_cannot_be_a_count(
+    entrance: str, stack: Stack, counters: DedupCounterTable
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk='{id}': expected a key that cannot match .* 'views'"):
+        ENTRANCES[entrance](stack, counters, NOTE)
+    ENTRANCES[entrance](stack, counters, MEMO)
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_a_count_declared_after_an_event_that_it_could_be_is_refused(
+    entrance: str, stack: Stack, counters: DedupCounterTable
+) -> None:
+    ENTRANCES[entrance](stack, counters, NOTE)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.* cannot match items of 'views'"):
+        build(StreamAggregator, stack, table=counters)
+
+
+def test_events_of_a_table_are_checked_against_each_other(stack: Stack) -> None:
+    letter = Event("letter", pk="URL#{page}", sk="MEMO#{letter}")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk='MEMO#{id}': .* cannot match items of 'letter'"):
+        DedupCounterTable(stack, "Counters", events=[MEMO, letter])
+    again = Event("memo", pk="MEMO#{url}", sk="{id}")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='memo': expected one declaration per name"):
+        DedupCounterTable(stack, "Notes", events=[MEMO]).grant_accept(new_role(stack), again)
+
+
+def test_what_counts_an_event_is_known_where_it_comes_in(stack: Stack, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters)
+    other = Aggregate("notes", MEMO, pk="NOTES", sk="STATISTICS", measures={"notes": Count()})
+    build(StreamAggregator, stack, table=counters, aggregates=[VIEWS, PLAYERS, ACTIVE, other])
+    build(WindowedCounter, stack, table=counters)
+    assert _counting(stack) == [(PLAYERS, ROLLING, VIEWS)] * 2
+
+
+def test_what_counts_an_event_has_to_fit_into_the_environment_of_an_ingest(stack: Stack) -> None:
+    counters = DedupCounterTable(stack, "Counters")
+    build(EventIngest, stack, table=counters)
+    build(StreamAggregator, stack, table=counters, aggregates=MANY)
+    with pytest.raises(
+        RuntimeError, match=r"takes \d+ bytes as JSON, \d+ of them for AGGREGATES, but Lambda allows 4096"
+    ):
+        synthesized(stack)
+
+
+def test_what_nothing_counts_has_no_counts_to_fit(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    build(EventIngest, stack, table=counters, event=MEMO)
+    assert _counting(stack) == []
+
+
+def _counting(stack: Stack) -> list[Any]:
+    functions = each(synthesized(stack), "AWS::Lambda::Function")
+    variables = [function["Environment"]["Variables"] for function in functions]
+    return [decode(known["AGGREGATES"]) for known in variables if "AGGREGATES" in known]

@@ -14,6 +14,8 @@ import pytest
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -38,14 +40,32 @@ from tests.unit.infra.support import (
     SITE,
     TOP,
     VIEW,
+    VIEWS,
     build,
     new_role,
     new_stack,
     normalized,
+    private_vpc,
     synthesized,
 )
 
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
+
+
+def settings(stack: Stack) -> dict[str, Any]:
+    """What all functions take: network, reserved concurrency, keys and boundary."""
+    vpc = private_vpc(stack)
+    return {
+        "vpc": vpc,
+        "vpc_subnets": ec2.SubnetSelection(subnets=vpc.isolated_subnets[:1]),
+        "security_groups": [ec2.SecurityGroup(stack, "Group", vpc=vpc)],
+        "reserved_concurrency": 10,
+        "environment_encryption": kms.Key(stack, "EnvironmentKey"),
+        "log_encryption_key": kms.Key(stack, "LogKey"),
+        "permissions_boundary": iam.ManagedPolicy.from_managed_policy_name(stack, "Boundary", "boundary"),
+    }
+
+
 CHANGED: dict[str, Any] = {
     "throttle_rate": 10,
     "throttle_burst": 20,
@@ -63,6 +83,7 @@ def table_everything(stack: Stack) -> None:
     counters = DedupCounterTable(
         stack,
         "Counters",
+        events=[VIEW],
         removal_policy=RemovalPolicy.DESTROY,
         deletion_protection=True,
         point_in_time_recovery=False,
@@ -97,6 +118,7 @@ def aggregator_everything(stack: Stack) -> None:
         quarantine_retention=Duration.days(7),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         alarm_actions=[topic(stack)],
+        **settings(stack),
     )
     aggregator.add_aggregate(SITE)
 
@@ -134,6 +156,8 @@ def ingest_everything(stack: Stack) -> None:
         timeout=Duration.minutes(2),
         service_name="ingest",
         alarm_actions=[topic(stack)],
+        tenant={"clientId": "claims.sub"},
+        **settings(stack),
         **CHANGED,
     )
 
@@ -153,6 +177,7 @@ def api_everything(stack: Stack) -> None:
         timeout=Duration.seconds(29),
         service_name="api",
         alarm_actions=[topic(stack)],
+        **settings(stack),
         **CHANGED,
     )
 
@@ -174,6 +199,7 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "ingest_everything": ingest_everything,
     "api_minimal": lambda stack: build(CounterApi, stack),
     "api_everything": api_everything,
+    "api_of_tenants": lambda stack: build(CounterApi, stack, shown=[VIEWS], tenant={"url": "iam.accountId"}),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Event
+from dynamodb_counters import Counters, Event
 from dynamodb_counters._writes.accept import accept, accept_many
 from tests.unit.writes.clients import ScriptedClient, failure, scripted_table
 
@@ -192,3 +192,16 @@ def test_what_cannot_be_stored_is_rejected_without_a_call(kind: str) -> None:
     assert alone == among
     assert alone.status == "rejected"
     assert ": expected " in str(alone.reason)
+
+
+_ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/counters"
+
+
+def test_a_table_of_another_account_is_filled_without_partiql() -> None:
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
+    client: Any = ScriptedClient(put_item=[{}, {}], batch_execute_statement=[_OK])
+
+    outcomes = Counters(_ARN, client=client).accept_many(_VIEW, _events(2))
+
+    assert [outcome.status for outcome in outcomes] == ["accepted", "accepted"]
+    assert [(name, arguments["TableName"]) for name, arguments in client.calls] == [("put_item", _ARN)] * 2
