@@ -32,10 +32,10 @@ def mappings_stay_within_bounds(template: Template) -> Iterator[str]:
                 yield f"{mapping.id}: {name} {mapping[name]}: expected {least} to {most}"
 
 
-@rule("lambda/latest/dg/services-sqs-configure.html")
-def large_batches_of_messages_need_a_window(template: Template) -> Iterator[str]:
-    """A batch of more than ten messages needs a batching window of a second or more."""
-    for mapping, _ in template.mappings("queue"):
+@rule("lambda/latest/api/API_CreateEventSourceMapping.html")
+def large_batches_need_a_window(template: Template) -> Iterator[str]:
+    """A batch above ten needs a batching window of a second or more, of messages and of records."""
+    for mapping in template.each("Lambda::EventSourceMapping"):
         if _number(mapping, "BatchSize", 10) > 10 and _number(mapping, "MaximumBatchingWindowInSeconds", 0) < 1:
             yield f"{mapping.id}: a batch of {mapping['BatchSize']} without a batching window"
 

@@ -35,7 +35,7 @@ def names_are_allowed(template: Template) -> Iterator[str]:
                 yield f"{resource.id}: {name} {text(resource[name], _API_ID)}"
 
 
-@rule("general/latest/gr/iam-service.html")
+@rule("IAM/latest/UserGuide/reference_iam-quotas.html")
 def policies_fit(template: Template) -> Iterator[str]:
     """All inline policies of a role: 10,240 characters without white space."""
     sizes: dict[str, int] = {}

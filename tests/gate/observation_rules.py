@@ -46,7 +46,7 @@ def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]
                 yield dashboard.id, namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-@rule("AmazonCloudWatch/latest/monitoring/AlarmThatSendsEmail.html")
+@rule("wellarchitected/latest/operational-excellence-pillar/ops_ready_to_support_use_runbooks.html")
 def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str]:
     """The description ends with a link whose anchor exists."""
     for alarm in template.each("CloudWatch::Alarm"):

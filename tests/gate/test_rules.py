@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Final
 
 import pytest
 
+from tests.gate.breakages import BREAKAGES, Break
 from tests.gate.rules import RULES
+from tests.gate.template import Template
 from tests.gate.templates import names, templates
 
 CHOSEN: Final = {
     ("table_everything", "what_nothing_else_stores_is_retained"): "removal_policy=DESTROY asks for it",
+    ("window_everything", "alarms_name_their_section_of_the_runbook"): "an alarm of the stack's own",
+    ("window_everything", "alarms_say_what_silence_means"): "an alarm of the stack's own",
 }
 """What the user of a construct has asked for."""
 
@@ -24,3 +29,22 @@ def test_a_template_keeps_the_rules(template: str) -> None:
 @pytest.mark.parametrize(("template", "rule"), CHOSEN)
 def test_an_exception_is_needed(template: str, rule: str) -> None:
     assert RULES[rule].findings(templates()[template])
+
+
+@pytest.mark.parametrize(
+    ("rule", "template", "breaks"),
+    [
+        pytest.param(rule, template, breaks, id=f"{rule}-{number}")
+        for rule, breakages in BREAKAGES.items()
+        for number, (template, breaks) in enumerate(breakages)
+    ],
+)
+def test_a_rule_sees_what_it_is_there_for(rule: str, template: str, breaks: Break) -> None:
+    whole = templates()[template]
+    broken = deepcopy(whole.document)
+    breaks(broken)
+    assert {*RULES[rule].findings(Template(template, broken))} - {*RULES[rule].findings(whole)}
+
+
+def test_every_rule_is_seen_to_fail() -> None:
+    assert {*BREAKAGES} == {*RULES}
