@@ -48,7 +48,7 @@ def test_the_templates_show_every_argument(monkeypatch: pytest.MonkeyPatch) -> N
     wanted = {
         (construct.__name__, name)
         for construct in _CONSTRUCTS
-        for name, parameter in inspect.signature(construct).parameters.items()
+        for name, parameter in inspect.signature(construct.__init__).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
     for construct in _CONSTRUCTS:
