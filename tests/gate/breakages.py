@@ -160,7 +160,10 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_HTTP, sets(_API, CorsConfiguration={"AllowOrigins": ["https://a.example"], "AllowHeaders": _ENOUGH})),
         (_HTTP, sets(_API, CorsConfiguration={"AllowOrigins": ["*"], "AllowHeaders": ["*"], "AllowCredentials": True})),
     ],
-    "routes_have_their_authorizer": [(_HTTP, sets(_ROUTE, AuthorizerId=None)), (_HTTP, sets(_ROUTE, AuthorizationType=None))],
+    "routes_have_their_authorizer": [
+        (_HTTP, sets(_ROUTE, AuthorizerId=None)),
+        (_HTTP, sets(_ROUTE, AuthorizationType=None)),
+    ],
     "authorizers_may_invoke_their_functions": [(_HTTP, _authorizer)],
     "apis_may_send_to_their_queues": [
         (_DIRECT, forbids("sqs:SendMessage")),
@@ -211,7 +214,10 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "logs_end": [(_STREAM, sets(_LOGS, RetentionInDays=None)), (_STREAM, sets(_FUNCTION, LoggingConfig=None))],
     "log_keys_trust_cloudwatch": [(_STREAM, _encrypts_logs)],
     "dashboards_stay_within_bounds": [
-        (_STREAM, sets("CloudWatch::Dashboard", DashboardBody='{"widgets":[' + ",".join(['{"properties":{}}'] * 501) + "]}"))
+        (
+            _STREAM,
+            sets("CloudWatch::Dashboard", DashboardBody='{"widgets":[' + ",".join(['{"properties":{}}'] * 501) + "]}"),
+        )
     ],
     "names_are_allowed": [
         (_STREAM, sets(_FUNCTION, FunctionName="x" * 65)),

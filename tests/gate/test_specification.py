@@ -19,6 +19,7 @@ IGNORED: Final = {
 }
 _CONSTRUCTS: Final = (CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter)
 _ELSEWHERE: Final = {
+    ("DedupCounterTable", "table"): "excludes all others; test_dedup_counter_table",
     ("EventIngest", "http_api"): "CountersBlog, whose API serves both",
 }
 """Arguments that no build gives, and the template that shows them."""
