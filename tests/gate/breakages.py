@@ -83,6 +83,19 @@ def _authorizer(document: dict[str, Any]) -> None:
     _adds(Own=_OWN, Checks={"Type": "AWS::ApiGatewayV2::Authorizer", "Properties": authorizer})(document)
 
 
+def _redrive(document: dict[str, Any]) -> dict[str, Any]:
+    [queue] = _each(document, "SQS::Queue", "RedrivePolicy")
+    found: dict[str, Any] = queue["Properties"]["RedrivePolicy"]
+    return found
+
+
+def _in_a_vpc(document: dict[str, Any]) -> None:
+    sets("Lambda::Function", VpcConfig={"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]})(document)
+    sets("IAM::Role", ManagedPolicyArns=None)(document)
+    for action in ("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DeleteNetworkInterface"):
+        forbids(action)(document)
+
+
 _MAPPING: Final = "Lambda::EventSourceMapping"
 _DESTINATION: Final = "MaximumRecordAgeInSeconds"
 _FUNCTION: Final = "Lambda::Function"
@@ -154,7 +167,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_HTTP, sets("Lambda::Permission", SourceArn="arn:aws:execute-api:us-east-1:1:other/*/*/v1/views")),
     ],
     "functions_in_a_vpc_may_have_network_interfaces": [
-        ("aggregator_minimal", lambda document: _in_a_vpc(document)),
+        ("aggregator_minimal", _in_a_vpc),
     ],
     "browsers_may_send_what_a_signature_takes": [
         (_HTTP, sets(_API, CorsConfiguration={"AllowOrigins": ["https://a.example"], "AllowHeaders": _ENOUGH})),
@@ -232,16 +245,3 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, _adds(**{f"Own{number}": _OWN for number in range(501)})),
     ],
 }
-
-
-def _redrive(document: dict[str, Any]) -> dict[str, Any]:
-    [queue] = _each(document, "SQS::Queue", "RedrivePolicy")
-    found: dict[str, Any] = queue["Properties"]["RedrivePolicy"]
-    return found
-
-
-def _in_a_vpc(document: dict[str, Any]) -> None:
-    sets(_FUNCTION, VpcConfig={"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]})(document)
-    sets("IAM::Role", ManagedPolicyArns=None)(document)
-    for action in ("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DeleteNetworkInterface"):
-        forbids(action)(document)

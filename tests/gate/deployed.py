@@ -21,6 +21,12 @@ from tests.gate.template import Resource, Template
 
 _ACCOUNT: Final = "000000000000"
 _REGION: Final = "us-east-1"
+_OF_AWS: Final = {"AWS::Region": _REGION, "AWS::AccountId": _ACCOUNT, "AWS::Partition": "aws"}
+_ARNS: Final = {
+    "AWS::DynamoDB::GlobalTable": f"arn:aws:dynamodb:{_REGION}:{_ACCOUNT}:table/{{}}",
+    "AWS::SQS::Queue": f"arn:aws:sqs:{_REGION}:{_ACCOUNT}:{{}}",
+    "AWS::S3::Bucket": "arn:aws:s3:::{}",
+}
 
 
 class Deployed:
@@ -28,7 +34,8 @@ class Deployed:
 
     def __init__(self, template: Template, endpoint_url: str, suffix: str) -> None:
         self._template, self._url, self._suffix = template, endpoint_url, suffix
-        dynamodb, sqs, s3 = (boto3.client(name, endpoint_url=endpoint_url) for name in ("dynamodb", "sqs", "s3"))
+        dynamodb = boto3.client("dynamodb", endpoint_url=endpoint_url)
+        sqs, s3 = boto3.client("sqs", endpoint_url=endpoint_url), boto3.client("s3", endpoint_url=endpoint_url)
         for one in template.each("DynamoDB::GlobalTable"):
             create_table(dynamodb, self.name(one))
             if "GlobalSecondaryIndexes" in one.properties:
@@ -69,20 +76,15 @@ class Deployed:
             separator, parts = value["Fn::Join"]
             return str(separator).join(self._physical(part) for part in parts)
         if "Ref" in value and value["Ref"] not in self._template.resources:
-            return {"AWS::Region": _REGION, "AWS::AccountId": _ACCOUNT, "AWS::Partition": "aws"}.get(
-                value["Ref"], value["Ref"]
-            )
+            return _OF_AWS.get(value["Ref"], "unknown")
         found = self._template.of(value, "DynamoDB::GlobalTable", "SQS::Queue", "S3::Bucket")
         if found is None:
             return "unknown"
-        name, attribute = self.name(found), str(value.get("Fn::GetAtt", ("", ""))[1])
-        if found.type == "AWS::SQS::Queue" and attribute == "":
-            return f"{self._url}/{_ACCOUNT}/{name}"
-        if attribute.endswith("Arn"):
-            service = {"AWS::SQS::Queue": "sqs", "AWS::S3::Bucket": "s3"}.get(found.type, "dynamodb")
-            place = "" if service == "s3" else f"{_REGION}:{_ACCOUNT}"
-            return f"arn:aws:{service}:{place or ':'}:{'table/' * (service == 'dynamodb')}{name}"
-        return name
+        name = self.name(found)
+        if "Fn::GetAtt" in value and value["Fn::GetAtt"][1].endswith("Arn"):
+            return _ARNS[found.type].format(name)
+        # The reference of a queue is its URL.
+        return f"{self._url}/{_ACCOUNT}/{name}" if found.type == "AWS::SQS::Queue" and "Ref" in value else name
 
 
 def _add_index(dynamodb: Any, table: str) -> None:

@@ -32,7 +32,7 @@ def rule(page: str) -> Callable[[Check], Check]:
     """Make a rule of a check; `page` is the path of AWS's documentation."""
 
     def register(check: Check) -> Check:
-        name = str(check.__name__)  # type: ignore[attr-defined]
+        name = str(check.__name__)
         assert name not in RULES, f"two rules {name}"
         RULES[name] = Rule(name, _DOCS + page, check)
         return check

@@ -17,7 +17,7 @@ def templates() -> dict[str, Template]:
     for name, build in BUILDS.items():
         found[name] = new_stack(region="us-east-1")
         build(found[name])
-    return {name: Template(name, synthesized(stack).to_json()) for name, stack in found.items()}
+    return {name: Template(name, dict(synthesized(stack).to_json())) for name, stack in found.items()}
 
 
 def names() -> list[str]:

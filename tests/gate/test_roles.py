@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from simulation.engines import Engine
 from tests.gate import jobs, roles
@@ -33,7 +32,7 @@ def handler(function: Resource) -> str:
     """The handler, and whether its events are packed: they are written by other calls."""
     name = str(function["Handler"]).split(".")[-2]
     declared = decode(variables(function)["DECLARATIONS"]) if name == "ingest_queue" else ()
-    packed = any(isinstance(one, Event) and one.packed is not None for one in declared)
+    packed = any(getattr(one, "packed", None) is not None for one in declared)
     return f"{name}, packed" if packed else name
 
 
@@ -72,11 +71,10 @@ def test_each_role_fits_what_its_function_does(template: str, emulator: str) -> 
     for function in functions(whole):
         granted = roles.allowed(whole, function)
         needed = {*called(handler(function), emulator), *roles.of_services(whole, function)}
-        assert (function.id, roles.denied(granted, needed), roles.unused(granted, needed)) == (
-            function.id,
-            set(),
-            set(),
-        )
+        if not any("GlobalSecondaryIndexes" in table.properties for table in whole.each("DynamoDB::GlobalTable")):
+            needed = {one for one in needed if "/index/" not in one[1]}
+        assert roles.denied(granted, needed) == set(), f"{function.id} may not"
+        assert roles.unused(granted, needed) == set(), f"{function.id} may, and does not"
         usable, encrypted = roles.keys(whole, function)
         assert usable == encrypted, f"{function.id}: keys"
 
