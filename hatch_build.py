@@ -111,5 +111,8 @@ def _closure(names: set[str], lock: dict[str, tuple[str, set[str]]]) -> dict[str
 
 
 def _normalized(requirement: str) -> str:
-    """The name of a requirement. https://packaging.python.org/en/latest/specifications/name-normalization"""
+    """The name of a requirement.
+
+    https://packaging.python.org/en/latest/specifications/name-normalization
+    """
     return re.sub(r"[-_.]+", "-", re.split(r"[ <>=!~;\[]", requirement, maxsplit=1)[0]).lower()

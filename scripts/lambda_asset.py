@@ -45,7 +45,8 @@ def _rows() -> Iterator[str]:
 
 
 def _described(metadata: PackageMetadata) -> tuple[str, str]:
-    return metadata["Version"], metadata.get("License-Expression") or metadata["License"]
+    licence = "License-Expression" if "License-Expression" in metadata else "License"
+    return metadata["Version"], metadata[licence]
 
 
 if __name__ == "__main__":

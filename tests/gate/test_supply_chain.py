@@ -27,7 +27,7 @@ from tests.unit.infra.support import PROJECT
 _SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", "infra", "lambdas")
 _LOCKS = ("requirements.txt", "package-lock.json")
 _PINNED = re.compile(
-    r"(?m)^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)(?: ; ([^\\\n]+?))?( \\\n    --hash=sha256:[0-9a-f]{64})?"
+    r"(?m)^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)(?: ; ([^\\\n]*[^\\\n ]))?( \\\n    --hash=sha256:[0-9a-f]{64})?"
 )
 
 
@@ -82,7 +82,7 @@ def test_the_list_of_the_asset_is_the_asset() -> None:
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two wheels, built in different places from copies with other times and permissions."""
-    found = []
+    found: list[Path] = []
     for place, mask in (("a", 0o022), ("a longer way down", 0o077)):
         root = tmp_path_factory.mktemp("build") / place
         root.mkdir()
