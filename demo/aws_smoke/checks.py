@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 from demo.aws_smoke.account import Account
@@ -40,10 +41,15 @@ class Deployed:
             time.sleep(_PAUSE_SECONDS)
         return met
 
+    def settle(self, what: str, expected: object, read: Callable[[], object]) -> None:
+        """Read until it is as expected, or for as long as anybody waits: reads follow writes, but not at once."""
+        self.eventually(lambda: read() == expected)
+        self.expectations.check(what, expected, read())
+
     def site(self) -> int:
         """All views counted so far; -1 while nobody answers."""
         status, found = self.api.get("/v1/aggregates/site")
-        return int(found["measures"]["site_views"]) if status == 200 else -1
+        return int(found["measures"]["site_views"]) if status == HTTPStatus.OK else -1
 
 
 def refusals(deployed: Deployed) -> None:
@@ -66,15 +72,26 @@ def counts(deployed: Deployed, traffic: Traffic) -> None:
     expectations.check("events are taken", {202}, answers)
     total = traffic.by_url.total()
     expectations.progress(f"sent {len(events)} events, {total} of them different; waiting until they are counted")
-    deployed.eventually(lambda: deployed.site() >= total)
-    expectations.check("views of all pages", total, deployed.site())
+    deployed.settle("views of all pages", total, deployed.site)
     urls = sorted(traffic.by_url)
+    expected = {url: traffic.by_url[url] for url in urls}
+    deployed.settle("views by page", expected, lambda: _by_url(deployed, urls))
+    deployed.settle("views in 24 hours", traffic.by_url[urls[0]], lambda: _in_a_day(deployed, urls[0]))
+
+
+def _by_url(deployed: Deployed, urls: Sequence[str]) -> object:
     groups = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in urls]}
     status, found = deployed.api.post("/v1/batch", groups)
-    by_url = {one["values"]["url"]: one["measures"]["views"] for one in found["groups"]} if status == 200 else found
-    expectations.check("views by page", {url: traffic.by_url[url] for url in urls}, by_url)
-    status, found = deployed.api.get("/v1/windows/views_24h", url=urls[0], last="24h")
-    expectations.check("views in 24 hours", traffic.by_url[urls[0]], found["count"] if status == 200 else found)
+    return (
+        {one["values"]["url"]: one["measures"]["views"] for one in found["groups"]}
+        if status == HTTPStatus.OK
+        else found
+    )
+
+
+def _in_a_day(deployed: Deployed, url: str) -> object:
+    status, found = deployed.api.get("/v1/windows/views_24h", url=url, last="24h")
+    return found["count"] if status == HTTPStatus.OK else found
 
 
 def shards(deployed: Deployed) -> None:
@@ -114,11 +131,11 @@ def quarantine(deployed: Deployed) -> None:
     for entry in waiting:
         expectations.check("an entry is redriven", True, counters.redrive(entry))
 
-    def counted() -> int:
-        return int(str(counters.get(VIEWS, {"url": _SPOILED}, consistent=True).measures["views"]))
-
-    deployed.eventually(lambda: counted() == 1)
-    expectations.check("views of the repaired group", 1, counted())
+    deployed.settle(
+        "views of the repaired group",
+        1,
+        lambda: counters.get(VIEWS, {"url": _SPOILED}, consistent=True).measures["views"],
+    )
     expectations.check("what waits after the redrive", 0, len(list(counters.quarantined())))
 
 
@@ -126,7 +143,7 @@ def dead_letter(deployed: Deployed) -> None:
     """In direct mode nobody looks at an event at the door: the malformed one ends in the dead-letter queue."""
     what = "the malformed event of direct mode is a dead letter"
     status, _ = deployed.api.post("/direct", "no JSON")
-    if deployed.account.emulated and status != 202:
+    if deployed.account.emulated and status != HTTPStatus.ACCEPTED:
         deployed.expectations.skip(what, f"the emulator has no direct integration with a queue (status {status})")
         return
     deployed.expectations.check("direct mode takes anything", 202, status)

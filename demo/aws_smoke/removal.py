@@ -25,11 +25,12 @@ def remove(account: Account, name: str, progress: Progress, sleep: Callable[[flo
     stack = _stack(cloudformation, name)
     if stack is None:
         return []
-    # By its id, which still names the stack when it is deleted: a deployment that was interrupted goes on creating.
+    # Its id still names the stack when it is deleted: a deployment that was interrupted may go on creating meanwhile.
     stack_id = stack["StackId"]
     before = dict(created(cloudformation, stack_id))
     progress(f"deleting stack {name}")
-    cloudformation.delete_stack(StackName=stack_id)
+    # By name: an emulator does not know the id.
+    cloudformation.delete_stack(StackName=name)
     deadline = time.monotonic() + _MAX_SECONDS
     while (stack := _stack(cloudformation, stack_id)) is not None and not stack["StackStatus"].endswith("_FAILED"):
         if time.monotonic() > deadline:

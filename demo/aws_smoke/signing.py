@@ -34,7 +34,7 @@ class SignedApi:
 
     def unsigned(self, path: str) -> int:
         """The status of a request that nobody has signed."""
-        return _answer(urllib.request.Request(self.url + path))[0]
+        return _answer(urllib.request.Request(self.url + path))[0]  # noqa: S310
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -43,7 +43,8 @@ class SignedApi:
         assert credentials is not None
         SigV4Auth(credentials.get_frozen_credentials(), "execute-api", self.region).add_auth(request)
         signed = request.prepare()
-        return _answer(urllib.request.Request(signed.url, body, dict(signed.headers.items()), method=method))
+        # The address is the API's own.
+        return _answer(urllib.request.Request(signed.url, body, dict(signed.headers.items()), method=method))  # noqa: S310
 
 
 def _answer(request: urllib.request.Request) -> tuple[int, Any]:
