@@ -175,9 +175,6 @@ def test_the_traffic_has_duplicates_and_an_independent_truth() -> None:
     distinct = set(traffic.sent)
     assert 800 < len(distinct) < 900
     assert traffic.by_url == Counter(view.url for view in distinct)
-    assert (
-        traffic == Traffic.generate(seed, 1000, datetime.fromisoformat(max(view.time for view in traffic.sent))) or True
-    )
 
 
 def test_requests_are_signed(monkeypatch: pytest.MonkeyPatch) -> None:
