@@ -17,6 +17,7 @@ _KINDS: Final = {
     "AWS::KMS::Key": "key",
 }
 _KEY_ACTIONS: Final = "kms:"
+_ENCRYPTED: Final = ("AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue")
 
 
 def kind(template: Template, resource: Resource) -> str:
@@ -39,7 +40,7 @@ def _named(template: Template, resource: Any) -> str:
     parts = resource["Fn::Join"][1] if "Fn::Join" in resource else [resource]
     found = template.resources.get(next(iter(references(parts[0])), ""))
     if found is None:
-        return text(resource, "?")
+        return "network" if text(resource, "?").endswith(":*/*") else text(resource, "?")
     stream = "/stream" if "StreamArn" in json.dumps(parts[0]) else ""
     return kind(template, found) + stream + "".join(parts[1:])
 
@@ -57,10 +58,11 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
     if (function["TracingConfig"] or {}).get("Mode") == "Active":
         yield from (("xray:PutTelemetryRecords", "*"), ("xray:PutTraceSegments", "*"))
     if function["VpcConfig"]:
-        interfaces = ("CreateNetworkInterface", "DeleteNetworkInterface", "DescribeNetworkInterfaces")
+        describes = ("DescribeNetworkInterfaces", "DescribeSubnets")
+        interfaces = ("CreateNetworkInterface", "DeleteNetworkInterface")
         addresses = ("AssignPrivateIpAddresses", "UnassignPrivateIpAddresses")
-        more = ("DescribeSubnets", "DescribeSecurityGroups", "DescribeVpcs", "GetSecurityGroupsForVpc")
-        yield from ((f"ec2:{action}", "*") for action in (*interfaces, *addresses, *more))
+        yield from ((f"ec2:{action}", "*") for action in describes)
+        yield from ((f"ec2:{action}", "network") for action in (*interfaces, *addresses))
     for _, one in template.mappings("stream"):
         if one is function:
             reads = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
@@ -90,12 +92,9 @@ def keys(template: Template, function: Resource) -> tuple[set[str], set[str]]:
     """The keys that a function's role may use, and those of what it touches."""
     policies = template.allowed(function["Role"])
     usable = {name for one in policies if one.action.startswith(_KEY_ACTIONS) for name in references(one.resource)}
-    touched = {name for one in policies for name in references(one.resource)} | {function.id}
-    encrypted = {
-        name
-        for resource in (template.resources[name] for name in touched if name in template.resources)
-        if resource.type in ("AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue")
-        for name in references(resource.properties)
-        if name in template.resources and template.resources[name].type == "AWS::KMS::Key"
-    }
-    return usable, encrypted
+    touched = {name for one in policies for name in references(one.resource)} & {*template.resources}
+    stored = [template.resources[name] for name in touched]
+    mentioned = references(function["KmsKeyArn"]).union(
+        *(references(one.properties) for one in stored if one.type in _ENCRYPTED)
+    )
+    return usable, {one.id for one in template.each("KMS::Key") if one.id in mentioned}
