@@ -40,8 +40,8 @@ def run(account: Account, options: Options, progress: Progress, ask: Callable[[s
     expectations = Expectations(progress)
     try:
         _check(account, name, options, expectations)
-    except Exception as error:
-        # What was found so far counts, too; the removal may take minutes.
+    except BaseException as error:
+        # What was found so far is told nevertheless; the removal may take minutes.
         expectations.check("all checks are made", "yes", f"{type(error).__name__}: {error}")
         raise
     finally:

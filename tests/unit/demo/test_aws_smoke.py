@@ -152,7 +152,7 @@ def test_everything_is_removed_whatever_happens(
     with pytest.raises(type(error)):
         smoke.run(account[0], OPTIONS, Progress(io.StringIO()))
     assert account[1] == ["removed"]
-    assert ("deployment failed" in capsys.readouterr().out) == isinstance(error, RuntimeError)
+    assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
 
 
 def test_what_differs_is_told_with_what_was_expected() -> None:
