@@ -7,10 +7,13 @@ from typing import Final
 
 import pytest
 
+from examples import stacks
 from tests.gate.breakages import BREAKAGES, Break
+from tests.gate.function_rules import variables
 from tests.gate.rules import RULES
 from tests.gate.template import Template
 from tests.gate.templates import names, templates
+from tests.unit.infra.support import new_app, synthesized
 
 CHOSEN: Final = {
     ("table_everything", "what_nothing_else_stores_is_retained"): "removal_policy=DESTROY asks for it",
@@ -48,3 +51,16 @@ def test_a_rule_sees_what_it_is_there_for(rule: str, template: str, breaks: Brea
 
 def test_every_rule_is_seen_to_fail() -> None:
     assert {*BREAKAGES} == {*RULES}
+
+
+def test_deployments_in_one_account_share_no_metric() -> None:
+    """https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html says what one is."""
+    stack = stacks()["CountersBlog"]
+    services: list[set[str]] = []
+    for name in ("Dev", "Prod"):
+        template = Template(name, dict(synthesized(stack(new_app(), name)).to_json()))
+        functions = template.each("Lambda::Function")
+        services.append({variables(function)["POWERTOOLS_SERVICE_NAME"] for function in functions})
+    dev, prod = services
+    assert dev
+    assert dev.isdisjoint(prod)
