@@ -10,12 +10,13 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test spec soak mutations nightly snapshot lint synth diff deploy clean clean-all
+.PHONY: help setup demo bench test spec soak mutations nightly snapshot lint audit wheel lock lambda-asset \
+	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
 	@echo 'Usage: make TARGET [NAME=VALUE ...]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(ENVIRONMENT) ## Create .venv and node_modules if missing or out of date
 
@@ -59,6 +60,20 @@ lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
+audit: $(ENVIRONMENT) ## Ask for known vulnerabilities of all that is locked
+	$(PYTHON) -m scripts.audit
+
+wheel: $(ENVIRONMENT) ## Build the wheel with its bill of materials into dist
+	$(PYTHON) -m build --wheel --no-isolation
+
+lock: ## Write requirements.txt from requirements.in (needs uv) [ARGS='--upgrade']
+	@command -v uv >/dev/null || { echo 'error: needs uv: pip install uv' >&2; exit 1; }
+	UV_CUSTOM_COMPILE_COMMAND='make lock' uv pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --only-binary :all: --emit-build-options $(ARGS) -o requirements.txt requirements.in
+
+lambda-asset: $(ENVIRONMENT) ## Write docs/lambda-asset.md: what goes into the Lambda asset, with licences
+	$(PYTHON) -m scripts.lambda_asset
+
 synth: $(ENVIRONMENT) ## Synthesize the example app into cdk.out
 	$(CDK) synth --quiet $(ARGS)
 
@@ -67,6 +82,9 @@ diff: $(ENVIRONMENT) ## Compare the example app with its deployment in your AWS 
 
 deploy: $(ENVIRONMENT) ## Deploy the example app to your AWS account
 	$(CDK) deploy --all $(ARGS)
+
+aws-smoke: $(ENVIRONMENT) ## Deploy a copy to your AWS account, check it there, remove it; asks first [ARGS='--yes']
+	$(PYTHON) -m demo.aws_smoke $(ARGS)
 
 clean: ## Remove what tests and builds left behind
 	rm -rf cdk.out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -93,7 +111,8 @@ clean-all: clean ## Remove the environment too
 	fi; \
 	printf 'Installing Python packages '; \
 	rm -f .venv/.complete; \
-	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input -r requirements.txt 2>&1; then \
+	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --require-hashes \
+		-r requirements.txt 2>&1; then \
 		touch .venv/.complete; fi; } \
 		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
 	if [ ! -e .venv/.complete ]; then \

@@ -7,13 +7,23 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
 
-_MODULES: Final = ("aws_lambda_powertools", "dynamodb_counters", "fastjsonschema", "jmespath", "typing_extensions")
+_OWN: Final = "dynamodb_counters"
+DISTRIBUTIONS: Final = {
+    "aws_lambda_powertools": "aws-lambda-powertools",
+    _OWN: "cdk-dynamodb-counters",
+    "fastjsonschema": "fastjsonschema",
+    "jmespath": "jmespath",
+    "typing_extensions": "typing_extensions",
+}
+"""The modules that an asset holds, and the distributions they are from."""
+
 _PAGE: Final = Path(__file__).resolve().parent / "page"
 _EXCLUDED: Final = tuple(
     # These need distributions that the asset does not contain.
@@ -33,7 +43,7 @@ def stage(prefix: str, *, page: bool = False) -> Path:
     # CDK copies an asset when it is created, so this copy need not outlive the process.
     stage = Path(tempfile.mkdtemp(prefix="dynamodb-counters-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
-    for source, name in (*runtime_files(), *(_page_files() if page else ())):
+    for source, name in (*runtime_files(), *licence_files(), *(_page_files() if page else ())):
         target = stage / prefix / name
         target.parent.mkdir(parents=True, exist_ok=True)
         # A checkout with Windows line endings must give the same asset hash.
@@ -49,7 +59,7 @@ def _page_files() -> Iterator[tuple[Path, PurePath]]:
 
 def runtime_files() -> Iterator[tuple[Path, PurePath]]:
     """Yield each file of the runtime and its dependencies with its path in the asset."""
-    for module in _MODULES:
+    for module in DISTRIBUTIONS:
         spec = find_spec(module)
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"{module} is not installed, but the runtime asset needs it")
@@ -61,3 +71,20 @@ def runtime_files() -> Iterator[tuple[Path, PurePath]]:
             name = PurePath(module, path.relative_to(origin.parent))
             if not any(name.is_relative_to(excluded) for excluded in _EXCLUDED):
                 yield path, name
+
+
+def licence_files() -> Iterator[tuple[Path, PurePath]]:
+    """Yield the licence files of what the asset holds, each with its path there."""
+    for module, name in DISTRIBUTIONS.items():
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            if module != _OWN:
+                raise
+            # A checkout, which need not be installed.
+            yield Path(__file__).resolve().parents[2] / "LICENSE", PurePath("licenses", name, "LICENSE")
+            continue
+        listed = found.metadata.get_all("License-File") or ()
+        for path in found.files or ():
+            if any(path.parts[0].endswith(".dist-info") and PurePath(one).name == path.name for one in listed):
+                yield Path(str(found.locate_file(path))), PurePath("licenses", name, path.name)

@@ -67,15 +67,17 @@ def test_the_chart_library_is_the_published_one() -> None:
     assert [name for name, one in pairs.items() if (ours / name).read_text() != (package / one).read_text()] == []
 
 
-def test_holds_sources_only(asset: Path) -> None:
+def test_holds_sources_and_licences_only(asset: Path) -> None:
     assert {path.name for path in asset.iterdir()} == {
         "aws_lambda_powertools",
         "dynamodb_counters",
         "fastjsonschema",
         "jmespath",
+        "licenses",
         "typing_extensions.py",
     }
-    assert {path.suffix for path in asset.rglob("*") if path.is_file()} == {".py"}
+    others = {path for path in asset.rglob("*") if path.is_file() and path.suffix != ".py"}
+    assert {path.relative_to(asset).parts[0] for path in others} == {"licenses"}
     assert sum(path.stat().st_size for path in asset.rglob("*.py")) < 3_000_000
 
 

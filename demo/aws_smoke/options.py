@@ -1,0 +1,32 @@
+"""What the user asked for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run: without asking, with which events, and how long to wait for what takes longest."""
+
+    yes: bool
+    seed: int
+    events: int
+    patience_seconds: float
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="aws-smoke", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--yes", action="store_true", help="do not ask before anything is created")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the events; default 1")
+    parser.add_argument("--events", type=int, default=1000, metavar="N", help="events to send; default 1,000")
+    parser.add_argument(
+        "--patience", type=float, default=600.0, metavar="SECONDS", help="how long to wait for a count; default 600"
+    )
+    found = parser.parse_args(arguments)
+    if found.events < 1:
+        parser.error(f"invalid events={found.events}: expected 1 or more")
+    return Options(found.yes, found.seed, found.events, found.patience)

@@ -1,0 +1,53 @@
+"""Lists what goes into the Lambda asset: `python -m scripts.lambda_asset` writes docs/lambda-asset.md."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageMetadata, distribution
+from pathlib import Path
+from typing import Final
+
+_PROJECT: Final = Path(__file__).resolve().parents[1]
+# A clone is enough, as for app.py: the two source roots need not be installed.
+sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
+
+from cdk_dynamodb_counters import _staging  # noqa: E402
+
+LIST: Final = _PROJECT / "docs" / "lambda-asset.md"
+_OWN: Final = "cdk-dynamodb-counters"
+
+
+def contents() -> str:
+    """The list as Markdown."""
+    return "\n".join(
+        [
+            "# What goes into the Lambda asset",
+            "",
+            "Each function's code is copied from the Python environment that runs synth: nothing is built or",
+            "downloaded. With the [locked](../requirements.txt) versions it holds the following; `make lambda-asset`",
+            "writes this list. The live page adds `dynamodb_counters/page`, with",
+            "[uPlot](https://github.com/leeoniya/uPlot) 1.6.32 (MIT) and its licence in `uplot.LICENSE`.",
+            "",
+            "| distribution | version | licence | in the asset | licence files |",
+            "|---|---|---|---|---|",
+            *_rows(),
+            "",
+        ]
+    )
+
+
+def _rows() -> Iterator[str]:
+    for module, name in _staging.DISTRIBUTIONS.items():
+        licences = [f"`{path}`" for _, path in _staging.licence_files() if path.parts[1] == name]
+        version, licence = ("this", "Apache-2.0") if name == _OWN else _described(distribution(name).metadata)
+        yield f"| {name} | {version} | {licence} | `{module}` | {', '.join(licences)} |"
+
+
+def _described(metadata: PackageMetadata) -> tuple[str, str]:
+    licence = "License-Expression" if "License-Expression" in metadata else "License"
+    return metadata["Version"], metadata[licence]
+
+
+if __name__ == "__main__":
+    LIST.write_text(contents(), encoding="utf-8")

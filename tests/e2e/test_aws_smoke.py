@@ -1,0 +1,40 @@
+"""The smoke test for AWS, against the emulator: it finds what it expects, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from demo.platform import cdk
+from demo.platform.emulator import Emulator
+from tests.unit.infra.support import PROJECT
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.skipif(not {"CI", "SMOKE"} & {*os.environ}, reason="takes a minute: set SMOKE=1, as CI does")
+def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
+    with Emulator.start(max_seconds=600) as emulator:
+        cdk.bootstrap(emulator)
+        done = subprocess.run(
+            [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"],
+            cwd=PROJECT,
+            env=emulator.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        told = done.stdout + done.stderr
+        assert done.returncode == 0, told
+        assert ", 0 differ, " in done.stdout, told
+        assert "as expected: views by page" in told
+        assert "skipped: shard ids of the checkpoints: the emulator" in told
+        assert emulator.client("dynamodb").list_tables()["TableNames"] == []
+        assert emulator.client("sqs").list_queues().get("QueueUrls", []) == []
+        assert emulator.client("logs").describe_log_groups()["logGroups"] == []
+        assert emulator.client("lambda").list_functions()["Functions"] == []
+        buckets = [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]]
+        assert [name for name in buckets if not name.startswith("cdk-")] == []

@@ -1,0 +1,1 @@
+"""Stands for AWS: what a deployment there would refuse, and what an emulator does not show."""

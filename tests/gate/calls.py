@@ -1,0 +1,73 @@
+"""The permissions that calls of AWS's API need, noted from the calls themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+from botocore.client import BaseClient
+
+_TABLES: Final = re.compile(r'(INSERT|SELECT|UPDATE|DELETE)[^"]*"([^"]+)"')
+_OF_BUCKETS: Final = {"ListObjectsV2": "ListBucket", "ListObjects": "ListBucket", "HeadBucket": "ListBucket"}
+_OF_OBJECTS: Final = {"HeadObject": "GetObject", "DeleteObjects": "DeleteObject"}
+
+Permission = tuple[str, str]
+"""An action, and the resource: its name, and what of it."""
+
+
+@contextmanager
+def noted() -> Iterator[set[Permission]]:
+    """Note the permissions that all calls of all clients need, until the block ends."""
+    found: set[Permission] = set()
+    call = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def note(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        found.update(permissions(client.meta.service_model.service_name, operation, parameters))
+        return call(client, operation, parameters)
+
+    with patch.object(BaseClient, "_make_api_call", note):
+        yield found
+
+
+def permissions(service: str, operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
+    """The permissions that one call needs.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+    """
+    for action, resource in _OF_SERVICE.get(service, _of_others)(operation, parameters):
+        yield f"{service}:{action}", resource
+
+
+def _of_dynamodb(operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
+    if operation == "TransactWriteItems":
+        for kind, write in ((kind, write) for one in parameters["TransactItems"] for kind, write in one.items()):
+            yield "ConditionCheckItem" if kind == "ConditionCheck" else f"{kind}Item", write["TableName"]
+    elif operation in ("BatchGetItem", "BatchWriteItem"):
+        yield from ((operation, table) for table in parameters["RequestItems"])
+    elif operation == "BatchExecuteStatement":
+        for statement in parameters["Statements"]:
+            [(kind, table)] = _TABLES.findall(statement["Statement"])
+            yield f"PartiQL{kind.title()}", table
+    else:
+        index = f"/index/{parameters['IndexName']}" if "IndexName" in parameters else ""
+        yield operation, parameters["TableName"] + index
+
+
+def _of_sqs(operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
+    yield operation.removesuffix("Batch"), parameters["QueueUrl"].rpartition("/")[2]
+
+
+def _of_s3(operation: str, parameters: dict[str, Any]) -> Iterator[Permission]:
+    bucket = parameters["Bucket"]
+    of_bucket = operation in _OF_BUCKETS
+    yield (_OF_BUCKETS[operation], bucket) if of_bucket else (_OF_OBJECTS.get(operation, operation), f"{bucket}/*")
+
+
+def _of_others(operation: str, _: dict[str, Any]) -> Iterator[Permission]:
+    yield operation, "*"
+
+
+_OF_SERVICE: Final = {"dynamodb": _of_dynamodb, "sqs": _of_sqs, "s3": _of_s3}

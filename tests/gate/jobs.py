@@ -1,0 +1,160 @@
+"""What each handler is asked to do, so that it makes every call it ever makes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlencode
+
+from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
+from dynamodb_counters._declarations.codec import encode
+from tests.gate.template import Resource, Template
+from tests.unit.fold.streams import image, record
+from tests.unit.http.handlers import request
+
+_JSON: Final = {"content-type": "application/json"}
+Invoke: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
+VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+HIT: Final = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
+VIEWS: Final = Aggregate(
+    "views",
+    VIEW,
+    pk="URL#{url}",
+    sk="STATISTICS",
+    measures={"views": Count(), "bytes": Sum("bytes")},
+    ranking=Ranking(by="views", leaderboard="URLS"),
+)
+ROLLING: Final = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+SHARDS: Final = 50
+"""So many that the watermarks of an item which all of them feed are worth pruning."""
+
+
+def _now(**ago: float) -> str:
+    return (datetime.now(UTC) - timedelta(**ago)).isoformat()
+
+
+def _view(number: int, **more: Any) -> dict[str, Any]:
+    return {"url": "/", "time": _now(seconds=number), "clientId": f"c{number}", **more}
+
+
+def aggregate(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Count, quarantine what cannot be, meet many shards, end a window, take a deployment over, run on schedule."""
+    for event in rules:
+        invoke(event)
+    first, far = 10**21 + 100 * process, 10**38 - 1
+    invoke(_batch(first, _image(1, bytes=1), image("view", url="/", bytes="x"), shard="shardId-1"))
+    invoke(_batch(first + 5, _image(2, bytes=far), _image(3, bytes=far), shard="shardId-1"))
+    for number in range(2, SHARDS):
+        batch = _batch(first + 9, _image(number, bytes=1), shard=f"shardId-{number}")
+        state = invoke(batch)["state"]
+        if number % 10 == 0:
+            invoke({**batch, "Records": [], "isFinalInvokeForWindow": True, "state": state})
+            invoke(batch)
+
+
+def _image(number: int, **more: Any) -> Any:
+    values = _view(number)
+    key = {"pk": f"URL#{values['url']}", "sk": f"T#{values['time']}#CID#{values['clientId']}"}
+    return image("view", **key, **values, **more)
+
+
+def _batch(first: int, *images: Any, shard: str) -> dict[str, Any]:
+    records = [record(number, one, created=time.time()) for number, one in enumerate(images, start=first)]
+    return {"Records": records, "shardId": shard, "isFinalInvokeForWindow": False, "state": {}}
+
+
+def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str, Any]]:
+    """The events that EventBridge sends to a function: those of a pattern, and those of a schedule.
+
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events.html
+    """
+    for rule in template.each("Events::Rule"):
+        for target in rule["Targets"] or ():
+            if template.of(target["Arn"], "Lambda::Function") is not function:
+                continue
+            if "Input" in target:
+                yield json.loads(target["Input"])
+            elif rule["ScheduleExpression"]:
+                yield {"source": "aws.events", "detail-type": "Scheduled Event", "resources": [rule.id], "detail": {}}
+            else:
+                pattern = rule["EventPattern"]
+                status = pattern["detail"]["status-details"]["status"][0]
+                detail = {"stack-id": "stack", "status-details": {"status": status}}
+                yield {"source": pattern["source"][0], "detail-type": pattern["detail-type"][0], "detail": detail}
+
+
+def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Accept, meet duplicates, what is no event, what no item can hold, what is too late, and what is not JSON."""
+    views = [_view(number) for number in range(5)]
+    bodies = [
+        json.dumps(views),
+        json.dumps(views[0]),
+        json.dumps({"url": "/incomplete"}),
+        json.dumps(_view(7, more="x" * 500_000)),
+        json.dumps(_view(8, **{f"attribute{number}": number for number in range(1000)})),
+        json.dumps({**views[0], "time": _now(days=30)}),
+        "no JSON",
+    ]
+    for _ in range(2):
+        invoke({"Records": [_message(number, body) for number, body in enumerate(bodies)]})
+
+
+def _message(number: int, body: str) -> dict[str, Any]:
+    taken = str(int(time.time()))
+    return {
+        "messageId": str(number),
+        "receiptHandle": f"receipt-{number}",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": f"{taken}000"},
+        "messageAttributes": {"taken": {"dataType": "Number", "stringValue": taken}},
+        "md5OfBody": "",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:queue",
+        "awsRegion": "us-east-1",
+    }
+
+
+def receive(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Take an event, and so many that they are several messages."""
+    for events in ([_view(1)], [_view(number, more="x" * 1500) for number in range(200)]):
+        answer = invoke(request("POST", "/events", body=json.dumps(events), headers=_JSON))
+        assert answer["statusCode"] == 202, answer
+
+
+def read(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
+    """Ask for everything that is served."""
+    of_url, span = {"url": "/"}, {"last": "1h"}
+    paths: list[tuple[str, dict[str, str]]] = [
+        ("aggregates/views", of_url),
+        ("aggregates/views/groups", of_url),
+        ("aggregates/views/top", {}),
+        ("windows/rolling", of_url | span),
+        ("windows/rolling/series", of_url | span | {"step": "1h"}),
+        ("events/view", of_url),
+        ("events/hit", {"start": _now(hours=1), "end": _now()}),
+    ]
+    requests = [request("GET", f"/v1/{path}", urlencode(parameters)) for path, parameters in paths]
+    batch = {"groups": [{"aggregate": "views", "values": {"url": url}} for url in "ab"]}
+    requests.append(request("POST", "/v1/batch", body=json.dumps(batch), headers=_JSON))
+    for one in requests:
+        answer = invoke(one)
+        assert answer["statusCode"] == 200, (one, answer)
+
+
+PLAIN, PACKED = encode((VIEW,)), encode((HIT,))
+JOBS: Final[dict[str, Callable[[Invoke, list[dict[str, Any]], int], None]]] = {
+    "aggregator": aggregate,
+    "ingest_queue": consume,
+    "ingest_http": receive,
+    "api": read,
+}
+DECLARED: Final[dict[str, dict[str, str]]] = {
+    "aggregator": {"DECLARATIONS": encode((ROLLING, VIEWS))},
+    "ingest_http": {"DECLARATIONS": PLAIN, "MAX_BODY_BYTES": "1000000"},
+    "api": {"DECLARATIONS": encode((ROLLING, VIEWS)), "EVENTS": encode((HIT, VIEW))},
+}
+"""What the handlers are declared instead of the template's: all that they know."""

@@ -1,0 +1,159 @@
+"""Logs, alarms and dashboards: what happens is seen, by somebody who knows what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from tests.gate.rule import rule
+from tests.gate.template import Resource, Template, references, text
+from tests.unit.infra.support import PROJECT
+
+_ALARM: Final = "AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
+_DIMENSIONS: Final = {
+    "AWS/Lambda": ({"FunctionName"}, {"EventSourceMappingUUID"}),
+    "AWS/SQS": ({"QueueName"},),
+    "AWS/ApiGateway": ({"ApiId"}, {"ApiId", "Stage"}),
+    "AWS/DynamoDB": ({"TableName"},),
+    "DynamoDBCounters": ({"service"},),
+}
+
+
+@cache
+def _anchors() -> set[str]:
+    lines = (PROJECT / "docs" / "monitoring.md").read_text().splitlines()
+    return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line[:1] == "#"}
+
+
+@cache
+def _runtime() -> str:
+    return "\n".join(path.read_text() for path in (PROJECT / "lambdas").rglob("*.py"))
+
+
+def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Each metric that an alarm or a dashboard looks at: who looks, namespace, name, dimensions."""
+    for alarm in template.each("CloudWatch::Alarm"):
+        dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"] or ()}
+        if alarm["MetricName"]:
+            yield alarm.id, alarm["Namespace"], alarm["MetricName"], dimensions
+    for dashboard in template.each("CloudWatch::Dashboard"):
+        for widget in json.loads(text(dashboard["DashboardBody"], "unknown"))["widgets"]:
+            for metric in widget["properties"].get("metrics", ()):
+                namespace, name, *pairs = [part for part in metric if isinstance(part, str)]
+                yield dashboard.id, namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+@rule("wellarchitected/latest/operational-excellence-pillar/ops_ready_to_support_use_runbooks.html")
+def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str]:
+    """The description ends with a link whose anchor exists."""
+    for alarm in template.each("CloudWatch::Alarm"):
+        found = re.search(r"docs/monitoring\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
+        if alarm["Namespace"] in _DIMENSIONS and (found is None or found[1] not in _anchors()):
+            yield f"{alarm.id}: no section {found and found[1]} in docs/monitoring.md"
+
+
+@rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
+def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
+    """The default keeps an alarm where it is: neither on when nothing reports, nor off when all is well."""
+    for alarm in template.each("CloudWatch::Alarm"):
+        missing = "breaching" if str(alarm["ComparisonOperator"]).startswith("LessThan") else "notBreaching"
+        if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
+            yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
+
+
+@rule(_ALARM)
+def alarms_look_back_no_further_than_cloudwatch(template: Template) -> Iterator[str]:
+    """A day; a week with periods of an hour or more. Periods of 10, 20, 30 or full minutes."""
+    for alarm in template.each("CloudWatch::Alarm"):
+        period, periods = alarm["Period"] or 60, alarm["EvaluationPeriods"]
+        if period * periods > (604_800 if period >= 3600 else 86_400):
+            yield f"{alarm.id}: {periods} periods of {period} s"
+        if period not in (10, 20, 30) and period % 60:
+            yield f"{alarm.id}: a period of {period} s"
+        if alarm.properties.get("DatapointsToAlarm", 1) > periods or len(str(alarm["AlarmDescription"])) > 1024:
+            yield f"{alarm.id}: more data points than periods, or too long a description"
+
+
+@rule("AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html")
+def metrics_exist(template: Template) -> Iterator[str]:
+    """A metric is its name and exactly its dimensions: another combination has no data, and no error says so."""
+    for who, namespace, name, dimensions in _metrics(template):
+        if namespace not in _DIMENSIONS:
+            continue
+        if {*dimensions} not in _DIMENSIONS[namespace]:
+            yield f"{who}: {namespace} {name} has no dimensions {', '.join(dimensions)}"
+        if namespace == "DynamoDBCounters" and f'"{name}"' not in _runtime():
+            yield f"{who}: nobody emits {name}"
+
+
+@rule("lambda/latest/dg/monitoring-metrics-types.html")
+def metrics_of_a_mapping_are_asked_for(template: Template) -> Iterator[str]:
+    """A mapping emits them only if it is told to."""
+    for who, namespace, name, dimensions in _metrics(template):
+        for mapping in template.each("Lambda::EventSourceMapping"):
+            if namespace != "AWS/Lambda" or mapping.id not in references(dimensions.get("EventSourceMappingUUID")):
+                continue
+            if "EventCount" not in (mapping["MetricsConfig"] or {}).get("Metrics", ()):
+                yield f"{who}: {mapping.id} does not emit {name}"
+
+
+@rule("lambda/latest/dg/monitoring-metrics-types.html")
+def streams_are_watched(template: Template) -> Iterator[str]:
+    """Lag, silence, what was given up and what was lost: each has an alarm, always."""
+    for mapping, function in template.mappings("stream"):
+        watched = {alarm["MetricName"]: alarm for alarm in _alarms_on(template, mapping, function)}
+        wanted = {"IteratorAge", "PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+        yield from (f"{mapping.id}: no alarm on {name}" for name in sorted(wanted - {*watched}))
+        polled = watched.get("PolledEventCount")
+        if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):
+            yield f"{polled.id}: a disabled mapping emits nothing, an idle one zeros"
+
+
+@rule("AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html")
+def queues_are_watched(template: Template) -> Iterator[str]:
+    """An alarm on what waits too long, and one on dead letters, always."""
+    for mapping, _ in template.mappings("queue"):
+        queue = template.of(mapping["EventSourceArn"], "SQS::Queue")
+        assert queue is not None
+        dead = template.of((queue["RedrivePolicy"] or {}).get("deadLetterTargetArn"), "SQS::Queue")
+        for one, metric in ((queue, "ApproximateAgeOfOldestMessage"), (dead, "ApproximateNumberOfMessagesVisible")):
+            if one is not None and metric not in [alarm["MetricName"] for alarm in _alarms_on(template, one)]:
+                yield f"{one.id}: no alarm on {metric}"
+
+
+def _alarms_on(template: Template, *watched: Resource) -> list[Resource]:
+    names = {one.id for one in watched}
+    return [alarm for alarm in template.each("CloudWatch::Alarm") if names & references(alarm["Dimensions"])]
+
+
+@rule("lambda/latest/dg/monitoring-cloudwatchlogs-loggroups.html")
+def logs_end(template: Template) -> Iterator[str]:
+    """A function writes to a group of the template, which forgets: a group that Lambda creates keeps all for ever."""
+    for function in template.each("Lambda::Function"):
+        group = template.of((function["LoggingConfig"] or {}).get("LogGroup"), "Logs::LogGroup")
+        if group is None:
+            yield f"{function.id}: logs to no group of the template"
+    for group in template.each("Logs::LogGroup"):
+        if not group["RetentionInDays"]:
+            yield f"{group.id}: kept for ever"
+
+
+@rule("AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html")
+def log_keys_trust_cloudwatch(template: Template) -> Iterator[str]:
+    """The key's policy lets CloudWatch Logs use it, or the group is not created."""
+    for group in template.each("Logs::LogGroup"):
+        key = template.of(group["KmsKeyId"], "KMS::Key")
+        if key is not None and '"logs.' not in json.dumps(key["KeyPolicy"]):
+            yield f"{group.id}: its key {key.id} does not trust CloudWatch Logs"
+
+
+@rule("AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html")
+def dashboards_stay_within_bounds(template: Template) -> Iterator[str]:
+    """500 widgets of 500 metrics."""
+    for dashboard in template.each("CloudWatch::Dashboard"):
+        widgets = json.loads(text(dashboard["DashboardBody"], "unknown"))["widgets"]
+        if len(widgets) > 500 or any(len(one["properties"].get("metrics", ())) > 500 for one in widgets):
+            yield f"{dashboard.id}: {len(widgets)} widgets"

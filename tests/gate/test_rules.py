@@ -1,0 +1,66 @@
+"""Nothing that we deploy breaks a rule of AWS."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Final
+
+import pytest
+
+from examples import stacks
+from tests.gate.breakages import BREAKAGES, Break
+from tests.gate.function_rules import variables
+from tests.gate.rules import RULES
+from tests.gate.template import Template
+from tests.gate.templates import names, templates
+from tests.unit.infra.support import new_app, synthesized
+
+CHOSEN: Final = {
+    ("table_everything", "what_nothing_else_stores_is_retained"): "removal_policy=DESTROY asks for it",
+    ("window_everything", "alarms_name_their_section_of_the_runbook"): "an alarm of the stack's own",
+    ("window_everything", "alarms_say_what_silence_means"): "an alarm of the stack's own",
+}
+"""What the user of a construct has asked for."""
+
+
+@pytest.mark.parametrize("template", names())
+def test_a_template_keeps_the_rules(template: str) -> None:
+    kept = [rule for rule in RULES.values() if (template, rule.name) not in CHOSEN]
+    assert [finding for rule in kept for finding in rule.findings(templates()[template])] == []
+
+
+@pytest.mark.parametrize(("template", "rule"), CHOSEN)
+def test_an_exception_is_needed(template: str, rule: str) -> None:
+    assert RULES[rule].findings(templates()[template])
+
+
+@pytest.mark.parametrize(
+    ("rule", "template", "breaks"),
+    [
+        pytest.param(rule, template, breaks, id=f"{rule}-{number}")
+        for rule, breakages in BREAKAGES.items()
+        for number, (template, breaks) in enumerate(breakages)
+    ],
+)
+def test_a_rule_sees_what_it_is_there_for(rule: str, template: str, breaks: Break) -> None:
+    whole = templates()[template]
+    broken = deepcopy(whole.document)
+    breaks(broken)
+    assert {*RULES[rule].findings(Template(template, broken))} - {*RULES[rule].findings(whole)}
+
+
+def test_every_rule_is_seen_to_fail() -> None:
+    assert {*BREAKAGES} == {*RULES}
+
+
+def test_deployments_in_one_account_share_no_metric() -> None:
+    """https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html says what one is."""
+    stack = stacks()["CountersBlog"]
+    services: list[set[str]] = []
+    for name in ("Dev", "Prod"):
+        template = Template(name, dict(synthesized(stack(new_app(), name)).to_json()))
+        functions = template.each("Lambda::Function")
+        services.append({variables(function)["POWERTOOLS_SERVICE_NAME"] for function in functions})
+    dev, prod = services
+    assert dev
+    assert dev.isdisjoint(prod)

@@ -1,0 +1,66 @@
+"""Every template fits CloudFormation's specification, as cfn-lint ships it; and the templates show every argument."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any, Final
+
+import cfnlint.api  # type: ignore[import-untyped]
+import pytest
+
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from tests.gate.templates import names, templates
+from tests.unit.infra.support import new_stack
+from tests.unit.infra.test_snapshots import BUILDS
+
+IGNORED: Final = {
+    "W3005": "CDK makes a function depend on both its role and the role's policy; the redundancy is harmless.",
+}
+_CONSTRUCTS: Final = (CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter)
+_ELSEWHERE: Final = {
+    ("DedupCounterTable", "table"): "excludes all others; test_dedup_counter_table",
+    ("EventIngest", "http_api"): "CountersBlog, whose API serves both",
+}
+"""Arguments that no build gives, and the template that shows them."""
+
+
+def lint(document: dict[str, Any]) -> list[str]:
+    config = cfnlint.api.ManualArgs(regions=["us-east-1"], ignore_checks=list(IGNORED))
+    return [str(match) for match in cfnlint.api.lint(json.dumps(document), config=config)]
+
+
+@pytest.mark.parametrize("template", names())
+def test_a_template_fits_the_specification(template: str) -> None:
+    assert lint(templates()[template].document) == []
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"VisibilityTimeout": "soon"}, {"Visibility": 30}, {"RedrivePolicy": {"Ref": "Nobody"}}],
+)
+def test_what_does_not_fit_is_found(properties: dict[str, Any]) -> None:
+    queue = {"Type": "AWS::SQS::Queue", "Properties": properties}
+    assert lint({"Resources": {"Queue": queue}}) != []
+
+
+def test_the_templates_show_every_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, set[str]] = {construct.__name__: set() for construct in _CONSTRUCTS}
+    wanted = {
+        (construct.__name__, name)
+        for construct in _CONSTRUCTS
+        for name, parameter in inspect.signature(construct.__init__).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    for construct in _CONSTRUCTS:
+        built = construct.__init__
+
+        def noted(self: Any, *args: Any, __built: Any = built, __name: str = construct.__name__, **kwargs: Any) -> None:
+            given[__name] |= set(kwargs)
+            __built(self, *args, **kwargs)
+
+        monkeypatch.setattr(construct, "__init__", noted)
+    for build in BUILDS.values():
+        build(new_stack(region="us-east-1"))
+    missing = {(construct, name) for construct, name in wanted if name not in given[construct]}
+    assert missing == {*_ELSEWHERE}

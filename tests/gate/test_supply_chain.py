@@ -1,0 +1,184 @@
+"""What we install, build and deploy is locked, listed and the same every time."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import fastjsonschema
+import pytest
+from packaging.markers import Marker
+
+from cdk_dynamodb_counters import _staging
+from scripts import audit, lambda_asset
+from tests.unit.infra.support import PROJECT
+
+_SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", "infra", "lambdas")
+_LOCKS = ("requirements.txt", "package-lock.json")
+_PINNED = re.compile(
+    r"(?m)^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\\n]+)(?: ; ([^\\\n]*[^\\\n ]))?( \\\n    --hash=sha256:[0-9a-f]{64})?"
+)
+
+
+def pinned(name: str) -> dict[str, re.Match[str]]:
+    found = _PINNED.finditer((PROJECT / name).read_text())
+    return {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in found}
+
+
+def test_everything_is_locked_with_hashes() -> None:
+    lock, asked = pinned("requirements.txt"), pinned("requirements.in")
+    assert {name: lock[name][2] for name in asked} == {name: one[2] for name, one in asked.items()}
+    assert [name for name, one in lock.items() if not one[4]] == []
+    text = (PROJECT / "requirements.txt").read_text()
+    # What is built on installation would be built by tools that nobody has locked.
+    assert "--only-binary :all:" in text
+    assert "://" not in text
+
+
+def test_what_is_installed_is_what_is_locked() -> None:
+    lock = pinned("requirements.txt")
+    here = {name: one for name, one in lock.items() if one[3] is None or Marker(one[3]).evaluate()}
+    assert {name: version(name) for name in here} == {name: one[2] for name, one in here.items()}
+
+
+def test_the_wheel_is_built_by_the_locked_tool() -> None:
+    required = tomllib.loads((PROJECT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert required == [f"hatchling=={pinned('requirements.txt')['hatchling'][2]}"]
+
+
+def test_npm_checks_what_it_installs() -> None:
+    packages = json.loads((PROJECT / "package-lock.json").read_text())["packages"]
+    asked = json.loads((PROJECT / "package.json").read_text())["devDependencies"]
+    assert packages.pop("")["devDependencies"] == asked
+    assert {name.removeprefix("node_modules/"): one["version"] for name, one in packages.items()} == asked
+    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
+
+
+def test_the_list_of_the_asset_is_the_asset() -> None:
+    assert lambda_asset.LIST.read_text() == lambda_asset.contents(), "make lambda-asset"
+    staged = _staging.stage("")
+    listed = re.findall(r"\| `(\w+)` \| (.*) \|", lambda_asset.LIST.read_text())
+    assert {path.name.removesuffix(".py") for path in staged.iterdir()} == {
+        *(module for module, _ in listed),
+        "licenses",
+    }
+    licences = {name for _, files in listed for name in re.findall(r"`([^`]+)`", files)}
+    assert {str(path.relative_to(staged)) for path in (staged / "licenses").rglob("*") if path.is_file()} == licences
+    assert all(re.search("copyright|permission|licen[cs]e|@", (staged / name).read_text(), re.I) for name in licences)
+    assert len({name.split("/")[1] for name in licences}) == len(listed)
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two wheels, built in different places from copies with other times and permissions."""
+    found: list[Path] = []
+    for place, mask in (("a", 0o022), ("a longer way down", 0o077)):
+        root = tmp_path_factory.mktemp("build") / place
+        root.mkdir()
+        before = os.umask(mask)
+        try:
+            for name in (*_SOURCES, *_LOCKS):
+                if (PROJECT / name).is_dir():
+                    shutil.copytree(
+                        PROJECT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "examples")
+                    )
+                else:
+                    shutil.copyfile(PROJECT / name, root / name)
+            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist", "."]
+            done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        finally:
+            os.umask(before)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found += (root / "dist").glob("*.whl")
+    return found
+
+
+def test_two_builds_are_byte_identical(wheels: list[Path]) -> None:
+    first, second = wheels
+    with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:
+        assert one.namelist() == other.namelist()
+        assert [name for name in one.namelist() if one.read(name) != other.read(name)] == []
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def bill(wheels: list[Path]) -> dict[str, Any]:
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        [name] = [name for name in wheel.namelist() if ".dist-info/sboms/" in name]
+        found: dict[str, Any] = json.loads(wheel.read(name))
+        return found
+
+
+def test_the_bill_of_materials_is_valid(bill: dict[str, Any]) -> None:
+    spec = find_spec("cyclonedx.schema")
+    assert spec is not None
+    assert spec.origin is not None
+    directory = Path(spec.origin).parent / "_res"
+
+    def schema(name: str) -> Any:
+        return json.loads((directory / name.rpartition("/")[2].replace(".schema", ".SNAPSHOT.schema")).read_text())
+
+    published = {"http": lambda uri: schema(uri.replace(".SNAPSHOT", ""))}
+    # The formats that it names are more than the library knows.
+    check = fastjsonschema.compile(
+        schema(f"bom-{bill['specVersion']}.schema.json"), handlers=published, use_formats=False
+    )
+    check(bill)
+    with pytest.raises(fastjsonschema.JsonSchemaValueException):
+        check({**bill, "components": [{"name": "typeless"}]})
+
+
+def test_the_bill_lists_what_is_needed_and_what_is_brought_along(bill: dict[str, Any]) -> None:
+    components = {one["name"]: one["version"] for one in bill["components"]}
+    assert components.pop("uplot") == json.loads((PROJECT / "package.json").read_text())["devDependencies"]["uplot"]
+    lock = pinned("requirements.txt")
+    assert components == {name: lock[name][2] for name in components}
+    # All that the asset holds, and what is only brought along.
+    assert {"aws-lambda-powertools", "jmespath", "typing-extensions", "botocore", "urllib3", "jsii"} <= {*components}
+    assert {"pytest", "moto", "hatchling", "pip-audit"}.isdisjoint(components)
+    known = {bill["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in bill["components"])}
+    assert {one for part in bill["dependencies"] for one in (part["ref"], *part["dependsOn"])} == known
+
+
+_CLEAN = json.dumps({"dependencies": [{"name": "a", "version": "1", "vulns": []}]})
+_FOUND = json.dumps(
+    {"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}]}
+)
+_SKIPPED = {"name": "a", "skip_reason": "not found"}
+_NODE_CLEAN = json.dumps({"vulnerabilities": {}})
+
+
+@pytest.mark.parametrize(
+    ("python", "node", "errors", "status", "told"),
+    [
+        (_CLEAN, _NODE_CLEAN, "", 0, "no known vulnerability"),
+        (_FOUND, _NODE_CLEAN, "", 1, "CVE-1, fixed in 2"),
+        (_CLEAN, json.dumps({"vulnerabilities": {"b": {"range": "<2", "severity": "low"}}}), "", 1, "b <2: low"),
+        (_CLEAN, json.dumps({"message": "405 Method Not Allowed", "statusCode": 405}), "", 0, "NOT audited"),
+        (_CLEAN, json.dumps({"error": {"code": "ENOLOCK"}}), "", 1, "the audit failed"),
+        ("", _NODE_CLEAN, "ERROR: Could not connect to the feed", 0, "NOT audited"),
+        ("", _NODE_CLEAN, "ERROR: hashes are missing", 1, "the audit failed: ERROR: hashes"),
+        ("", _NODE_CLEAN, "", 1, "it printed nothing"),
+        (json.dumps({"dependencies": [_SKIPPED]}), _NODE_CLEAN, "", 0, "NOT audited"),
+        (json.dumps({"dependencies": [_SKIPPED, {"name": "b", "vulns": []}]}), _NODE_CLEAN, "", 1, "a was not audited"),
+    ],
+)
+def test_a_finding_fails_and_silence_is_told(
+    python: str, node: str, errors: str, status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(command: Sequence[str]) -> audit.Printed:
+        return audit.Printed(node if command[0] == "npm" else python, errors)
+
+    assert audit.main(run) == status
+    assert told in capsys.readouterr().out

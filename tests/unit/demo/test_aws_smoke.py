@@ -1,0 +1,210 @@
+"""The smoke test's parts: it asks first, tells what differs, and removes everything, whatever happens."""
+
+# ruff: noqa: ARG002 - fakes take what is given to what they stand for
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from aws_cdk import App, Environment
+from aws_cdk.assertions import Template
+from botocore.exceptions import ClientError
+
+from demo.aws_smoke import run as smoke
+from demo.aws_smoke.account import Account
+from demo.aws_smoke.expectations import Expectations
+from demo.aws_smoke.options import Options, parse_options
+from demo.aws_smoke.removal import remove
+from demo.aws_smoke.signing import SignedApi
+from demo.aws_smoke.stack import build
+from demo.aws_smoke.traffic import Traffic
+from demo.terminal import Progress
+from tests.unit.infra.support import CONTEXT
+
+NAME = "CountersSmoke-1"
+OPTIONS = Options(yes=True, seed=1, events=10, patience_seconds=1.0)
+
+
+def _missing(operation: str, code: str = "ValidationError") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": f"{NAME} does not exist"}}, operation)
+
+
+@dataclass
+class Cloud:
+    """An account with one stack: every service's client at once."""
+
+    resources: dict[str, str]
+    stuck: bool = False
+    exists: bool = True
+    calls: list[str] = field(default_factory=list)
+    objects: list[str] = field(default_factory=lambda: ["a", "b"])
+
+    def client(self, service: str) -> Any:
+        return self
+
+    def describe_stacks(self, *, StackName: str) -> Any:  # noqa: N803
+        if not self.exists:
+            raise _missing("DescribeStacks")
+        status = "DELETE_FAILED" if self.stuck and "stack" in self.calls else "CREATE_COMPLETE"
+        return {"Stacks": [{"StackId": f"arn:{NAME}", "StackStatus": status}]}
+
+    def delete_stack(self, *, StackName: str) -> None:  # noqa: N803
+        self.calls.append("stack")
+        self.exists = self.stuck
+
+    def get_paginator(self, operation: str) -> Any:
+        self.listing = operation
+        return self
+
+    def paginate(self, **_: str) -> Iterator[Any]:
+        if self.listing == "list_object_versions":
+            yield {"Versions": [{"Key": key, "VersionId": "null"} for key in self.objects]}
+        else:
+            found = [{"PhysicalResourceId": name, "ResourceType": kind} for name, kind in self.resources.items()]
+            yield {"StackResourceSummaries": found}
+
+    def delete_table(self, *, TableName: str) -> None:  # noqa: N803
+        self.calls.append(TableName)
+
+    def delete_queue(self, *, QueueUrl: str) -> None:  # noqa: N803
+        raise _missing("DeleteQueue", "AWS.SimpleQueueService.NonExistentQueue")
+
+    def delete_log_group(self, *, logGroupName: str) -> None:  # noqa: N803
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteLogGroup")
+
+    def delete_object(self, *, Bucket: str, Key: str, VersionId: str) -> None:  # noqa: N803
+        self.objects.remove(Key)
+
+    def delete_bucket(self, *, Bucket: str) -> None:  # noqa: N803
+        assert self.objects == []
+        self.calls.append(Bucket)
+
+
+KEPT = {"table": "AWS::DynamoDB::GlobalTable", "bucket": "AWS::S3::Bucket", "url": "AWS::SQS::Queue", "f": "AWS::X"}
+
+
+def _removed(cloud: Cloud) -> list[str]:
+    return remove(cast("Account", cloud), NAME, Progress(io.StringIO()), sleep=lambda _: None)
+
+
+def test_what_a_stack_retains_is_removed_too() -> None:
+    cloud = Cloud(dict(KEPT))
+    assert _removed(cloud) == []
+    assert cloud.calls == ["stack", "table", "bucket"]
+
+
+def test_what_cannot_be_removed_is_told() -> None:
+    told = _removed(Cloud({**KEPT, "logs": "AWS::Logs::LogGroup"}, stuck=True))
+    assert [line.partition(":")[0] for line in told] == [f"stack {NAME}", "AWS"]
+    assert "AccessDenied" in told[1]
+
+
+def test_nothing_is_removed_where_nothing_was_created() -> None:
+    cloud = Cloud({}, exists=False)
+    assert _removed(cloud) == []
+    assert cloud.calls == []
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> tuple[Account, list[str]]:
+    """An account in which nothing happens but what the list tells."""
+    happened: list[str] = []
+
+    def removed(account: Account, name: str, progress: Progress) -> list[str]:
+        happened.append("removed")
+        return []
+
+    monkeypatch.setattr(smoke, "remove", removed)
+    return Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/u", None), happened
+
+
+def test_it_says_what_it_will_do_and_asks(
+    account: tuple[Account, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Options(yes=False, seed=1, events=1000, patience_seconds=1.0)
+    assert smoke.run(account[0], asked, Progress(io.StringIO()), ask=lambda _: "no") == 1
+    assert account[1] == []
+    told = capsys.readouterr().err
+    assert all(word in told for word in ("123456789012", "eu-central-1", "CountersSmoke-", "1,000 events", "cents"))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(143), RuntimeError("deployment failed")])
+def test_everything_is_removed_whatever_happens(
+    error: BaseException,
+    account: tuple[Account, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails(account: Account, name: str, directory: Path) -> dict[str, str]:
+        account_seen.append(name)
+        raise error
+
+    account_seen: list[str] = []
+    monkeypatch.setattr(smoke, "deploy", fails)
+    with pytest.raises(type(error)):
+        smoke.run(account[0], OPTIONS, Progress(io.StringIO()))
+    assert account[1] == ["removed"]
+    assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
+
+
+def test_what_differs_is_told_with_what_was_expected() -> None:
+    expectations = Expectations(Progress(io.StringIO()))
+    expectations.check("views", 3, 3)
+    expectations.check("alarms", [], ["a"])
+    expectations.skip("shards", "not here")
+    assert expectations.summary().splitlines() == [
+        "1 as expected, 1 differ, 1 skipped",
+        "  differs: alarms: expected [], found ['a']",
+        "  skipped: shards: not here",
+    ]
+
+
+def test_the_traffic_has_duplicates_and_an_independent_truth() -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    traffic = Traffic.generate(seed, 1000, datetime.now(UTC))
+    assert len(traffic.sent) == 1000
+    distinct = set(traffic.sent)
+    assert 800 < len(distinct) < 900
+    assert traffic.by_url == Counter(view.url for view in distinct)
+
+
+def test_requests_are_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+
+    def answer(request: Any) -> tuple[int, Any]:
+        sent.append(request)
+        return 200, {}
+
+    monkeypatch.setattr("demo.aws_smoke.signing._answer", answer)
+    api = SignedApi("https://a1b2.execute-api.eu-central-1.amazonaws.com", "eu-central-1")
+    api.post("/events", [{"url": "/"}])
+    api.get("/v1/windows/views_24h", url="/a b", last="24h")
+    assert [request.get_method() for request in sent] == ["POST", "GET"]
+    for request in sent:
+        assert "/eu-central-1/execute-api/aws4_request" in request.headers["Authorization"]
+    assert json.loads(sent[0].data) == [{"url": "/"}]
+
+
+def test_nobody_gets_in_unsigned_and_nothing_is_public() -> None:
+    app = App(context=CONTEXT, analytics_reporting=False)
+    template = Template.from_stack(build(app, NAME, Environment(region="us-east-1"))).to_json()
+    routes = [one for one in template["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
+    assert {route["Properties"]["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+    assert {*template["Outputs"]} == {"TableName", "ApiId", "DeadLetterQueue", "MappingId"}
+
+
+def test_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_options([]) == Options(yes=False, seed=1, events=1000, patience_seconds=600.0)
+    assert parse_options(["--yes", "--events", "5"]).events == 5
+    with pytest.raises(SystemExit):
+        parse_options(["--events", "0"])
+    assert "expected 1 or more" in capsys.readouterr().err
