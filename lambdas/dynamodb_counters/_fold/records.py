@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import COUNTED_IN, SEQUENCE_DIGITS, TTL
+from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -80,6 +80,12 @@ def single_image(record: Record, image_name: str) -> Record:
 def counted_in(image: Image) -> list[str]:
     """Names of the declarations in which the inserting transaction counted an event."""
     return list(image.get(COUNTED_IN, {}).get("SS", ()))
+
+
+def is_erasure(record: Record) -> bool:
+    """Whether rows of erased events were taken out of a chunk."""
+    new, old = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
+    return CHUNK in new and CHUNK in old and new.get(ERASED) != old.get(ERASED)
 
 
 def padded(sequence: str) -> str:

@@ -1,0 +1,69 @@
+"""Objects of an on-failure bucket: batches that Lambda gave up on.
+
+Each is a JSON document whose ``payload`` is the event that the function did not manage.
+https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from dynamodb_counters._erase.held_records import reduced_records
+from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._items.chunks import MalformedImageError
+
+
+class BucketCopies:
+    """An on-failure bucket, by its name."""
+
+    def __init__(self, client: Any, bucket: str, wanted: Wanted) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._wanted = wanted
+
+    def sweep(self, *, writes: bool) -> int:
+        """Take the events' records out of the objects; return how many events were found."""
+        return sum(self._sweep(key, writes=writes) for key in list(self._keys()))
+
+    def _keys(self) -> Iterator[str]:
+        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
+            yield from (found["Key"] for found in page.get("Contents", ()))
+
+    def _sweep(self, key: str, *, writes: bool) -> int:
+        place = {"Bucket": self._bucket, "Key": key}
+        try:
+            answer = self._client.get_object(**place)
+        except self._client.exceptions.NoSuchKey:
+            return 0
+        found, left = remaining(answer["Body"].read(), self._wanted)
+        if found and writes:
+            if left is None:
+                self._client.delete_object(**place)
+            else:
+                # Unless somebody has redriven it meanwhile, and deleted it.
+                self._client.put_object(
+                    **place, Body=left, IfMatch=answer["ETag"], ContentType=answer.get("ContentType", "")
+                )
+            if answer.get("VersionId", "null") != "null":
+                self._client.delete_object(**place, VersionId=answer["VersionId"])
+        return found
+
+
+def remaining(body: bytes, wanted: Wanted) -> tuple[int, bytes | None]:
+    """How many of the events an object holds, and the object without them; None if nothing is left."""
+    try:
+        document = json.loads(body)
+        payload = document["payload"]
+        batch = json.loads(payload) if isinstance(payload, str) else payload
+        found, left = reduced_records(batch["Records"], wanted)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError, MalformedImageError):
+        return 0, body
+    if not found:
+        return 0, body
+    if not left:
+        return found, None
+    batch = {**batch, "Records": left}
+    document["payload"] = json.dumps(batch) if isinstance(payload, str) else batch
+    return found, json.dumps(document).encode()

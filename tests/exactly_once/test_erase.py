@@ -1,0 +1,297 @@
+"""Events are erased, with counts kept or taken back, while they are written, counted, redelivered and cut off."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._table import Table
+from simulation.dynamodb.client import MemoryTable
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HookedClient
+from simulation.oracle.chunks import rows_of
+from simulation.workbench import Workbench
+
+PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")
+PACKED = Event(PLAIN.name, PLAIN.pk, PLAIN.sk, PLAIN.retention, PLAIN.version, Packed("at", timedelta(minutes=10)))
+KINDS = {"plain": PLAIN, "packed": PACKED}
+WRITES = ("put_item", "update_item", "delete_item")
+
+
+def _declared(event: Event) -> tuple[Aggregate, Aggregate]:
+    measures = {"sales": Count(), "amount": Sum("amount")}
+    return (
+        Aggregate("sold", event, pk="SOLD", sk="ALL", measures=measures),
+        Aggregate("known", event, pk="KNOWN", sk="ALL", measures=measures, on_expiry="subtract"),
+    )
+
+
+class Scannable:
+    """The table in memory, which has no Scan."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def get_paginator(self, operation: str) -> Any:
+        if operation == "query":
+            return self._table.get_paginator(operation)
+        items = [dict(item) for item in self._table.items()]
+        return SimpleNamespace(paginate=lambda **_: iter([{"Items": items}]))
+
+
+class World:
+    """A table in memory, its aggregator, and what the counts must be."""
+
+    def __init__(self, kind: str, seed: int = 0) -> None:
+        self.event = KINDS[kind]
+        self.declared = _declared(self.event)
+        self.bench = Workbench(self.declared)
+        self.random = random.Random(seed)
+        self.now = int(self.bench.clock.now) // 600 * 600
+        self.writer = self.process()
+        self.live: dict[tuple[str, int], tuple[int, int]] = {}
+        """Version and amount by client and id."""
+        self.gone: set[tuple[str, int]] = set()
+        self.kept = [0, 0]
+        """Sales and amount of those erased with their counts kept."""
+
+    def process(self, client: Any = None) -> Counters:
+        return Counters(self.bench.table.name, client=client or self.bench.table, clock=self.bench.clock)
+
+    def sale(self, client: str, number: int, version: int = 1) -> dict[str, Any]:
+        values = {"client": client, "at": self.now + number % 2 * 700, "id": number}
+        return {**values, "version": version, "amount": number * 10 + version}
+
+    def accept(self, client: str, number: int, version: int = 1, by: Counters | None = None) -> None:
+        sale = self.sale(client, number, version)
+        [outcome] = (by or self.writer).accept_many(self.event, [sale])
+        key, before = (client, number), self.live.get((client, number))
+        is_new = key not in self.gone and (before is None or before[0] < version)
+        assert outcome.status == ("accepted" if is_new else "duplicate")
+        if is_new:
+            self.live[key] = version, sale["amount"]
+
+    def retract(self, client: str, number: int) -> None:
+        was_there = self.writer.retract(self.event, self.sale(client, number))
+        assert was_there == (self.live.pop((client, number), None) is not None)
+        if self.event.packed is not None:
+            self.gone.add((client, number))
+
+    def erase(self, client: str, counts: Any, hook: Callable[..., Any] | None = None, **others: Any) -> Any:
+        table = self.bench.table
+        store: Any = Scannable(table) if hook is None else HookedClient(Scannable(table), hook)
+        reached = Table(table.name, store, clock=self.bench.clock, sleep=self.bench.clock.advance)
+        return Eraser(reached, self.event, {"client": client, **others}).erase(counts)
+
+    def note_erased(self, client: str, counts: str) -> None:
+        for key in [key for key in self.live if key[0] == client]:
+            _, amount = self.live.pop(key)
+            if counts == "keep":
+                self.kept[0] += 1
+                self.kept[1] += amount
+            if self.event.packed is not None:
+                self.gone.add(key)
+
+    def deliver_some(self) -> None:
+        """Deliver a batch that begins anywhere, perhaps once more, perhaps by an invocation that dies."""
+        records = self.bench.records()
+        counted = self.counted_through
+        first = self.random.randint(0, counted)
+        last = self.random.randint(first, len(records))
+        if first == last:
+            return
+        try:
+            client = HookedClient(self.bench.table, dying(self.random.choice((2, 4, 99)), ("update_item",)))
+            self.bench.deliver(records[first:last], by=self.bench.process(client))
+            self.counted_through = max(counted, last)
+        except Crashed:
+            return
+
+    counted_through = 0
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        self.bench.deliver_all()
+        found = {name.name: self.bench.counters.get(name, {}).measures for name in self.declared}
+        return {name: (measures["sales"], measures["amount"]) for name, measures in found.items()}
+
+    def expected(self) -> dict[str, tuple[int, int]]:
+        amounts = [amount for _, amount in self.live.values()]
+        known = len(amounts), sum(amounts)
+        return {"sold": (known[0] + self.kept[0], known[1] + self.kept[1]), "known": known}
+
+    def stored(self) -> str:
+        """All that the table holds, chunks and entries of the quarantine unpacked."""
+        items = [dict(item) for item in self.bench.table.items()]
+        return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
+
+
+def dying(after: int, methods: tuple[str, ...] = WRITES, *, landed: bool = True) -> Callable[..., Any]:
+    """A hook that has the process die at a write, before or after it landed."""
+    left = [after]
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name not in methods:
+            return send()
+        left[0] -= 1
+        if left[0] < 0 and not landed:
+            raise Crashed
+        answer = send()
+        if left[0] < 0:
+            raise Crashed
+        return answer
+
+    return hook
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clients_events_are_gone_and_the_others_stay(kind: str, counts: str) -> None:
+    world = World(kind)
+    for client in ("ann", "bob"):
+        for number in range(4):
+            world.accept(client, number)
+    world.accept("ann", 1, version=2)
+    world.retract("ann", 2)
+    before = world.counts()
+    assert before == world.expected()
+
+    world.erase("ann", counts)
+    world.note_erased("ann", counts)
+
+    assert world.counts() == world.expected()
+    assert world.counts()["sold"] == (before["sold"] if counts == "keep" else world.expected()["known"])
+    assert "ann" not in world.stored()
+    assert world.stored().count("bob") >= 4
+    if world.event.packed is not None:
+        assert len(list(world.writer.events(world.event))) == 4
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_erasing_again_changes_nothing(kind: str, counts: str) -> None:
+    world = World(kind)
+    world.accept("ann", 1)
+    world.accept("bob", 2)
+    first = world.erase("ann", counts)
+    counted, stored = world.counts(), world.stored()
+
+    again = world.erase("ann", "take_back" if counts == "keep" else "keep")
+
+    assert (first.events + first.packed, again.events + again.packed) == (1, 0)
+    assert world.counts() == counted
+    assert world.stored() == stored
+
+
+def test_an_erased_packed_event_stays_a_duplicate_to_processes_old_and_new() -> None:
+    world = World("packed")
+    for number in range(3):
+        world.accept("ann", number)
+    cold = world.process()
+    world.erase("ann", "keep")
+    world.note_erased("ann", "keep")
+
+    for process in (world.writer, cold, world.process()):
+        for number in range(3):
+            world.accept("ann", number, version=1, by=process)
+            world.accept("ann", number, version=3, by=process)
+            assert not process.retract(world.event, world.sale("ann", number))
+    assert world.counts() == world.expected()
+    assert "ann" not in world.stored()
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_dies_is_completed_by_the_next(kind: str, counts: str, landed: bool) -> None:
+    for after in range(12):
+        world = World(kind)
+        for number in range(3):
+            world.accept("ann", number)
+            world.accept("bob", number)
+        world.accept("ann", 0, version=2)
+        with_crash = [False]
+        try:
+            world.erase("ann", counts, dying(after, landed=landed))
+        except Crashed:
+            with_crash[0] = True
+            world.deliver_some()
+        world.erase("ann", counts)
+        world.note_erased("ann", counts)
+
+        assert world.counts() == world.expected(), f"died after {after} writes"
+        assert "ann" not in world.stored()
+        if not with_crash[0]:
+            break
+    else:
+        pytest.fail("no run came to its end")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_newer_version_that_comes_in_between_is_erased_or_stays_whole(kind: str) -> None:
+    for place in range(6):
+        for counts in ("keep", "take_back"):
+            world = World(kind)
+            world.accept("ann", 1)
+            other, left = world.process(), [place]
+
+            def hook(name: str, send: Callable[[], Any], _: dict[str, Any], other: Any = other, left: Any = left) -> Any:
+                if name in WRITES:
+                    left[0] -= 1
+                    if left[0] == -1:
+                        other.accept_many(world.event, [world.sale("ann", 1, version=2)])
+                return send()
+
+            world.erase("ann", counts, hook)
+            world.erase("ann", counts)
+
+            assert "ann" not in world.stored(), (place, counts)
+            sold, known = world.counts()["sold"], world.counts()["known"]
+            assert known == (0, 0)
+            # The newer version counts instead of the older one, if it was accepted at all, and never beside it.
+            assert sold in ([(1, 11), (1, 12)] if counts == "keep" else [(0, 0)]) or kind == "plain" and sold == (2, 23)
+
+
+def _steps(world: World) -> Iterator[Callable[[], None]]:
+    draw, client = world.random.random, lambda: world.random.choice(("ann", "bob"))
+    for _ in range(40):
+        chance, who, number = draw(), client(), world.random.randint(0, 4)
+        version = world.random.randint(1, 3)
+        if chance < 0.5:
+            by = world.writer if draw() < 0.7 else world.process()
+            yield lambda who=who, number=number, version=version, by=by: world.accept(who, number, version, by)
+        elif chance < 0.6:
+            yield lambda who=who, number=number: world.retract(who, number)
+        elif chance < 0.85:
+            yield world.deliver_some
+        else:
+            counts = world.random.choice(("keep", "take_back"))
+
+            def erase(who: str = who, counts: str = counts) -> None:
+                try:
+                    world.erase(who, counts, dying(world.random.randint(0, 9), landed=draw() < 0.5))
+                except Crashed:
+                    world.erase(who, counts)
+                world.note_erased(who, counts)
+                assert who not in world.stored()
+
+            yield erase
+
+
+@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_are_as_chosen_whatever_is_delivered_when(kind: str, seed: int) -> None:
+    world = World(kind, seed)
+    for step in _steps(world):
+        step()
+    assert world.counts() == world.expected(), f"seed {seed}"
