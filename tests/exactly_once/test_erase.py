@@ -262,6 +262,46 @@ def test_a_newer_version_that_comes_in_between_is_erased_or_stays_whole(kind: st
             assert sold in ([(1, 11), (1, 12)] if counts == "keep" else [(0, 0)]) or kind == "plain" and sold == (2, 23)
 
 
+def _once(method: str, then: Callable[[], object]) -> Callable[..., Any]:
+    """A hook that has something happen before the first request of a method that touches a chunk."""
+    left = [then]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == method and left and "LAYOUT" not in repr(request):
+            left.pop()()
+        return send()
+
+    return hook
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+def test_a_writer_that_has_read_an_event_before_cannot_bring_it_back(counts: str) -> None:
+    world = World("packed")
+    world.accept("ann", 1)
+    slow = world.process(HookedClient(world.bench.table, _once("put_item", lambda: world.erase("ann", counts))))
+
+    [outcome] = slow.accept_many(world.event, [world.sale("ann", 1, version=2)])
+
+    assert outcome.status == "duplicate"
+    assert "ann" not in world.stored()
+    world.note_erased("ann", counts)
+    assert world.counts() == world.expected()
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+def test_two_runs_do_not_bring_back_what_the_other_has_erased(counts: str) -> None:
+    world = World("packed")
+    sales = [world.sale(client, number) for client in ("ann", "bob", "cid") for number in (2, 4)]
+    assert {outcome.status for outcome in world.writer.accept_many(world.event, sales)} == {"accepted"}
+
+    world.erase("ann", counts, _once("update_item", lambda: world.erase("bob", counts)))
+
+    assert "ann" not in world.stored()
+    assert "bob" not in world.stored()
+    assert world.counts()["known"] == (2, 21 + 41)
+    assert world.counts()["sold"] == ((6, 3 * 62) if counts == "keep" else (2, 62))
+
+
 def _steps(world: World) -> Iterator[Callable[[], None]]:
     draw, client = world.random.random, lambda: world.random.choice(("ann", "bob"))
     for _ in range(40):

@@ -165,8 +165,6 @@ class _Folding:
         images = change.record["dynamodb"]
         chunk = decode_chunk(images[image_name][CHUNK])
         if is_erasure(change.record):
-            if image_name == NEW:
-                return []
             chunk = lost_rows(chunk, decode_chunk(images[NEW][CHUNK]))
         found = fold_chunk(chunk, programs, change.created)
         self._folded.events += chunk.rows - 1
