@@ -12,7 +12,7 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 from simulation.oracle.chunks import rows_of
 from tests.integration.stores import SHARD, Store
-from tests.unit.fold.streams import NOW, record
+from tests.unit.fold.streams import NOW, Record, record
 
 DAY = 86_400
 SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
@@ -64,3 +64,133 @@ def test_an_entry_is_kept_no_longer_than_was_asked_for(store: Store) -> None:
     )
     [entry] = _quarantined(store)
     assert entry["ttl"]["N"] == str(NOW + 3600)
+
+
+def _quarantine_some(store: Store, event: Event) -> list[Record]:
+    """Have entries wait for counting, whose events nothing can fold; return the batch they came in."""
+    _accept(store, event, _sale("ann", 1, "much"), _sale("bob", 2, "more"), _sale("ann", 3), _sale("bob", 4))
+    batch = store.inserts()
+    store.deliver(batch, _sums(event))
+    assert len(_quarantined(store)) == 2
+    return batch
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", EVENTS)
+def test_quarantine_forgets_as_well(store: Store, kind: str, counts: Any) -> None:
+    event = EVENTS[kind]
+    _quarantine_some(store, event)
+    before = store.items()
+
+    with pytest.raises(EraseError, match="1 copies wait to be counted"):
+        store.counters.erase(event, {"client": "ann"}, counts=counts)
+    assert store.items() == before
+
+    found = store.counters.erase(event, {"client": "ann"}, counts=counts, uncounted="drop")
+
+    assert (found.events + found.packed, found.quarantined, found.uncounted) == (2, 1, 1)
+    assert "ann" not in _stored(store)
+    assert "bob" in _stored(store)
+    [waiting] = store.counters.quarantined()
+    assert waiting.content["dynamodb"]["NewImage"]["client"] == {"S": "bob"}
+    again = store.counters.erase(event, {"client": "ann"}, counts=counts)
+    assert (again.events + again.packed, again.quarantined) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_what_was_decided_of_an_entry_stands_without_its_content(store: Store, kind: str) -> None:
+    event = EVENTS[kind]
+    batch = _quarantine_some(store, event)
+    store.counters.erase(event, {"client": "ann"}, counts="keep", uncounted="drop")
+    stored = _stored(store)
+
+    report = store.deliver(batch, _sums(event))
+
+    assert (report.records, report.redelivered, report.quarantined) == (len(batch), 0, 0)
+    assert _stored(store) == stored
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_a_redriven_entry_is_erased_without_a_word(store: Store, kind: str) -> None:
+    event = EVENTS[kind]
+    _quarantine_some(store, event)
+    for entry in store.counters.quarantined():
+        assert store.counters.redrive(entry)
+
+    assert store.counters.erase(event, {"client": "ann"}, counts="keep").quarantined == 1
+
+    assert "ann" not in _stored(store)
+    assert list(store.counters.quarantined()) == []
+
+
+def test_of_a_whole_chunk_in_quarantine_the_others_rows_stay(store: Store) -> None:
+    _accept(store, PACKED, _sale("ann", 1), _sale("bob", 2), _sale("ann", 3))
+    [chunk] = [item for item in store.items() if "_chunk" in item]
+    ancient = record(10**21, chunk, created=NOW - 60 * 3600)
+    assert store.deliver([ancient], _sums(PACKED)).quarantined == 1
+
+    found = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back", uncounted="drop")
+
+    assert (found.packed, found.quarantined, found.uncounted) == (2, 2, 2)
+    [entry] = store.counters.quarantined()
+    assert [values["client"] for _, values in rows_of(entry.content["dynamodb"]["NewImage"])] == ["bob"]
+    assert store.counters.redrive(entry)
+    [item] = _quarantined(store)
+    redriven = record(10**21 + 5, item, {**item, "state": {"S": "waiting"}})
+    store.deliver([redriven], _sums(PACKED))
+    assert store.counters.get(_sums(PACKED), {}).measures == {"sales": 1, "amount": 5}
+
+
+def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
+    values = _sale("ann", 1, "much") | {"note": "x"}
+    _accept(store, SALE, values)
+    [item] = store.items()
+    keys = {name: item[name] for name in ("pk", "sk")}
+    bare = record(10**21)
+    bare["dynamodb"]["Keys"] = keys
+    assert store.deliver([bare], _sums(SALE)).quarantined == 1
+
+    assert store.counters.erase(SALE, {"client": "ann"}, counts="keep", uncounted="drop").quarantined == 1
+    assert "ann" not in _stored(store)
+
+
+def test_events_of_other_declarations_and_other_values_stay(store: Store) -> None:
+    other = Event("visit", pk="VISIT#{client}", sk="{at}")
+    _accept(store, SALE, _sale("ann"), _sale("anna"), _sale("ANN"), _sale("bob"))
+    _accept(store, other, {"client": "ann", "at": NOW})
+    store.counters.record_once(SALE, _sale("ann", 9), [_sums(SALE)])
+
+    assert store.counters.erase(SALE, {"client": "ann"}, counts="keep").events == 2
+    assert {item["pk"]["S"] for item in store.items()} == {
+        "CLIENT#anna",
+        "CLIENT#ANN",
+        "CLIENT#bob",
+        "VISIT#ann",
+        "SUMS",
+    }
+
+
+def test_a_value_that_tells_no_partition_is_looked_for_everywhere(store: Store) -> None:
+    _accept(store, SALE, *[_sale(client, number) for client in ("ann", "bob") for number in (1, 2)])
+    assert store.counters.erase(SALE, {"id": "1"}, counts="take_back").events == 2
+    assert sorted(item["id"]["N"] for item in store.items()) == ["2", "2"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"values": {}},
+        {"values": {"amount": 5}},
+        {"values": "ann"},
+        {"values": {"client": 1.5}},
+        {"counts": "both"},
+        {"uncounted": "count"},
+        {"queues": "http://queue"},
+        {"buckets": [1]},
+        {"event": "sale"},
+    ],
+)
+def test_wrong_arguments_are_refused(store: Store, arguments: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"event": SALE, "values": {"client": "ann"}, "counts": "keep", **arguments}
+    with pytest.raises(InvalidArgumentError):
+        store.counters.erase(given.pop("event"), given.pop("values"), **given)
