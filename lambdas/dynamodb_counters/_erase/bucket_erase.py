@@ -7,12 +7,19 @@ https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
 
 from dynamodb_counters._erase.held_records import reduced_records
 from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._items.chunks import MalformedImageError
+from dynamodb_counters.errors import CountersError, MalformedImageError
+
+_TRIES: Final = 5
+
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+_CHANGED: Final = {"ConditionalRequestConflict", "NoSuchKey", "PreconditionFailed"}
 
 
 class BucketCopies:
@@ -33,22 +40,32 @@ class BucketCopies:
 
     def _sweep(self, key: str, *, writes: bool) -> int:
         place = {"Bucket": self._bucket, "Key": key}
-        try:
-            answer = self._client.get_object(**place)
-        except self._client.exceptions.NoSuchKey:
-            return 0
-        found, left = remaining(answer["Body"].read(), self._wanted)
-        if found and writes:
-            if left is None:
-                self._client.delete_object(**place)
-            else:
-                # Unless somebody has redriven it meanwhile, and deleted it.
-                self._client.put_object(
-                    **place, Body=left, IfMatch=answer["ETag"], ContentType=answer.get("ContentType", "")
-                )
-            if answer.get("VersionId", "null") != "null":
-                self._client.delete_object(**place, VersionId=answer["VersionId"])
-        return found
+        for _ in range(_TRIES):
+            try:
+                answer = self._client.get_object(**place)
+            except self._client.exceptions.NoSuchKey:
+                return 0
+            found, left = remaining(answer["Body"].read(), self._wanted)
+            if not found or not writes or self._replace(place, answer, left):
+                return found
+        raise CountersError(f"the object {key!r} changes all the time")
+
+    def _replace(self, place: dict[str, str], read: Mapping[str, Any], left: bytes | None) -> bool:
+        """Replace or delete an object; False if it is not any more what was read."""
+        if left is None:
+            self._client.delete_object(**place)
+        else:
+            # Redrives delete objects: what is gone stays gone.
+            kept = {name: read[name] for name in ("ContentType", "Metadata") if name in read}
+            try:
+                self._client.put_object(**place, **kept, Body=left, IfMatch=read["ETag"])
+            except ClientError as error:
+                if error.response["Error"]["Code"] not in _CHANGED:
+                    raise
+                return False
+        if read.get("VersionId", "null") != "null":
+            self._client.delete_object(**place, VersionId=read["VersionId"])
+        return True
 
 
 def remaining(body: bytes, wanted: Wanted) -> tuple[int, bytes | None]:
