@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None, ask: Callable[[str], str] = inp
     parser.add_argument("--counts", choices=("keep", "take_back"), required=True, help="as expired, or as retracted")
     parser.add_argument("--queue", action="append", default=[], help="URL of a queue of events or of dead letters")
     parser.add_argument("--bucket", action="append", default=[], help="name of an on-failure bucket")
-    parser.add_argument("--uncounted", choices=("refuse", "drop"), default="refuse", help="copies that wait for counting")
+    parser.add_argument(
+        "--uncounted", choices=("refuse", "drop"), default="refuse", help="copies that wait for counting"
+    )
     parser.add_argument("--declarations", help="DECLARATIONS of a function, for events that nothing counts")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -78,13 +81,13 @@ def declared_event(table: Table, name: str, declarations: str | None = None) -> 
 def _deployments(table: Table) -> list[tuple[Declaration, ...]]:
     """The declarations of the table's deployments, the latest first."""
 
-    def get(key: dict[str, object]) -> dict[str, object]:
-        answer = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True)  # type: ignore[arg-type]
+    def get(key: dict[str, Any]) -> dict[str, Any]:
+        answer = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True)
         return dict(answer.get("Item", {}))
 
-    history = read_history(get(history_key()))  # type: ignore[arg-type]
+    history = read_history(get(history_key()))
     names = dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else {}
-    found = [read_deployment(get(deployment_key(name))) for name in names]  # type: ignore[arg-type]
+    found = [read_deployment(get(deployment_key(name))) for name in names]
     return [declarations for declarations in found if declarations is not None]
 
 

@@ -20,7 +20,8 @@ class Wanted:
         if not isinstance(event, Event):
             raise InvalidArgumentError("event", event, "an Event")
         if not isinstance(values, Mapping) or not values or not values.keys() <= set(event.fields):
-            raise InvalidArgumentError("values", values, f"a value for some of the key's fields, {', '.join(event.fields)}")
+            allowed = f"a value for one or more fields of the key: {', '.join(event.fields)}"
+            raise InvalidArgumentError("values", values, allowed)
         self.event = event
         self.texts = {name: key_text(name, value) for name, value in values.items()}
         self.chunk_type = event.name + PACK_SUFFIX

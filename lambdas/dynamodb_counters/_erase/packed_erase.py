@@ -101,7 +101,7 @@ class PackedEvents:
             log.look(consistent=True)
             live = {digest: values for digest, values in found.events.items() if log.places.get(digest, GONE) != GONE}
             if not keeps_counts:
-                entries = [Entry(index, "", digest, values, True) for index, (digest, values) in enumerate(live.items())]
+                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in live.items()]
                 _retract(self._table, log, entries, event.packed.chunk_bytes)
             self._mark(log, live)
         except BucketHoleError:
@@ -122,7 +122,7 @@ class PackedEvents:
 
     def _take_out(self, log: _Log) -> None:
         for _ in self._table.tries(_TRIES):
-            if all([self._shrink(item, log) for item in self._chunks(log.part, log.bucket)]):
+            if all(self._shrink(item, log) for item in self._chunks(log.part, log.bucket)):
                 return
         raise CountersError(f"the chunks of {log.bucket} change all the time")
 

@@ -9,6 +9,7 @@ from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.errors import CountersError
 
 _LONG_OVER: Final = DAY
 """How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
@@ -62,30 +63,31 @@ class EventItems:
 
         A newer version that comes in between has its own time, which runs out likewise.
         """
-        client, request = self._table.client, {"TableName": self._table.name, "Key": _key(item)}
-        over = {":over": {"N": str(int(self._table.clock() - _LONG_OVER))}}
-        names = {"#ttl": TTL}
+        client, over = self._table.client, {"N": str(int(self._table.clock() - _LONG_OVER))}
+        request: Any = {
+            "TableName": self._table.name,
+            "Key": _key(item),
+            "ExpressionAttributeNames": {"#ttl": TTL},
+            "ExpressionAttributeValues": {":over": over},
+        }
         for _ in self._table.tries(_TRIES):
             try:
                 client.update_item(
-                    **request,  # type: ignore[arg-type]
+                    **request,
                     UpdateExpression="SET #ttl = :over",
                     ConditionExpression=f"attribute_exists({PK})",
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=over,  # type: ignore[arg-type]
                 )
             except client.exceptions.ConditionalCheckFailedException:
                 return
             try:
                 client.delete_item(
-                    **request,  # type: ignore[arg-type]
+                    **request,
                     ConditionExpression="#ttl = :over",
-                    ExpressionAttributeNames=names,
-                    ExpressionAttributeValues=over,  # type: ignore[arg-type]
                 )
             except client.exceptions.ConditionalCheckFailedException:
                 continue
             return
+        raise CountersError("an event that is to be erased changes all the time")
 
 
 def _key(item: Mapping[str, Any]) -> dict[str, Any]:

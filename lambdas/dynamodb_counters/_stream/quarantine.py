@@ -23,7 +23,6 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError
 
-
 _LEAST: Final = 2 * DAY
 """How long an entry is kept at least, whatever its image says."""
 

@@ -1,9 +1,9 @@
 """The chunk log of one part and bucket: an append-only log that its writers decide from.
 
-Chunks are numbered from 0 without a gap and never change, but for what is erased. A process remembers which events it has seen in them. It puts
-the next chunk on condition that there is none of that number; so a put that succeeds proves that the process knew the
-whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate", is true of every log that
-begins like the known one: an event that is in the log stays in it, at least as a digest.
+Chunks are numbered from 0 without a gap and never change, but for what is erased. A process remembers which events it
+has seen in them. It puts the next chunk on condition that there is none of that number; so a put that succeeds proves
+that the process knew the whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate",
+is true of every log that begins like the known one: an event that is in the log stays in it, at least as a digest.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ class ChunkLog:
         """Put the next chunk; False if there is one of that number."""
         try:
             self._table.client.put_item(
-                TableName=self._table.name, Item=self.item(blob, erased), ConditionExpression=f"attribute_not_exists({PK})"
+                TableName=self._table.name,
+                Item=self.item(blob, erased),
+                ConditionExpression=f"attribute_not_exists({PK})",
             )
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return False
