@@ -104,8 +104,8 @@ class PackedEvents:
                 entries = [Entry(0, "", digest, values, retracts=True) for digest, values in live.items()]
                 _retract(self._table, log, entries, event.packed.chunk_bytes)
             self._mark(log, live)
-        except BucketHoleError:
-            return
+        except (BucketHoleError, MalformedImageError):
+            return  # Nobody writes to such a log.
 
     def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
         """Put a chunk with digests alone, unless the log tells already that these events are gone."""
@@ -132,12 +132,14 @@ class PackedEvents:
             chunk = decode_chunk(item[CHUNK])
         except MalformedImageError:
             return True
-        rows = [(self._identity.digest(row.values), row) for row in chunk.all_rows()]
-        gone = dict.fromkeys(digest for digest, _ in rows if digest in log.events)
-        if not gone:
+        kept, erased = [], dict.fromkeys(erased_digests(item))
+        for row in chunk.all_rows():
+            if self._wanted.has_values(row.values) and (digest := self._identity.digest(row.values)) in log.events:
+                erased[digest] = None
+            else:
+                kept.append(row)
+        if len(kept) == chunk.rows:
             return True
-        kept = [row for digest, row in rows if digest not in gone]
-        erased = dict.fromkeys([*erased_digests(item), *gone])
         try:
             self._table.client.update_item(
                 TableName=self._table.name,
