@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None, ask: Callable[[str], str] = inp
         event = declared_event(table, given.event, given.declarations)
         values = dict(field.split("=", 1) for field in given.fields)
         eraser = Eraser(table, event, values, given.queue, given.bucket)
-        found = eraser.find()
-        _tell("found", found)
+        if given.dry_run or not given.yes:
+            _tell("found", eraser.find())
         if given.dry_run:
             sys.stdout.write("dry run: nothing was written\n")
             return 0
