@@ -10,14 +10,23 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
 from simulation.oracle.chunks import rows_of
 from tests.integration.stores import SHARD, Store
-from tests.unit.fold.streams import NOW, Record, record
+from tests.unit.fold.streams import NOW, Record, image, record
 
 DAY = 86_400
 SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
 PACKED = Event(SALE.name, SALE.pk, SALE.sk, SALE.retention, packed=Packed("at"))
 EVENTS = {"plain": SALE, "packed": PACKED}
+
+
+@pytest.fixture
+def any_store(moto_engine: Engine) -> Store:
+    """On the quickest engine, for what does not depend on the engine."""
+    create_table(moto_engine.client, "counters")
+    return Store(moto_engine, "counters")
 
 
 def _sums(event: Event) -> Aggregate:
@@ -43,27 +52,37 @@ def _stored(store: Store) -> str:
 @pytest.mark.parametrize(("retention_days", "kept_days"), [(7, 7), (90, 90), (400, 90), (0.01, 2)])
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_entry_is_kept_no_longer_than_its_event(
-    store: Store, kind: str, retention_days: float, kept_days: int
+    any_store: Store, kind: str, retention_days: float, kept_days: int
 ) -> None:
     event = Event(SALE.name, SALE.pk, SALE.sk, timedelta(days=retention_days), packed=EVENTS[kind].packed)
-    _accept(store, event, _sale("ann", amount="much"))
+    _accept(any_store, event, _sale("ann", amount="much"))
 
-    aggregator = Aggregator(store.table, (_sums(event),), quarantine_retention_seconds=90.0 * DAY)
-    assert aggregator.handle({"Records": store.inserts(), "shardId": SHARD}).quarantined == 1
+    aggregator = Aggregator(any_store.table, (_sums(event),), quarantine_retention_seconds=90.0 * DAY)
+    assert aggregator.handle({"Records": any_store.inserts(), "shardId": SHARD}).quarantined == 1
 
-    [entry] = _quarantined(store)
+    [entry] = _quarantined(any_store)
     kept = int(entry["ttl"]["N"]) - NOW
     # A chunk stays as long as its bucket, and a day.
     assert kept_days * DAY <= kept <= kept_days * DAY + (DAY + 600 if kind == "packed" and kept_days == 7 else 0)
 
 
-def test_an_entry_is_kept_no_longer_than_was_asked_for(store: Store) -> None:
-    _accept(store, SALE, _sale("ann", amount="much"))
-    Aggregator(store.table, (_sums(SALE),), quarantine_retention_seconds=3600.0).handle(
-        {"Records": store.inserts(), "shardId": SHARD}
+def test_an_entry_is_kept_no_longer_than_was_asked_for(any_store: Store) -> None:
+    _accept(any_store, SALE, _sale("ann", amount="much"))
+    Aggregator(any_store.table, (_sums(SALE),), quarantine_retention_seconds=3600.0).handle(
+        {"Records": any_store.inserts(), "shardId": SHARD}
     )
-    [entry] = _quarantined(store)
+    [entry] = _quarantined(any_store)
     assert entry["ttl"]["N"] == str(NOW + 3600)
+
+
+@pytest.mark.parametrize(("ttl", "kept"), [(5, 90 * DAY), (NOW - 5 * 365 * DAY + 9, 2 * DAY), (10**14, 90 * DAY)])
+def test_a_ttl_that_deletes_nothing_is_none(any_store: Store, ttl: int, kept: int) -> None:
+    aggregator = Aggregator(any_store.table, (_sums(SALE),), quarantine_retention_seconds=90.0 * DAY)
+    bad = record(10**21, {**image("sale", amount="much"), "ttl": {"N": str(ttl)}})
+    assert aggregator.handle({"Records": [bad], "shardId": SHARD}).quarantined == 1
+
+    [entry] = _quarantined(any_store)
+    assert int(entry["ttl"]["N"]) == NOW + kept
 
 
 def _quarantine_some(store: Store, event: Event) -> list[Record]:
@@ -190,7 +209,7 @@ def test_a_value_that_tells_no_partition_is_looked_for_everywhere(store: Store) 
         {"event": "sale"},
     ],
 )
-def test_wrong_arguments_are_refused(store: Store, arguments: dict[str, Any]) -> None:
+def test_wrong_arguments_are_refused(any_store: Store, arguments: dict[str, Any]) -> None:
     given: dict[str, Any] = {"event": SALE, "values": {"client": "ann"}, "counts": "keep", **arguments}
     with pytest.raises(InvalidArgumentError):
-        store.counters.erase(given.pop("event"), given.pop("values"), **given)
+        any_store.counters.erase(given.pop("event"), given.pop("values"), **given)
