@@ -184,8 +184,7 @@ class _Folding:
                 return ()
             counted = self._plan.present_names(counted_in(change.record["dynamodb"][image_name]))
             programs = [program for program in programs if program.layout.name in counted]
-        # To the counts, erased rows have expired: what takes events back is a row, and erased with them.
-        if image_name == OLD and (is_expiry(change.record) or is_erasure(change.record)):
+        if image_name == OLD and is_expiry(change.record):
             programs = [program for program in programs if not program.keeps_expired]
         if change.names is not None:
             waited_for = self._plan.present_names(change.names)

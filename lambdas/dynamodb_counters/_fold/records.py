@@ -102,8 +102,11 @@ def padded(sequence: str) -> str:
 def is_expiry(record: Record) -> bool:
     """Whether the TTL process deleted the item; or anyone, once its TTL had passed.
 
-    A replica in another Region passes on the deletions of its TTL process as if a user had made them.
+    A replica in another Region passes on the deletions of its TTL process as if a user had made them. Rows that are
+    erased from a chunk have expired, too: what takes events back is a row of its own, and erased with them.
     """
+    if is_erasure(record):
+        return True
     identity = record.get("userIdentity") or {}
     if identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL:
         return True

@@ -88,8 +88,8 @@ class ChunkLog:
                 return found | self.look(consistent=True)
             chunk = decode_chunk(item[CHUNK])
             found[self.next] = chunk.batch
-            rows = [(self._identity.digest(row.values), row) for row in chunk.all_rows()]
-            self.append(rows, erased_digests(item))
+            self.places |= dict.fromkeys(erased_digests(item), GONE)
+            self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
         self.is_known = True
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
@@ -115,9 +115,8 @@ class ChunkLog:
             item[ERASED] = {"B": b"".join(erased)}
         return {**item, CHUNK: {"B": blob}}
 
-    def append(self, rows: Sequence[tuple[bytes, Row]], erased: Iterable[bytes] = ()) -> None:
-        """Note the rows of the next chunk, and which events were erased."""
-        self.places |= dict.fromkeys(erased, GONE)
+    def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
+        """Note the rows of the next chunk."""
         for digest, row in rows:
             self.places[digest] = self.next if row.sign == "+" else GONE
             if row.sign == "+" and self.version is not None and self.version in row.values:
