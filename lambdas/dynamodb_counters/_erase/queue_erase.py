@@ -75,6 +75,8 @@ class QueueCopies:
             attributes = {
                 name: {part: value[part] for part in names if part in value}
                 for name, value in message.get("MessageAttributes", {}).items()
+                # A reason may quote what it refuses.
+                if not self._wanted.is_quoted_in(value.get("StringValue", ""))
             }
             self._client.send_message(QueueUrl=self._url, MessageBody=left, MessageAttributes=attributes)
         self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])

@@ -40,11 +40,13 @@ class Queue:
         self.client: Any = boto3.client("sqs", region_name="us-east-1")
         self.url = self.client.create_queue(QueueName="dead-letters")["QueueUrl"]
 
-    def send(self, body: str) -> None:
+    def send(self, body: str, reason: str = "") -> None:
         attributes: Any = {
             "taken": {"DataType": "Number", "StringValue": str(NOW)},
             "raw": {"DataType": "Binary", "BinaryValue": b"\0\1"},
         }
+        if reason:
+            attributes["reason"] = {"DataType": "String", "StringValue": reason}
         self.client.send_message(QueueUrl=self.url, MessageBody=body, MessageAttributes=attributes)
 
     def sweep(self, wanted: Wanted = ANN, *, writes: bool = True) -> int:
@@ -88,6 +90,21 @@ def test_messages_go_and_what_remains_of_an_array_stays_with_its_attributes() ->
         assert attributes["taken"] == {"DataType": "Number", "StringValue": str(NOW)}
         assert attributes["raw"]["BinaryValue"] == b"\0\1"
     assert queue.sweep() == 0
+
+
+@pytest.mark.parametrize(
+    "reason", ["invalid client='ann': expected another", "invalid client='anna': expected another"]
+)
+@pytest.mark.usefixtures("aws")
+def test_a_reason_that_quotes_the_value_goes(reason: str) -> None:
+    queue = Queue()
+    queue.send('[{"client":"ann"},{"client":"bob"}]', reason)
+
+    assert queue.sweep() == 1
+
+    [message] = queue.messages()
+    kept = message["MessageAttributes"].get("reason", {}).get("StringValue")
+    assert kept == (None if "'ann'" in reason else reason)
 
 
 @pytest.mark.usefixtures("aws")
