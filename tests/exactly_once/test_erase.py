@@ -264,6 +264,37 @@ def test_a_newer_version_that_comes_in_between_counts_instead_of_the_older_one(
     assert newer or (came != ["accepted"] and world.counts()["sold"] == (1, 11))
 
 
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_that_is_over_stays_counted_where_expired_ones_do(kind: str, counts: str) -> None:
+    world = World(kind)
+    for client in ("ann", "bob"):
+        world.accept(client, 2)
+        world.accept(client, 4)
+    assert world.counts() == world.expected()
+    world.bench.clock.advance(10 * 3600)
+
+    world.erase("ann", counts)
+
+    assert "ann" not in world.stored()
+    assert world.counts() == {"sold": (4, 124), "known": (2, 62)}
+
+
+def test_a_bucket_of_which_a_part_has_expired_is_erased_and_not_written() -> None:
+    world = World("packed")
+    for number in (2, 4):
+        world.accept("ann", number)
+    assert world.counts() == world.expected()
+    table = world.bench.table
+    first = min((item for item in table.items() if "_chunk" in item), key=lambda item: str(item["sk"]["S"]))
+    table.delete_item(TableName=table.name, Key={"pk": first["pk"], "sk": first["sk"]})
+
+    world.erase("ann", "take_back")
+
+    assert "ann" not in world.stored()
+    assert len([item for item in table.items() if "_chunk" in item]) == 1
+
+
 def _once(method: str, then: Callable[[], object]) -> Callable[..., Any]:
     """A hook that has something happen before the first request of a method that touches a chunk."""
     left = [then]
