@@ -14,6 +14,7 @@ from dynamodb_counters._declarations import Event
 
 ACCEPT: Final = ("PutItem", "PartiQLInsert")
 ACCEPT_PACKED: Final = ("PutItem", "Query")
+ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 
 
 class TableGrants:
@@ -48,6 +49,10 @@ class TableGrants:
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
         return grant(self._table, grantee, "DeleteItem")
+
+    def grant_erase(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow erasing events from the table, its chunks and its quarantine; it reads the whole table."""
+        return grant(self._table, grantee, *ERASE)
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow resetting aggregates to zero."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
     from dynamodb_counters._declarations.groups import Group as Group
+    from dynamodb_counters._erase.eraser import Erased as Erased
     from dynamodb_counters._evaluate import evaluate as evaluate
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
@@ -33,19 +34,21 @@ if TYPE_CHECKING:
     from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
     from dynamodb_counters._writes.insert import Outcome as Outcome
     from dynamodb_counters.errors import CountersError as CountersError
+    from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
 
 _NAMES = {
     "_counters": "Counters",
     "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
     "_declarations.groups": "Group",
+    "_erase.eraser": "Erased",
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",
     "_reads.rankings": "Ranked",
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
     "_writes.insert": "Outcome",
-    "errors": "CountersError InvalidArgumentError",
+    "errors": "CountersError EraseError InvalidArgumentError",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

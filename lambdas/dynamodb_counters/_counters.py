@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.event_reads import EventReads
@@ -139,6 +140,40 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
             At least the attributes of its key.
         """
         return accept.retract(self._table, event, values)
+
+    def erase(
+        self,
+        event: Event,
+        values: Mapping[str, Any],
+        *,
+        counts: CountsOfErased,
+        queues: Iterable[str] = (),
+        buckets: Iterable[str] = (),
+        uncounted: Uncounted = "refuse",
+    ) -> Erased:
+        """Erase events wherever the table, its quarantine, queues and buckets hold them.
+
+        Run it again once the stream's records are counted: what was on its way is found then. The same call repeated
+        erases nothing twice, and completes what a crash has cut off. See docs/erasure.md for what it cannot reach.
+
+        Parameters
+        ----------
+        event : Event
+        values : mapping of str to str or number
+            Some fields of the event's key: all events that have these values are erased. Unless they tell the
+            partition, the whole table is read.
+        counts : {"keep", "take_back"}
+            ``"keep"``: counts stay as they do when events expire. ``"take_back"``: the stream subtracts the events, as
+            `retract` has it.
+        queues : iterable of str, optional
+            URLs of queues whose messages hold events: waiting ones and dead letters.
+        buckets : iterable of str, optional
+            Names of on-failure buckets.
+        uncounted : {"refuse", "drop"}, optional
+            What happens if quarantine or a bucket holds events that wait to be counted. Default: `EraseError`, and
+            nothing is erased. ``"drop"``: they are erased uncounted.
+        """
+        return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
 
     def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.

@@ -77,6 +77,10 @@ class RestoreError(CountersError):
     """It cannot be told what a restored table lacks; nothing was written."""
 
 
+class EraseError(CountersError):
+    """Copies of the events wait to be counted, so that erasing them would leave wrong counts; nothing was erased."""
+
+
 _LONGEST: Final = 120
 
 

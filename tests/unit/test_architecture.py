@@ -100,7 +100,8 @@ EXAMPLES = {
     "Event": "URL#/ T#2026-11-20T10:30:00Z#CID#c1",
     "Event: with a version": "ORDER#1 ORDER",
     "Event: counted by `record_once`": "JOB#1 JOB",
-    "Chunk": "PACK#click#0 *#000000",
+    "Chunk": "PACK#click#0 *T10:30*#000000",
+    "Chunk: with an erased event": "PACK#click#0 *T10:20*#000000",
     "Layout": "PACK#click LAYOUT",
     "Group": "URL#/ STATISTICS",
     "Group: sum, average, histogram": "SHOP#a STATISTICS",
@@ -291,6 +292,8 @@ class World:
             self.deliver(records)
         state = {"applied_through": f"{self._sequence - 1:040}"}
         self._aggregator.handle({"Records": [], "shardId": SHARD, "isFinalInvokeForWindow": True, "state": state})
+        self.counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
+        self.counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,8 @@ _ROOMS = {
         _clients _table
         _layouts
         _writes _stream _reads
-        _counters _evaluate restore
+        _erase
+        _counters _evaluate restore erase
         _http
         _queue
         handlers

@@ -8,7 +8,7 @@ from typing import Final
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._items.attributes import Image, text_reader
 
-_BYTES: Final = 16
+DIGEST_BYTES: Final = 16
 """Of a billion events in one bucket, two share a digest with a probability of 10^-21."""
 
 
@@ -26,4 +26,4 @@ class EventIdentity:
 
 def digest_of(pk: str, sk: str) -> bytes:
     # Rendered keys hold no control characters.
-    return hashlib.blake2b(f"{pk}\0{sk}".encode(), digest_size=_BYTES).digest()
+    return hashlib.blake2b(f"{pk}\0{sk}".encode(), digest_size=DIGEST_BYTES).digest()

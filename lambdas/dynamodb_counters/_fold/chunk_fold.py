@@ -52,11 +52,11 @@ def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Reco
     images = record["dynamodb"]
     change = {name: value for name, value in images.items() if name not in (NEW, OLD)}
     image = {**row.values, TYPE: {"S": event}}
+    if TTL in images[image_name]:
+        image[TTL] = images[image_name][TTL]
     # What a new chunk takes back, and what an expired one had accepted, leaves the counts.
     if (row.sign == "+") == (image_name == NEW):
         return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}
-    if image_name == OLD and TTL in images[OLD]:
-        image[TTL] = images[OLD][TTL]
     return {**record, "eventName": "REMOVE", "dynamodb": {**change, OLD: image}}
 
 

@@ -18,8 +18,17 @@ from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan, Program, Source
-from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, counted_in, is_expiry, single_image
-from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._fold.records import (
+    NEW,
+    OLD,
+    Change,
+    QuarantinedDelta,
+    counted_in,
+    is_erasure,
+    is_expiry,
+    single_image,
+)
+from dynamodb_counters._items.chunks import decode_chunk, lost_rows
 from dynamodb_counters._items.decimals import EXACT
 from dynamodb_counters._items.table_schema import CHUNK
 
@@ -125,6 +134,8 @@ class _Folding:
         for source in sources:
             programs = self._programs(source, change, image_name)
             if source.packs:
+                if not programs and is_erasure(change.record):
+                    continue
                 contributions += self._chunk(source, programs, change, image_name)
                 continue
             try:
@@ -151,8 +162,10 @@ class _Folding:
         self, source: Source, programs: Sequence[Program], change: Change, image_name: str
     ) -> list[Contribution]:
         """What the events of a chunk contribute; each that cannot be folded is left to quarantine on its own."""
-        image = change.record["dynamodb"][image_name]
-        chunk = decode_chunk(image[CHUNK])
+        images = change.record["dynamodb"]
+        chunk = decode_chunk(images[image_name][CHUNK])
+        if is_erasure(change.record):
+            chunk = lost_rows(chunk, decode_chunk(images[NEW][CHUNK]))
         found = fold_chunk(chunk, programs, change.created)
         self._folded.events += chunk.rows - 1
         self._folded.late += found.late

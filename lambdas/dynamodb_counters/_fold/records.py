@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import COUNTED_IN, SEQUENCE_DIGITS, TTL
+from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -82,6 +82,12 @@ def counted_in(image: Image) -> list[str]:
     return list(image.get(COUNTED_IN, {}).get("SS", ()))
 
 
+def is_erasure(record: Record) -> bool:
+    """Whether rows of erased events were taken out of a chunk."""
+    new, old = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
+    return CHUNK in new and CHUNK in old and new.get(ERASED) != old.get(ERASED)
+
+
 def padded(sequence: str) -> str:
     """Pad a sequence number to 40 digits, so that string order is number order.
 
@@ -96,8 +102,11 @@ def padded(sequence: str) -> str:
 def is_expiry(record: Record) -> bool:
     """Whether the TTL process deleted the item; or anyone, once its TTL had passed.
 
-    A replica in another Region passes on the deletions of its TTL process as if a user had made them.
+    A replica in another Region passes on the deletions of its TTL process as if a user had made them. Rows that are
+    erased from a chunk have expired, too: what takes events back is a row of its own, and erased with them.
     """
+    if is_erasure(record):
+        return True
     identity = record.get("userIdentity") or {}
     if identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL:
         return True

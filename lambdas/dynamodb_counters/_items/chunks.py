@@ -1,8 +1,8 @@
 """Chunks: many events in one item, their attributes in columns, compressed.
 
-A chunk is never changed. Its rows are events that were accepted, values that later rows take back (of an event that was
-retracted or replaced by a newer version), and tombstones of events that were retracted before they came. The format is
-documented in docs/packed-events.md.
+A chunk is never changed, except that rows of erased events are taken out. Its rows are events that were accepted,
+values that later rows take back (of an event that was retracted or replaced by a newer version), and tombstones of
+events that were retracted before they came. The format is documented in docs/packed-events.md.
 """
 
 from __future__ import annotations
@@ -70,6 +70,20 @@ def chunk_key(event_name: str, part: int, start: int, number: int) -> tuple[str,
     """
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")
     return f"{PACK_PREFIX}{event_name}#{part}", f"{begin}#{number:06}"
+
+
+def lost_rows(before: Chunk, after: Chunk) -> Chunk:
+    """What a chunk had before rows were taken out of it, and has no more."""
+    kept, lost = after.all_rows(), []
+    place = 0
+    for row in before.all_rows():
+        if place < len(kept) and row == kept[place]:
+            place += 1
+        else:
+            lost.append(row)
+    names = dict.fromkeys(name for row in lost for name in row.values)
+    columns = {name: ("", [row.values.get(name) for row in lost]) for name in names}
+    return Chunk(before.batch, len(lost), columns, "".join([row.sign for row in lost]))
 
 
 def chunk_number(sk: str) -> int:

@@ -37,6 +37,9 @@ LAYOUT: Final = "LAYOUT"
 CHUNK: Final = "_chunk"
 """The attribute that holds a chunk's events."""
 
+ERASED: Final = "_erased"
+"""The attribute of a chunk with the digests of events that were erased, of 16 bytes each."""
+
 LEADERBOARD: Final = "_board"
 """Partition key of the ranking index: the leaderboard a group is on."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
+from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._stream.quarantine_items import (
     NAMES,
     RECORD,
@@ -19,7 +20,11 @@ from dynamodb_counters._stream.quarantine_items import (
     quarantine_key,
 )
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError
+
+_LEAST: Final = 2 * DAY
+"""How long an entry is kept at least, whatever its image says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Quarantine:
         def put(image: Unfoldable) -> dict[str, Any] | None:
             content = {RECORD: pack(image.record)}
             item = self.item(shard, image.entry_id, image.reason, content, image.names, old_format=old_format)
-            return self.put(item)
+            return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
 
         new, withheld, failures = 0, set[str](), list[Exception]()
         for image, there in self._table.side_by_side(put, images):
@@ -56,6 +61,14 @@ class Quarantine:
         if failures:
             raise CommitError(failures)
         return Kept(new, withheld)
+
+    def _expires_at(self, record: Record) -> int:
+        """No later than what the image itself says, but so that there is time to look at it."""
+        now = self._table.clock()
+        images = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
+        expiries = [float(image[TTL]["N"]) for image in images if "N" in image.get(TTL, {})]
+        latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - MAX_TTL_AGE)])
+        return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
     def item(
         self,

@@ -1,23 +1,23 @@
 """The chunk log of one part and bucket: an append-only log that its writers decide from.
 
-Chunks are numbered from 0 without a gap and never change. A process remembers which events it has seen in them. It puts
-the next chunk on condition that there is none of that number; so a put that succeeds proves that the process knew the
-whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate", is true of every log that
-begins like the known one: an event that is in the log stays in it.
+Chunks are numbered from 0 without a gap and never change, but for what is erased. A process remembers which events it
+has seen in them. It puts the next chunk on condition that there is none of that number; so a put that succeeds proves
+that the process knew the whole log, and no read is needed before it (ADR 11). What needs no put, "it is a duplicate",
+is true of every log that begins like the known one: an event that is in the log stays in it, at least as a digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._declarations.event_identity import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, chunk_number, decode_chunk
-from dynamodb_counters._items.table_schema import CHUNK, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 
@@ -30,6 +30,10 @@ at least ten times as much."""
 
 _EMPTY_LOG: Final = 8
 """What an empty log takes, in events."""
+
+
+class EventErasedError(CountersError):
+    """The log holds an event's values no more."""
 
 
 class BucketHoleError(CountersError):
@@ -84,26 +88,31 @@ class ChunkLog:
                 return found | self.look(consistent=True)
             chunk = decode_chunk(item[CHUNK])
             found[self.next] = chunk.batch
+            self.places |= dict.fromkeys(erased_digests(item), GONE)
             self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
         self.is_known = True
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
-    def put(self, blob: bytes) -> bool:
+    def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
         try:
             self._table.client.put_item(
-                TableName=self._table.name, Item=self.item(blob), ConditionExpression=f"attribute_not_exists({PK})"
+                TableName=self._table.name,
+                Item=self.item(blob, erased),
+                ConditionExpression=f"attribute_not_exists({PK})",
             )
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return False
         return True
 
-    def item(self, blob: bytes) -> dict[str, Any]:
+    def item(self, blob: bytes, erased: Collection[bytes] = ()) -> dict[str, Any]:
         pk, sk = self.key.chunk(self.next)
         item: dict[str, Any] = {PK: {"S": pk}, SK: {"S": sk}, TYPE: {"S": self.key.event + PACK_SUFFIX}}
         if self._expires_at is not None:
             item[TTL] = {"N": str(self._expires_at)}
+        if erased:
+            item[ERASED] = {"B": b"".join(erased)}
         return {**item, CHUNK: {"B": blob}}
 
     def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
@@ -115,16 +124,21 @@ class ChunkLog:
         self.next += 1
 
     def values(self, digest: bytes) -> Image:
-        """The values of an event as the log holds them: those are taken back, never a caller's."""
+        """The values of an event as the log holds them: those are taken back, never a caller's.
+
+        `EventErasedError` if they are gone. What tells so to all is in a later chunk.
+        """
         number = self.places[digest]
         items = self._query(number, number, consistent=True)
         if not items:
             raise BucketHoleError(f"part of the bucket {self.key.chunk(number)[1]} has expired")
         rows = decode_chunk(items[0][CHUNK]).all_rows()
         # Of several versions in one chunk, the last one stands.
-        return next(
-            row.values for row in reversed(rows) if row.sign == "+" and self._identity.digest(row.values) == digest
-        )
+        for row in reversed(rows):
+            if row.sign == "+" and self._identity.digest(row.values) == digest:
+                return row.values
+        self.places[digest] = GONE
+        raise EventErasedError("the event was erased")
 
     def _query(self, first: int, last: int, *, consistent: bool) -> list[dict[str, Any]]:
         pages = self._table.client.get_paginator("query").paginate(
@@ -138,6 +152,12 @@ class ChunkLog:
             ConsistentRead=consistent,
         )
         return [item for page in pages for item in page["Items"]]
+
+
+def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
+    """The digests of the events that were erased from a chunk."""
+    joined = bytes(item[ERASED]["B"]) if ERASED in item else b""
+    return [joined[place : place + DIGEST_BYTES] for place in range(0, len(joined), DIGEST_BYTES)]
 
 
 class ChunkLogs:

@@ -15,7 +15,7 @@ from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog
+from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError
 from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, TRANSIENT, Outcome
 from dynamodb_counters.errors import MalformedImageError
 
@@ -160,7 +160,10 @@ class _Writing:
         staged: dict[bytes, _Write] = {}
         for entry in self._undecided:
             before = staged.get(entry.digest)
-            rows, was_live = self._rows(entry, before)
+            try:
+                rows, was_live = self._rows(entry, before)
+            except EventErasedError:
+                rows, was_live = [], False
             if rows:
                 staged[entry.digest] = write = _Write(entry, rows, was_live)
                 writes.append(write)

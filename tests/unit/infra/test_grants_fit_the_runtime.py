@@ -15,8 +15,10 @@ from constructs import Construct
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum, Window
+from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
+from dynamodb_counters.erase import declared_event
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.unit.fold.streams import image, record
@@ -90,6 +92,15 @@ def _redrive(counters: Counters) -> None:
     assert counters.redrive(record)
 
 
+def _erase(counters: Counters) -> None:
+    table = counters._table
+    counters.accept(VIEW, VALUES)
+    counters.accept_many(HIT, [VALUES])
+    for event in (declared_event(table, VIEW.name), HIT):
+        found = Eraser(table, event, {"time": TIME}).erase("keep", "drop")
+        assert (found.events + found.packed, bool(found.quarantined)) == (1, event == VIEW)
+
+
 def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
     counters.get_many([(VIEWS, {"url": "/"})])
@@ -102,6 +113,7 @@ JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_accept_packed": _accept_packed,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
     "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
+    "grant_erase": _erase,
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
     "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
     "grant_redrive": _redrive,

@@ -1,0 +1,1 @@
+"""Erasing events: from the table, its chunks and quarantine, from queues and on-failure buckets."""

@@ -1,0 +1,129 @@
+"""Erase: the events of a declaration with certain key fields, from every place where copies of them lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from botocore.session import get_session
+
+from dynamodb_counters._erase.bucket_erase import BucketCopies
+from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._erase.packed_erase import PackedEvents
+from dynamodb_counters._erase.plain_erase import EventItems
+from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
+from dynamodb_counters._erase.queue_erase import QueueCopies
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import EraseError, InvalidArgumentError
+
+CountsOfErased: TypeAlias = Literal["keep", "take_back"]
+Uncounted: TypeAlias = Literal["refuse", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many copies of the events were found, by place; of those erased, nothing is left there.
+
+    Parameters
+    ----------
+    events : int
+        Items of their own.
+    packed : int
+        In chunks.
+    quarantined : int
+        In entries of the quarantine.
+    messages : int
+        In messages of the queues.
+    given_up : int
+        In objects of the on-failure buckets.
+    uncounted : int
+        Of those in quarantine and in the buckets, how many waited to be counted.
+    out_of_sight : int
+        Messages that a consumer had at the time, or that were delayed: nobody could look into them.
+    """
+
+    events: int = 0
+    packed: int = 0
+    quarantined: int = 0
+    messages: int = 0
+    given_up: int = 0
+    uncounted: int = 0
+    out_of_sight: int = 0
+
+
+class Eraser:
+    """Erases events from one table, and from queues and on-failure buckets."""
+
+    def __init__(
+        self,
+        table: Table,
+        event: object,
+        values: object,
+        queues: Iterable[str] = (),
+        buckets: Iterable[str] = (),
+        *,
+        sqs: Any = None,
+        s3: Any = None,
+    ) -> None:
+        wanted = Wanted(event, values)
+        self._items = EventItems(table, wanted)
+        self._chunks = PackedEvents(table, wanted)
+        self._quarantine = QuarantineCopies(table, wanted)
+        urls, names = _texts("queues", queues), _texts("buckets", buckets)
+        sqs = sqs or (get_session().create_client("sqs") if urls else None)
+        s3 = s3 or (get_session().create_client("s3") if names else None)
+        self._queues = [QueueCopies(sqs, url, wanted) for url in urls]
+        self._buckets = [BucketCopies(s3, name, wanted) for name in names]
+
+    def find(self) -> Erased:
+        """What there is to erase."""
+        return self._sweep(keeps_counts=True, writes=False)
+
+    def erase(self, counts: CountsOfErased, uncounted: Uncounted = "refuse") -> Erased:
+        """Erase; a run that ended halfway is completed by the next."""
+        _require_one_of("counts", counts, CountsOfErased)
+        _require_one_of("uncounted", uncounted, Uncounted)
+        if uncounted == "refuse" and (waiting := self._uncounted()).uncounted:
+            raise EraseError(
+                f"{waiting.uncounted} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
+                "say that they are to be dropped, if they cannot be counted or were counted after all"
+            )
+        return self._sweep(keeps_counts=counts == "keep", writes=True)
+
+    def _uncounted(self) -> Erased:
+        in_quarantine = self._quarantine.sweep(writes=False)
+        given_up = sum(bucket.sweep(writes=False) for bucket in self._buckets)
+        return Erased(uncounted=in_quarantine.waiting + given_up)
+
+    def _sweep(self, *, keeps_counts: bool, writes: bool) -> Erased:
+        # Queues before the table, or a message would bring an event back; the quarantine last, where it may end.
+        out_of_sight = sum(queue.out_of_sight() for queue in self._queues)
+        messages = sum(queue.sweep(writes=writes) for queue in self._queues)
+        given_up = sum(bucket.sweep(writes=writes) for bucket in self._buckets)
+        events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
+        packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
+        in_quarantine = self._quarantine.sweep(writes=writes)
+        return Erased(
+            events=events,
+            packed=packed,
+            quarantined=in_quarantine.found,
+            messages=messages,
+            given_up=given_up,
+            uncounted=in_quarantine.waiting + given_up,
+            out_of_sight=out_of_sight,
+        )
+
+
+def _texts(argument: str, texts: object) -> list[str]:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidArgumentError(argument, texts, "a list of texts")
+    found = list(texts)
+    if not all(isinstance(text, str) and text for text in found):
+        raise InvalidArgumentError(argument, texts, "a list of texts")
+    return found
+
+
+def _require_one_of(argument: str, value: object, kind: Any) -> None:
+    if value not in get_args(kind):
+        raise InvalidArgumentError(argument, value, " or ".join(repr(one) for one in get_args(kind)))

@@ -1,0 +1,165 @@
+"""Packed events: their rows are taken out of the chunks.
+
+First the log is told that the events are gone: by a retraction, or by their digests in a chunk of its own. From then on
+nobody writes anything that builds on their rows, since a put takes knowing the whole log. Then the rows go. Their
+digests stay, so that the events are still duplicates if they come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import uuid4
+
+from dynamodb_counters._declarations.event_identity import EventIdentity
+from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL
+from dynamodb_counters._layouts import Layouts
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, LogKey, erased_digests
+from dynamodb_counters._writes.chunk_writes import Entry, write_entries
+from dynamodb_counters.errors import CountersError, MalformedImageError
+
+_TRIES: Final = 20
+
+
+@dataclass(slots=True)
+class _Log:
+    """The chunks of one part and bucket that hold wanted events."""
+
+    bucket: str
+    part: int
+    expires_at: int | None
+    events: dict[bytes, Image] = field(default_factory=dict)
+
+
+class PackedEvents:
+    """The chunks of the wanted events' declaration."""
+
+    def __init__(self, table: Table, wanted: Wanted) -> None:
+        self._table = table
+        self._wanted = wanted
+        self._identity = EventIdentity(wanted.event)
+
+    def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
+        """Take the events out of the chunks; return how many there were."""
+        found = 0
+        for part in self._parts():
+            logs: dict[str, _Log] = {}
+            for item in self._chunks(part):
+                self._note(logs, part, item)
+            found += sum(len(log.events) for log in logs.values())
+            if writes:
+                for log in logs.values():
+                    self._tell(log, keeps_counts=keeps_counts)
+                    self._take_out(log)
+        return found
+
+    def _parts(self) -> Iterable[int]:
+        if self._wanted.event.packed is None:
+            return ()
+        return range(max(layout.parts for layout in Layouts.of_table(self._table).held(self._wanted.event)))
+
+    def _chunks(self, part: int, bucket: str = "") -> Iterator[Mapping[str, Any]]:
+        pages = self._table.client.get_paginator("query").paginate(
+            TableName=self._table.name,
+            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :bucket)" if bucket else f"{PK} = :pk",
+            ExpressionAttributeValues={
+                ":pk": {"S": f"{PACK_PREFIX}{self._wanted.event.name}#{part}"},
+                **({":bucket": {"S": f"{bucket}#"}} if bucket else {}),
+            },
+            ConsistentRead=True,
+        )
+        for page in pages:
+            yield from page["Items"]
+
+    def _note(self, logs: dict[str, _Log], part: int, item: Mapping[str, Any]) -> None:
+        try:
+            rows = decode_chunk(item[CHUNK]).all_rows()
+        except MalformedImageError:
+            return
+        for row in rows:
+            if self._wanted.has_values(row.values):
+                bucket = item[SK]["S"].partition("#")[0]
+                log = logs.setdefault(bucket, _Log(bucket, part, int(item[TTL]["N"]) if TTL in item else None))
+                log.events[self._identity.digest(row.values)] = row.values
+
+    def _tell(self, found: _Log, *, keeps_counts: bool) -> None:
+        """Tell the log that the events are gone, unless its bucket takes no events any more."""
+        event, now = self._wanted.event, self._table.clock()
+        assert event.packed is not None
+        if found.expires_at is not None and found.expires_at - DAY <= now:
+            return
+        start = int(datetime.fromisoformat(found.bucket).timestamp())
+        log = ChunkLog(self._table, event, LogKey(event.name, found.part, start), found.expires_at)
+        try:
+            log.look(consistent=True)
+            live = {digest: values for digest, values in found.events.items() if log.places.get(digest, GONE) != GONE}
+            if not keeps_counts:
+                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in live.items()]
+                _retract(self._table, log, entries, event.packed.chunk_bytes)
+            self._mark(log, live)
+        except (BucketHoleError, MalformedImageError):
+            return  # Nobody writes to such a log.
+
+    def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
+        """Put a chunk with digests alone, unless the log tells already that these events are gone."""
+        batch = uuid4().hex[:8]
+        for _ in self._table.tries(_TRIES):
+            left = sorted(digest for digest in digests if log.places[digest] != GONE)
+            if not left:
+                return
+            log.put(encode_chunk([], batch), left)
+            log.look(consistent=True)
+        raise CountersError(f"the log {log.key} changes all the time")
+
+    def _take_out(self, log: _Log) -> None:
+        for _ in self._table.tries(_TRIES):
+            if all(self._shrink(item, log) for item in self._chunks(log.part, log.bucket)):
+                return
+        raise CountersError(f"the chunks of {log.bucket} change all the time")
+
+    def _shrink(self, item: Mapping[str, Any], log: _Log) -> bool:
+        """Take the rows out of a chunk; False if it has changed since it was read."""
+        try:
+            chunk = decode_chunk(item[CHUNK])
+        except MalformedImageError:
+            return True
+        kept, erased = [], dict.fromkeys(erased_digests(item))
+        for row in chunk.all_rows():
+            if self._wanted.has_values(row.values) and (digest := self._identity.digest(row.values)) in log.events:
+                erased[digest] = None
+            else:
+                kept.append(row)
+        if len(kept) == chunk.rows:
+            return True
+        try:
+            self._table.client.update_item(
+                TableName=self._table.name,
+                Key={PK: item[PK], SK: item[SK]},
+                UpdateExpression="SET #chunk = :left, #erased = :erased",
+                ConditionExpression="#chunk = :seen",
+                ExpressionAttributeNames={"#chunk": CHUNK, "#erased": ERASED},
+                ExpressionAttributeValues={
+                    ":seen": item[CHUNK],
+                    ":left": {"B": encode_chunk(kept, chunk.batch)},
+                    ":erased": {"B": b"".join(erased)},
+                },
+            )
+        except self._table.client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+
+def _retract(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
+    if entries:
+        write_entries(table, log, entries, chunk_bytes)
+    for entry in entries:
+        assert entry.outcome is not None
+        if entry.outcome.status not in ("accepted", "duplicate", "too_late"):
+            raise CountersError(f"some events may not be retracted: {entry.outcome.reason}")

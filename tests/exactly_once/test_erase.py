@@ -1,0 +1,363 @@
+"""Events are erased, with counts kept or taken back, while they are written, counted, redelivered and cut off."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._table import Table
+from simulation.dynamodb.client import MemoryTable
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HookedClient
+from simulation.oracle.chunks import rows_of
+from simulation.workbench import Workbench
+
+PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")
+PACKED = Event(PLAIN.name, PLAIN.pk, PLAIN.sk, PLAIN.retention, PLAIN.version, Packed("at", timedelta(minutes=10)))
+KINDS = {"plain": PLAIN, "packed": PACKED}
+WRITES = ("put_item", "update_item", "delete_item")
+
+
+def _declared(event: Event) -> tuple[Aggregate, Aggregate]:
+    measures: Any = {"sales": Count(), "amount": Sum("amount")}
+    return (
+        Aggregate("sold", event, pk="SOLD", sk="ALL", measures=measures),
+        Aggregate("known", event, pk="KNOWN", sk="ALL", measures=measures, on_expiry="subtract"),
+    )
+
+
+class Scannable:
+    """The table in memory, which has no Scan."""
+
+    def __init__(self, table: MemoryTable) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def get_paginator(self, operation: str) -> Any:
+        if operation == "query":
+            return self._table.get_paginator(operation)
+        items = [dict(item) for item in self._table.items()]
+        return SimpleNamespace(paginate=lambda **_: iter([{"Items": items}]))
+
+
+class World:
+    """A table in memory, its aggregator, and what the counts must be."""
+
+    def __init__(self, kind: str, seed: int = 0) -> None:
+        self.event = KINDS[kind]
+        self.declared = _declared(self.event)
+        self.bench = Workbench(self.declared)
+        self.random = random.Random(seed)
+        self.now = int(self.bench.clock.now) // 600 * 600
+        self.writer = self.process()
+        self.live: dict[tuple[str, int], tuple[int, int]] = {}
+        """Version and amount by client and id."""
+        self.gone: set[tuple[str, int]] = set()
+        self.counted_through = 0
+        self.kept = [0, 0]
+        """Sales and amount of those erased with their counts kept."""
+
+    def process(self, client: Any = None) -> Counters:
+        table: Any = self.bench.table
+        return Counters(table.name, client=client or table, clock=self.bench.clock)
+
+    def sale(self, client: str, number: int, version: int = 1) -> dict[str, Any]:
+        values = {"client": client, "at": self.now + number % 2 * 700, "id": number}
+        return {**values, "version": version, "amount": number * 10 + version}
+
+    def accept(self, client: str, number: int, version: int = 1, by: Counters | None = None) -> None:
+        sale = self.sale(client, number, version)
+        [outcome] = (by or self.writer).accept_many(self.event, [sale])
+        key, before = (client, number), self.live.get((client, number))
+        is_new = key not in self.gone and (before is None or before[0] < version)
+        assert outcome.status == ("accepted" if is_new else "duplicate")
+        if is_new:
+            self.live[key] = version, sale["amount"]
+
+    def retract(self, client: str, number: int) -> None:
+        was_there = self.writer.retract(self.event, self.sale(client, number))
+        assert was_there == (self.live.pop((client, number), None) is not None)
+        if self.event.packed is not None:
+            self.gone.add((client, number))
+
+    def erase(self, client: str, counts: Any, hook: Callable[..., Any] | None = None, **others: Any) -> Any:
+        table = self.bench.table
+        store: Any = Scannable(table) if hook is None else HookedClient(Scannable(table), hook)
+        reached = Table(table.name, store, clock=self.bench.clock, sleep=self.bench.clock.advance)
+        return Eraser(reached, self.event, {"client": client, **others}).erase(counts)
+
+    def note_erased(self, client: str, counts: str) -> None:
+        for key in [key for key in self.live if key[0] == client]:
+            _, amount = self.live.pop(key)
+            if counts == "keep":
+                self.kept[0] += 1
+                self.kept[1] += amount
+            if self.event.packed is not None:
+                self.gone.add(key)
+
+    def deliver_some(self) -> None:
+        """Deliver a batch that begins anywhere, perhaps once more, perhaps by an invocation that dies."""
+        records = self.bench.records()
+        counted = self.counted_through
+        first = self.random.randint(0, counted)
+        last = self.random.randint(first, len(records))
+        if first == last:
+            return
+        try:
+            client = HookedClient(self.bench.table, dying(self.random.choice((2, 4, 99)), ("update_item",)))
+            self.bench.deliver(records[first:last], by=self.bench.process(client))
+            self.counted_through = max(counted, last)
+        except Crashed:
+            return
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        self.bench.deliver_all()
+        found = {name.name: self.bench.counters.get(name, {}).measures for name in self.declared}
+        return {name: (measures["sales"], measures["amount"]) for name, measures in found.items()}
+
+    def expected(self) -> dict[str, tuple[int, int]]:
+        amounts = [amount for _, amount in self.live.values()]
+        known = len(amounts), sum(amounts)
+        return {"sold": (known[0] + self.kept[0], known[1] + self.kept[1]), "known": known}
+
+    def stored(self) -> str:
+        """All that the table holds, chunks and entries of the quarantine unpacked."""
+        items = [dict(item) for item in self.bench.table.items()]
+        return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
+
+
+def dying(after: int, methods: tuple[str, ...] = WRITES, *, landed: bool = True) -> Callable[..., Any]:
+    """A hook that has the process die at a write, before or after it landed."""
+    left = [after]
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name not in methods:
+            return send()
+        left[0] -= 1
+        if left[0] < 0 and not landed:
+            raise Crashed
+        answer = send()
+        if left[0] < 0:
+            raise Crashed
+        return answer
+
+    return hook
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clients_events_are_gone_and_the_others_stay(kind: str, counts: str) -> None:
+    world = World(kind)
+    for client in ("ann", "bob"):
+        for number in range(4):
+            world.accept(client, number)
+    world.accept("ann", 1, version=2)
+    world.retract("ann", 2)
+    before = world.counts()
+    assert before == world.expected()
+
+    world.erase("ann", counts)
+    world.note_erased("ann", counts)
+
+    assert world.counts() == world.expected()
+    assert world.counts()["sold"] == (before["sold"] if counts == "keep" else world.expected()["known"])
+    assert "ann" not in world.stored()
+    assert world.stored().count("bob") >= 4
+    if world.event.packed is not None:
+        assert len(list(world.writer.events(world.event))) == 4
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_erasing_again_changes_nothing(kind: str, counts: str) -> None:
+    world = World(kind)
+    world.accept("ann", 1)
+    world.accept("bob", 2)
+    first = world.erase("ann", counts)
+    counted, stored = world.counts(), world.stored()
+
+    again = world.erase("ann", "take_back" if counts == "keep" else "keep")
+
+    assert (first.events + first.packed, again.events + again.packed) == (1, 0)
+    assert world.counts() == counted
+    assert world.stored() == stored
+
+
+def test_an_erased_packed_event_stays_a_duplicate_to_processes_old_and_new() -> None:
+    world = World("packed")
+    for number in range(3):
+        world.accept("ann", number)
+    cold = world.process()
+    world.erase("ann", "keep")
+    world.note_erased("ann", "keep")
+
+    for process in (world.writer, cold, world.process()):
+        for number in range(3):
+            world.accept("ann", number, version=1, by=process)
+            world.accept("ann", number, version=3, by=process)
+            assert not process.retract(world.event, world.sale("ann", number))
+    assert world.counts() == world.expected()
+    assert "ann" not in world.stored()
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_dies_is_completed_by_the_next(kind: str, counts: str, landed: bool) -> None:
+    for after in range(12):
+        world = World(kind)
+        for number in range(3):
+            world.accept("ann", number)
+            world.accept("bob", number)
+        world.accept("ann", 0, version=2)
+        with_crash = [False]
+        try:
+            world.erase("ann", counts, dying(after, landed=landed))
+        except Crashed:
+            with_crash[0] = True
+            world.deliver_some()
+        world.erase("ann", counts)
+        world.note_erased("ann", counts)
+
+        assert world.counts() == world.expected(), f"died after {after} writes"
+        assert "ann" not in world.stored()
+        if not with_crash[0]:
+            break
+    else:
+        pytest.fail("no run came to its end")
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_newer_version_that_comes_in_between_counts_instead_of_the_older_one(
+    kind: str, counts: str, place: int
+) -> None:
+    world = World(kind)
+    world.accept("ann", 1)
+    other, left, came = world.process(), [place], list[str]()
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name in WRITES:
+            left[0] -= 1
+            if left[0] == -1:
+                [outcome] = other.accept_many(world.event, [world.sale("ann", 1, version=2)])
+                came.append(outcome.status)
+        return send()
+
+    world.erase("ann", counts, hook)
+    world.erase("ann", counts)
+
+    assert "ann" not in world.stored()
+    assert world.counts()["known"] == (0, 0)
+    # A plain event that comes after it was deleted is a new one.
+    newer = world.counts()["sold"] == (1, 12) if counts == "keep" else world.counts()["sold"] == (0, 0)
+    assert newer or (came != ["accepted"] and world.counts()["sold"] == (1, 11))
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_that_is_over_stays_counted_where_expired_ones_do(kind: str, counts: str) -> None:
+    world = World(kind)
+    for client in ("ann", "bob"):
+        world.accept(client, 2)
+        world.accept(client, 4)
+    assert world.counts() == world.expected()
+    world.bench.clock.advance(10 * 3600)
+
+    world.erase("ann", counts)
+
+    assert "ann" not in world.stored()
+    assert world.counts() == {"sold": (4, 124), "known": (2, 62)}
+
+
+def test_a_bucket_of_which_a_part_has_expired_is_erased_and_not_written() -> None:
+    world = World("packed")
+    for number in (2, 4):
+        world.accept("ann", number)
+    assert world.counts() == world.expected()
+    table = world.bench.table
+    first = min((item for item in table.items() if "_chunk" in item), key=lambda item: str(item["sk"]["S"]))
+    table.delete_item(TableName=table.name, Key={"pk": first["pk"], "sk": first["sk"]})
+
+    world.erase("ann", "take_back")
+
+    assert "ann" not in world.stored()
+    assert len([item for item in table.items() if "_chunk" in item]) == 1
+
+
+def _once(method: str, then: Callable[[], object]) -> Callable[..., Any]:
+    """A hook that has something happen before the first request of a method that touches a chunk."""
+    left = [then]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        if name == method and left and "LAYOUT" not in repr(request):
+            left.pop()()
+        return send()
+
+    return hook
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+def test_a_writer_that_has_read_an_event_before_cannot_bring_it_back(counts: str) -> None:
+    world = World("packed")
+    world.accept("ann", 1)
+    slow = world.process(HookedClient(world.bench.table, _once("put_item", lambda: world.erase("ann", counts))))
+
+    [outcome] = slow.accept_many(world.event, [world.sale("ann", 1, version=2)])
+
+    assert outcome.status == "duplicate"
+    assert "ann" not in world.stored()
+    world.note_erased("ann", counts)
+    assert world.counts() == world.expected()
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+def test_two_runs_do_not_bring_back_what_the_other_has_erased(counts: str) -> None:
+    world = World("packed")
+    sales = [world.sale(client, number) for client in ("ann", "bob", "cid") for number in (2, 4)]
+    assert {outcome.status for outcome in world.writer.accept_many(world.event, sales)} == {"accepted"}
+
+    world.erase("ann", counts, _once("update_item", lambda: world.erase("bob", counts)))
+
+    assert "ann" not in world.stored()
+    assert "bob" not in world.stored()
+    assert world.counts()["known"] == (2, 21 + 41)
+    assert world.counts()["sold"] == ((6, 3 * 62) if counts == "keep" else (2, 62))
+
+
+def _step(world: World) -> None:
+    draw, version, number = world.random.random, world.random.randint(1, 3), world.random.randint(0, 4)
+    client, chance = world.random.choice(("ann", "bob")), draw()
+    if chance < 0.5:
+        world.accept(client, number, version, by=world.writer if draw() < 0.7 else world.process())
+    elif chance < 0.6:
+        world.retract(client, number)
+    elif chance < 0.85:
+        world.deliver_some()
+    else:
+        counts = world.random.choice(("keep", "take_back"))
+        try:
+            world.erase(client, counts, dying(world.random.randint(0, 9), landed=draw() < 0.5))
+        except Crashed:
+            world.erase(client, counts)
+        world.note_erased(client, counts)
+        assert client not in world.stored()
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_are_as_chosen_whatever_is_delivered_when(kind: str, seed: int) -> None:
+    world = World(kind, seed)
+    for _ in range(40):
+        _step(world)
+    assert world.counts() == world.expected(), f"seed {seed}"

@@ -1,0 +1,215 @@
+"""Copies of events go with them: entries of the quarantine expire as their events do, and hold nothing once erased."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters.errors import EraseError, InvalidArgumentError
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
+from simulation.oracle.chunks import rows_of
+from tests.integration.stores import SHARD, Store
+from tests.unit.fold.streams import NOW, Record, image, record
+
+DAY = 86_400
+SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
+PACKED = Event(SALE.name, SALE.pk, SALE.sk, SALE.retention, packed=Packed("at"))
+EVENTS = {"plain": SALE, "packed": PACKED}
+
+
+@pytest.fixture
+def any_store(moto_engine: Engine) -> Store:
+    """On the quickest engine, for what does not depend on the engine."""
+    create_table(moto_engine.client, "counters")
+    return Store(moto_engine, "counters")
+
+
+def _sums(event: Event) -> Aggregate:
+    return Aggregate("sums", event, pk="SUMS", sk="ALL", measures={"sales": Count(), "amount": Sum("amount")})
+
+
+def _sale(client: str, number: int = 1, amount: Any = 5) -> dict[str, Any]:
+    return {"client": client, "at": NOW, "id": number, "amount": amount}
+
+
+def _accept(store: Store, event: Event, *sales: dict[str, Any]) -> None:
+    assert {outcome.status for outcome in store.counters.accept_many(event, sales)} == {"accepted"}
+
+
+def _quarantined(store: Store) -> list[dict[str, Any]]:
+    return [item for item in store.items() if item["pk"]["S"].startswith("QUARANTINE#")]
+
+
+def _stored(store: Store) -> str:
+    return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in store.items()])
+
+
+@pytest.mark.parametrize(("retention_days", "kept_days"), [(7, 7), (90, 90), (400, 90), (0.01, 2)])
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_entry_is_kept_no_longer_than_its_event(
+    any_store: Store, kind: str, retention_days: float, kept_days: int
+) -> None:
+    event = Event(SALE.name, SALE.pk, SALE.sk, timedelta(days=retention_days), packed=EVENTS[kind].packed)
+    _accept(any_store, event, _sale("ann", amount="much"))
+
+    aggregator = Aggregator(any_store.table, (_sums(event),), quarantine_retention_seconds=90.0 * DAY)
+    assert aggregator.handle({"Records": any_store.inserts(), "shardId": SHARD}).quarantined == 1
+
+    [entry] = _quarantined(any_store)
+    kept = int(entry["ttl"]["N"]) - NOW
+    # A chunk stays as long as its bucket, and a day.
+    assert kept_days * DAY <= kept <= kept_days * DAY + (DAY + 600 if kind == "packed" and kept_days == 7 else 0)
+
+
+def test_an_entry_is_kept_no_longer_than_was_asked_for(any_store: Store) -> None:
+    _accept(any_store, SALE, _sale("ann", amount="much"))
+    Aggregator(any_store.table, (_sums(SALE),), quarantine_retention_seconds=3600.0).handle(
+        {"Records": any_store.inserts(), "shardId": SHARD}
+    )
+    [entry] = _quarantined(any_store)
+    assert entry["ttl"]["N"] == str(NOW + 3600)
+
+
+@pytest.mark.parametrize(("ttl", "kept"), [(5, 90 * DAY), (NOW - 5 * 365 * DAY + 9, 2 * DAY), (10**14, 90 * DAY)])
+def test_a_ttl_that_deletes_nothing_is_none(any_store: Store, ttl: int, kept: int) -> None:
+    aggregator = Aggregator(any_store.table, (_sums(SALE),), quarantine_retention_seconds=90.0 * DAY)
+    bad = record(10**21, {**image("sale", amount="much"), "ttl": {"N": str(ttl)}})
+    assert aggregator.handle({"Records": [bad], "shardId": SHARD}).quarantined == 1
+
+    [entry] = _quarantined(any_store)
+    assert int(entry["ttl"]["N"]) == NOW + kept
+
+
+def _quarantine_some(store: Store, event: Event) -> list[Record]:
+    """Have entries wait for counting, whose events nothing can fold; return the batch they came in."""
+    _accept(store, event, _sale("ann", 1, "much"), _sale("bob", 2, "more"), _sale("ann", 3), _sale("bob", 4))
+    batch = store.inserts()
+    store.deliver(batch, _sums(event))
+    assert len(_quarantined(store)) == 2
+    return batch
+
+
+@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize("kind", EVENTS)
+def test_quarantine_forgets_as_well(store: Store, kind: str, counts: Any) -> None:
+    event = EVENTS[kind]
+    _quarantine_some(store, event)
+    before = store.items()
+
+    with pytest.raises(EraseError, match="1 copies wait to be counted"):
+        store.counters.erase(event, {"client": "ann"}, counts=counts)
+    assert store.items() == before
+
+    found = store.counters.erase(event, {"client": "ann"}, counts=counts, uncounted="drop")
+
+    assert (found.events + found.packed, found.quarantined, found.uncounted) == (2, 1, 1)
+    assert "ann" not in _stored(store)
+    assert "bob" in _stored(store)
+    [waiting] = store.counters.quarantined()
+    assert waiting.content["dynamodb"]["NewImage"]["client"] == {"S": "bob"}
+    again = store.counters.erase(event, {"client": "ann"}, counts=counts)
+    assert (again.events + again.packed, again.quarantined) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_what_was_decided_of_an_entry_stands_without_its_content(store: Store, kind: str) -> None:
+    event = EVENTS[kind]
+    batch = _quarantine_some(store, event)
+    store.counters.erase(event, {"client": "ann"}, counts="keep", uncounted="drop")
+    stored = _stored(store)
+
+    report = store.deliver(batch, _sums(event))
+
+    assert (report.records, report.redelivered, report.quarantined) == (len(batch), 0, 0)
+    assert _stored(store) == stored
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_a_redriven_entry_is_erased_without_a_word(store: Store, kind: str) -> None:
+    event = EVENTS[kind]
+    _quarantine_some(store, event)
+    for entry in store.counters.quarantined():
+        assert store.counters.redrive(entry)
+
+    assert store.counters.erase(event, {"client": "ann"}, counts="keep").quarantined == 1
+
+    assert "ann" not in _stored(store)
+    assert list(store.counters.quarantined()) == []
+
+
+def test_of_a_whole_chunk_in_quarantine_the_others_rows_stay(store: Store) -> None:
+    _accept(store, PACKED, _sale("ann", 1), _sale("bob", 2), _sale("ann", 3))
+    [chunk] = [item for item in store.items() if "_chunk" in item]
+    ancient = record(10**21, chunk, created=NOW - 60 * 3600)
+    assert store.deliver([ancient], _sums(PACKED)).quarantined == 1
+
+    found = store.counters.erase(PACKED, {"client": "ann"}, counts="take_back", uncounted="drop")
+
+    assert (found.packed, found.quarantined, found.uncounted) == (2, 2, 2)
+    [entry] = store.counters.quarantined()
+    assert [values["client"] for _, values in rows_of(entry.content["dynamodb"]["NewImage"])] == ["bob"]
+    assert store.counters.redrive(entry)
+    [item] = _quarantined(store)
+    redriven = record(10**21 + 5, item, {**item, "state": {"S": "waiting"}})
+    store.deliver([redriven], _sums(PACKED))
+    assert store.counters.get(_sums(PACKED), {}).measures == {"sales": 1, "amount": 5}
+
+
+def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
+    values = _sale("ann", 1, "much") | {"note": "x"}
+    _accept(store, SALE, values)
+    [item] = store.items()
+    keys = {name: item[name] for name in ("pk", "sk")}
+    bare = record(10**21)
+    bare["dynamodb"]["Keys"] = keys
+    assert store.deliver([bare], _sums(SALE)).quarantined == 1
+
+    assert store.counters.erase(SALE, {"client": "ann"}, counts="keep", uncounted="drop").quarantined == 1
+    assert "ann" not in _stored(store)
+
+
+def test_events_of_other_declarations_and_other_values_stay(store: Store) -> None:
+    other = Event("visit", pk="VISIT#{client}", sk="{at}")
+    _accept(store, SALE, _sale("ann"), _sale("anna"), _sale("ANN"), _sale("bob"))
+    _accept(store, other, {"client": "ann", "at": NOW})
+    store.counters.record_once(SALE, _sale("ann", 9), [_sums(SALE)])
+
+    assert store.counters.erase(SALE, {"client": "ann"}, counts="keep").events == 2
+    assert {item["pk"]["S"] for item in store.items()} == {
+        "CLIENT#anna",
+        "CLIENT#ANN",
+        "CLIENT#bob",
+        "VISIT#ann",
+        "SUMS",
+    }
+
+
+def test_a_value_that_tells_no_partition_is_looked_for_everywhere(store: Store) -> None:
+    _accept(store, SALE, *[_sale(client, number) for client in ("ann", "bob") for number in (1, 2)])
+    assert store.counters.erase(SALE, {"id": "1"}, counts="take_back").events == 2
+    assert sorted(item["id"]["N"] for item in store.items()) == ["2", "2"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"values": {}},
+        {"values": {"amount": 5}},
+        {"values": "ann"},
+        {"values": {"client": 1.5}},
+        {"counts": "both"},
+        {"uncounted": "count"},
+        {"queues": "http://queue"},
+        {"buckets": [1]},
+        {"event": "sale"},
+    ],
+)
+def test_wrong_arguments_are_refused(any_store: Store, arguments: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"event": SALE, "values": {"client": "ann"}, "counts": "keep", **arguments}
+    with pytest.raises(InvalidArgumentError):
+        any_store.counters.erase(given.pop("event"), given.pop("values"), **given)
