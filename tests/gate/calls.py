@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 from unittest.mock import patch
 
 from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 
 _TABLES: Final = re.compile(r'(INSERT|SELECT|UPDATE|DELETE)[^"]*"([^"]+)"')
 _OF_BUCKETS: Final = {"ListObjectsV2": "ListBucket", "ListObjects": "ListBucket", "HeadBucket": "ListBucket"}
@@ -18,14 +20,25 @@ Permission = tuple[str, str]
 """An action, and the resource: its name, and what of it."""
 
 
+@dataclass
+class Noted:
+    """What calls need; while `throttled`, DynamoDB refuses all of them."""
+
+    permissions: set[Permission] = field(default_factory=set)
+    throttled: bool = False
+
+
 @contextmanager
-def noted() -> Iterator[set[Permission]]:
+def noted() -> Iterator[Noted]:
     """Note the permissions that all calls of all clients need, until the block ends."""
-    found: set[Permission] = set()
+    found = Noted()
     call = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def note(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
-        found.update(permissions(client.meta.service_model.service_name, operation, parameters))
+        service = client.meta.service_model.service_name
+        found.permissions.update(permissions(service, operation, parameters))
+        if found.throttled and service == "dynamodb":
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "by the test"}}, operation)
         return call(client, operation, parameters)
 
     with patch.object(BaseClient, "_make_api_call", note):

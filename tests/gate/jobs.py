@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Ranking, Sum, Window
@@ -16,7 +16,13 @@ from tests.unit.fold.streams import image, record
 from tests.unit.http.handlers import request
 
 _JSON: Final = {"content-type": "application/json"}
-Invoke: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Invoke(Protocol):
+    """Invokes a function with an event, while DynamoDB answers or throttles everything."""
+
+    def __call__(self, event: dict[str, Any], *, throttled: bool = False) -> dict[str, Any]: ...
+
 
 VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 HIT: Final = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
@@ -88,7 +94,7 @@ def events_of_rules(template: Template, function: Resource) -> Iterator[dict[str
 
 
 def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
-    """Accept, meet duplicates, what is no event, what no item can hold, what is too late, and what is not JSON."""
+    """Accept, meet duplicates, no event, what no item can hold, what is too late, what is not JSON, throttling."""
     views = [_view(number) for number in range(5)]
     bodies = [
         json.dumps(views),
@@ -101,6 +107,9 @@ def consume(invoke: Invoke, rules: list[dict[str, Any]], process: int) -> None:
     ]
     for _ in range(2):
         invoke({"Records": [_message(number, body) for number, body in enumerate(bodies)]})
+    if process == 0:
+        # What is refused for a while must come back.
+        invoke({"Records": [_message(9, json.dumps(_view(9)))]}, throttled=True)
 
 
 def _message(number: int, body: str) -> dict[str, Any]:
