@@ -1,4 +1,4 @@
-"""How a queue's messages reach the function that accepts them."""
+"""How messages and records gather before a function is invoked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_WINDOW: Final = Duration.minutes(5)
 _AT_ONCE: Final = 10
-"""Messages that Lambda takes without a batching window; a token is a negative number, so it passes."""
+"""Messages or records that Lambda takes without a batching window; a token is a negative number, so it passes."""
 
 
 class Batching(NamedTuple):
@@ -38,13 +38,21 @@ def batching_of(
     concurrency = default.concurrency if max_concurrency is None else max_concurrency
     require_integer("batch_size", size, 1, 10_000)
     require_duration("max_batching_window", window, Duration.seconds(0), MAX_WINDOW)
-    if size > _AT_ONCE and not window.is_unresolved() and not window.to_seconds():
-        allowed = f"at least 1 second for a batch_size above {_AT_ONCE}"
-        raise InvalidArgumentError("max_batching_window", window.to_human_string(), allowed)
+    require_gathering(size, window)
     if concurrency is not None:
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
         require_integer("max_concurrency", concurrency, 2, 1000)
     return Batching(size, window, concurrency)
+
+
+def require_gathering(batch_size: float, window: Duration) -> None:
+    """Refuse a large batch that has no time to gather; the API reference asks for this of queues and streams.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+    """
+    if batch_size > _AT_ONCE and not window.is_unresolved() and not window.to_seconds():
+        allowed = f"at least 1 second for a batch_size above {_AT_ONCE}"
+        raise InvalidArgumentError("max_batching_window", window.to_human_string(), allowed)
 
 
 def require_enough(reserved_concurrency: int | None, batching: Batching) -> None:

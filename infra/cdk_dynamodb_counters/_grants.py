@@ -63,7 +63,9 @@ class TableGrants:
 
         This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
-        return grant(self._table, grantee, "BatchGetItem", "GetItem", "Query", reading=True)
+        # An index can only be queried.
+        items = grant(self._table, grantee, "BatchGetItem", "GetItem", reading=True)
+        return items.combine(grant(self._table, grantee, "Query", reading=True, indexes=True))
 
     def grant_redrive(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow listing quarantined records and redriving them."""
@@ -73,11 +75,13 @@ class TableGrants:
         Registry.of(self._table).registration(self._table).add_events(*require_events("events", events))
 
 
-def grant(table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False) -> iam.Grant:
-    """Allow ``actions`` on the table and its key; ``reading`` adds the indexes and limits the key to decryption."""
+def grant(
+    table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
+) -> iam.Grant:
+    """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts."""
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")
     # has_index=None grants the indexes only if the table has some.
-    grants = dynamodb.TableGrants(table=table, has_index=None if reading else False)
+    grants = dynamodb.TableGrants(table=table, has_index=None if indexes else False)
     granted = grants.actions(grantee, *(f"dynamodb:{action}" for action in actions))
     if table.encryption_key is None:
         return granted

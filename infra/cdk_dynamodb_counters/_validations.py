@@ -16,7 +16,8 @@ from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
-_BATCH_SIZE: Final = 1000
+MAX_BATCH_SIZE: Final = 1000
+"""Unless somebody says otherwise; chunks of packed events that are large make it less, but never ten."""
 
 _PAYLOAD_BYTES: Final = 6_000_000
 """Of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -38,7 +39,7 @@ def incomplete_declarations(registration: Registration) -> str | None:
 
 def default_batch_size(registration: Registration) -> int:
     """Return how many records an invocation takes at most, unless somebody says otherwise."""
-    return min(_BATCH_SIZE, _fitting_chunks(registration) or _BATCH_SIZE)
+    return min(MAX_BATCH_SIZE, _fitting_chunks(registration) or MAX_BATCH_SIZE)
 
 
 def oversized_batch(registration: Registration, batch_size: float) -> str | None:

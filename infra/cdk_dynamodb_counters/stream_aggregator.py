@@ -35,6 +35,7 @@ from cdk_dynamodb_counters._arguments import (
     require_memory_size,
     require_sequence,
 )
+from cdk_dynamodb_counters._batching import require_gathering
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import RUNTIMES, build_function, is_emulated
 from cdk_dynamodb_counters._metrics import AggregatorMetrics
@@ -43,6 +44,7 @@ from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_number
 from cdk_dynamodb_counters._validations import (
+    MAX_BATCH_SIZE,
     default_batch_size,
     incomplete_declarations,
     missing_ranking_index,
@@ -71,7 +73,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         would exceed the 6 MB of an invocation.
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
-        changes, so waiting saves money. Default: 1 second.
+        changes, so waiting saves money. At least 1 second for a batch above 10. Default: 1 second.
     memory_size : int, optional
         Function memory in MiB, 128 to 10,240. Default: 1,024.
     timeout : Duration, optional
@@ -159,6 +161,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         if batch_size is not None:
             require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
+        require_gathering(MAX_BATCH_SIZE if batch_size is None else batch_size, max_batching_window)
         require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
         _require_runtime(runtime)

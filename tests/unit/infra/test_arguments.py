@@ -243,11 +243,17 @@ def test_a_field_that_is_a_parameter_of_questions_is_refused(stack: Stack) -> No
         build(CounterApi, stack, shown=[odd])
 
 
-def test_a_large_batch_of_messages_needs_time_to_gather(stack: Stack, counters: DedupCounterTable) -> None:
+def test_a_large_batch_needs_time_to_gather(stack: Stack, counters: DedupCounterTable) -> None:
     at_once = Duration.seconds(0)
     with pytest.raises(InvalidArgumentError, match=r"^invalid max_batching_window='0 seconds': expected at least 1 s"):
         build(EventIngest, stack, table=counters, batch_size=11, max_batching_window=at_once)
     build(EventIngest, stack, table=counters, batch_size=10, max_batching_window=at_once)
+    for batch_size in (None, 11):
+        with pytest.raises(
+            InvalidArgumentError, match=r"^invalid max_batching_window='0 seconds': expected at least 1"
+        ):
+            build(StreamAggregator, stack, table=counters, batch_size=batch_size, max_batching_window=at_once)
+    build(StreamAggregator, stack, table=counters, batch_size=10, max_batching_window=at_once)
 
 
 def test_a_schema_counts_as_it_is_deployed(stack: Stack, counters: DedupCounterTable) -> None:

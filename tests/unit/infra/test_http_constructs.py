@@ -197,8 +197,18 @@ def test_api_asks_the_ranking_index(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
     build(CounterApi, stack, table=counters, shown=[TOP])
     table = stack.resolve(counters.table_arn)
-    [granted] = [one for one in statements(synthesized(stack)) if "dynamodb:Query" in actions(one)]
-    assert granted["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
+    granted = {
+        action: one["Resource"]
+        for one in statements(synthesized(stack))
+        for action in actions(one)
+        if action.startswith("dynamodb:")
+    }
+    assert granted == {
+        "dynamodb:Query": [table, {"Fn::Join": ["", [table, "/index/*"]]}],
+        # Which no index knows.
+        "dynamodb:BatchGetItem": table,
+        "dynamodb:GetItem": table,
+    }
 
 
 def test_an_api_lists_the_events_it_is_told(stack: Stack) -> None:
