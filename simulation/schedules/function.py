@@ -128,7 +128,7 @@ class Function:
             return
         self.paused = max(self.paused, invocation.paused)
         in_time = self._backend.clock.now < invocation.deadline - _IN_TIME
-        if _waits_for_another(invocation.error):
+        if waits_for_another(invocation.error):
             self.reached[coverage.BOOK_WAITS] += 1
             return
         if invocation.paused > LONGEST_BACKOFF or (invocation.error is not None and in_time):
@@ -157,5 +157,5 @@ class Function:
         invocation.step(fault)
 
 
-def _waits_for_another(error: BaseException | None) -> bool:
+def waits_for_another(error: BaseException | None) -> bool:
     return isinstance(error, TimeoutError) and "may still count" in str(error)

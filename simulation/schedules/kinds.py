@@ -40,7 +40,6 @@ class Kind:
         trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, old_version, 38, 10))[0]
         spoiled = trouble == "spoiled"
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
-        ancient = hours and not redeclared and trouble != "old version" and rng.random() < 0.3
         return cls(
             hours=hours,
             eager=rng.random() < 0.5,
@@ -50,7 +49,7 @@ class Kind:
             poison=0.0 if trouble == "old version" else rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=ancient,
+            ancient=(ancient := hours and not redeclared and trouble != "old version" and rng.random() < 0.3),
             packed=packed or (trouble != "old version" and rng.random() < 0.4),
             gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5,
         )

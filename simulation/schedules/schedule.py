@@ -22,7 +22,7 @@ from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.bucket import Bucket
 from simulation.schedules.deployments import Deployments
-from simulation.schedules.function import Function
+from simulation.schedules.function import Function, waits_for_another
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
@@ -233,6 +233,8 @@ class Schedule:
 
     def _ended(self, invocation: Invocation) -> None:
         delivery = invocation.delivery
+        if waits_for_another(invocation.error):
+            self._backend.clock.advance(60)  # Lambda backs off.
         if delivery.given_up:
             if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):
                 last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
