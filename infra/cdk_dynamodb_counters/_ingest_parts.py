@@ -108,7 +108,9 @@ def build_mapping(
         max_concurrency=max_concurrency,
         report_batch_item_failures=True,
     )
-    queue.grant_consume_messages(scope.function)
+    # CDK's grant_consume_messages would grant more than Lambda needs.
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
+    queue.grant(scope.function, "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
     return mapping
 
 

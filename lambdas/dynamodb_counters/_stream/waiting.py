@@ -11,6 +11,7 @@ from typing import Any, Final
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import PK, TTL
+from dynamodb_counters._stream.given_up import PREFIX
 from dynamodb_counters._stream.quarantine_items import (
     PARTITIONS,
     RECORD,
@@ -30,7 +31,6 @@ _PAGE: Final = 50
 _BLOCK_BYTES: Final = 4096
 _SOON: Final = DAY
 
-_PREFIX: Final = "aws/lambda/"
 """https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html"""
 _MOST_PAGES: Final = 10
 
@@ -61,7 +61,7 @@ def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
 
 def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
     """Count Lambda's objects; at most 10,000."""
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=_PREFIX)
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
     objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
     ages = [now - found["LastModified"].timestamp() for found in objects]
     return Waiting(len(objects), max(ages, default=0.0))
