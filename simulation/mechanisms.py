@@ -99,7 +99,7 @@ MUTATIONS: Final = (
     Mutation(
         "values are not escaped",
         "_items/escaping.py",
-        'return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text) or EMPTY',
+        "return (text.translate(_ESCAPES) if _UNSAFE.search(text) else text) or EMPTY",
         "return text or EMPTY",
     ),
     Mutation(
@@ -233,7 +233,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a redrive counts for all declarations",
-        "_stream/redrive.py",
+        "_stream/redrive_entries.py",
         "names=frozenset(names_of(item)) or None",
         "names=None",
         _MECHANISMS + "test_what_one_declaration_cannot_fold_waits_for_it_alone",
@@ -296,7 +296,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a redrive can be repeated",
-        "_stream/redrive.py",
+        "_stream/redrive_entries.py",
         'ConditionExpression="#state = :waiting"',
         'ConditionExpression="#state = :waiting OR #state = :redriven"',
         _MECHANISMS + "test_a_redrive_counts_once_however_often_it_is_asked_for",

@@ -13,7 +13,7 @@ from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
-from dynamodb_counters._stream import redrive
+from dynamodb_counters._stream import redrive_entries
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Table, make_client
 from dynamodb_counters._writes import accept, increments
@@ -200,7 +200,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         redriven : bool, optional
             Whether to include entries that were redriven. Default False.
         """
-        return redrive.list_quarantined(self._table, redriven=redriven)
+        return redrive_entries.list_quarantined(self._table, redriven=redriven)
 
     def redrive(self, entry: Quarantined) -> bool:
         """Send a quarantined entry back through the stream to be counted.
@@ -208,4 +208,4 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Safe to repeat: an entry counts once, however often it is redriven; False if it was redriven before or has
         expired. One that still cannot be counted returns to quarantine as a new entry.
         """
-        return redrive.redrive(self._table, entry)
+        return redrive_entries.redrive(self._table, entry)

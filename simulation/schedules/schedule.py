@@ -11,7 +11,7 @@ from typing import Final
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.packed import MIN_CHUNK_BYTES
 from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters._stream.redrive import list_quarantined, redrive
+from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan

@@ -12,7 +12,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream import checkpoint_items
 from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED
-from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR
 from simulation.clock import EPOCH

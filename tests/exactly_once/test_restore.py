@@ -12,7 +12,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.catch_up import CatchUp
 from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters._stream.redrive import list_quarantined, redrive
+from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError

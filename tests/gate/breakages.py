@@ -218,6 +218,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "streams_are_watched": [
         (_STREAM, removes(_ALARM, "PolledEventCount")),
         (_STREAM, removes(_ALARM, "DroppedEventCount")),
+        (_STREAM, removes(_ALARM, "GivenUpWaiting")),
         (_STREAM, sets(_ALARM, "PolledEventCount", Statistic="Sum")),
     ],
     "queues_are_watched": [

@@ -20,6 +20,7 @@ _DIMENSIONS: Final = {
     "AWS/DynamoDB": ({"TableName"},),
     "DynamoDBCounters": ({"service"},),
 }
+_COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "GivenUpWaiting", "GivenUpOldest"}
 
 
 @cache
@@ -57,9 +58,10 @@ def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")
 def alarms_say_what_silence_means(template: Template) -> Iterator[str]:
-    """The default keeps an alarm where it is: neither on when nothing reports, nor off when all is well."""
+    """The default waits for data that may never come. What a schedule counts stands until it is counted again."""
     for alarm in template.each("CloudWatch::Alarm"):
         missing = "breaching" if str(alarm["ComparisonOperator"]).startswith("LessThan") else "notBreaching"
+        missing = "ignore" if alarm["MetricName"] in _COUNTED_BY_SCHEDULE else missing
         if alarm["Namespace"] in _DIMENSIONS and alarm["TreatMissingData"] != missing:
             yield f"{alarm.id}: missing data is {alarm['TreatMissingData']}, expected {missing}"
 
@@ -105,7 +107,11 @@ def streams_are_watched(template: Template) -> Iterator[str]:
     """Lag, silence, what was given up and what was lost: each has an alarm, always."""
     for mapping, function in template.mappings("stream"):
         watched = {alarm["MetricName"]: alarm for alarm in _alarms_on(template, mapping, function)}
-        wanted = {"IteratorAge", "PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
+        service = {"Name": "service", "Value": function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]}
+        watched |= {
+            one["MetricName"]: one for one in template.each("CloudWatch::Alarm") if one["Dimensions"] == [service]
+        }
+        wanted = {"IteratorAge", "PolledEventCount", "QuarantineWaiting", "GivenUpWaiting", "DroppedEventCount"}
         yield from (f"{mapping.id}: no alarm on {name}" for name in sorted(wanted - {*watched}))
         polled = watched.get("PolledEventCount")
         if polled is not None and (polled["TreatMissingData"], polled["Statistic"]) != ("breaching", "SampleCount"):

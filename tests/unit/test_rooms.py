@@ -26,7 +26,7 @@ _ROOMS = {
         _layouts
         _writes _stream _reads
         _erase
-        _counters _evaluate restore erase
+        _counters _evaluate restore erase redrive
         _http
         _queue
         handlers

@@ -19,7 +19,7 @@ from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
-from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.retrying_client import RetryingClient
 from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table

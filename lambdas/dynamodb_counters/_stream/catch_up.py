@@ -21,7 +21,7 @@ from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
-from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.restored_images import (
     Images,
     ItemKey,

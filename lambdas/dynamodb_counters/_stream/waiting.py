@@ -30,8 +30,6 @@ MOST_READ_UNITS: Final = 500
 _PAGE: Final = 50
 _BLOCK_BYTES: Final = 4096
 _SOON: Final = DAY
-
-"""https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html"""
 _MOST_PAGES: Final = 10
 
 

@@ -173,10 +173,8 @@ def test_roles_may_do_their_job_and_no_more(stack: Stack, counters: DedupCounter
         [
             "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
-            "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
-            "sqs:GetQueueUrl",
             "sqs:ReceiveMessage",
             "sqs:SendMessage",
         ],

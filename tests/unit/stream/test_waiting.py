@@ -9,7 +9,7 @@ import pytest
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.quarantine_items import STATE
-from dynamodb_counters._stream.redrive import list_quarantined, redrive
+from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._stream.waiting import MOST_READ_UNITS, Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from simulation.clock import VirtualClock

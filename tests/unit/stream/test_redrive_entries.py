@@ -20,7 +20,7 @@ from dynamodb_counters._stream.quarantine_items import (
     quarantine_key,
     read_quarantine_item,
 )
-from dynamodb_counters._stream.redrive import unwrap
+from dynamodb_counters._stream.redrive_entries import unwrap
 from tests.unit.fold.streams import NOW, image, record
 
 _HELD = record(7, image("view", url="/"), created=NOW - 1000)
