@@ -7,13 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters._items.table_schema import LAYOUT
 from dynamodb_counters.errors import LayoutError
 from simulation.clock import EPOCH, VirtualClock
 from simulation.dynamodb.client import MemoryTable
+from simulation.faults.hooked_client import HookedClient
 
 _HOUR: Final = 3600
 
@@ -59,3 +62,19 @@ def test_every_event_is_accepted_once(steps: list[tuple[int, int, int, list[tupl
                 assert outcome.status == ("duplicate" if event["id"] in accepted else "accepted"), event
                 accepted.add(event["id"])
             sent += events[: len(new)]
+
+
+def test_a_layout_that_cannot_be_read_now_fails_the_events_and_no_more() -> None:
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock)
+
+    def throttle(_: str, send: Any, request: dict[str, Any]) -> Any:
+        if LAYOUT in str(request):
+            raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "PutItem")
+        return send()
+
+    client: Any = HookedClient(table, throttle)
+    events = [{"shop": "s", "at": int(clock()), "id": number} for number in range(2)]
+    outcomes = Counters(table.name, client=client, clock=clock).accept_many(_DECLARED[0], events)
+    assert [outcome.status for outcome in outcomes] == ["failed", "failed"]
+    assert Counters(table.name, client=table, clock=clock).accept(_DECLARED[0], events[0]).status == "accepted"
