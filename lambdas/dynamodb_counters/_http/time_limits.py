@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Final, NoReturn
+from typing import Final
 
 from dynamodb_counters._http.problems import ProblemError
 
@@ -15,6 +15,10 @@ MAX_CPU_SECONDS: Final = 0.45
 
 _TO_ANSWER: Final = 0.5
 """Of the time that is left, what the answer takes."""
+
+
+_AGAIN: Final = 0.05
+"""What is raised where nobody can catch it, such as a finalizer, is lost: the next one is not."""
 
 
 class _OverError(BaseException):
@@ -39,22 +43,26 @@ def time_limit(seconds_left: float) -> Iterator[None]:
 
 @contextmanager
 def _limit(number: signal.Signals, timer: int, seconds: float, status: HTTPStatus, detail: str) -> Iterator[None]:
+    runs = True
+
+    def stop(*_: object) -> None:
+        if runs:
+            raise _OverError
+
     try:
-        before = signal.signal(number, _stop)
+        before = signal.signal(number, stop)
     except ValueError:
         yield  # Only the main thread may handle signals; Lambda calls a handler there.
         return
     try:
-        signal.setitimer(timer, seconds)
+        signal.setitimer(timer, seconds, _AGAIN)
         try:
             yield
         finally:
-            signal.setitimer(timer, 0)
+            runs = False
     except _OverError:
+        runs = False  # Raised just before it was set.
         raise ProblemError(status, detail) from None
     finally:
+        signal.setitimer(timer, 0)
         signal.signal(number, before)
-
-
-def _stop(*_: object) -> NoReturn:
-    raise _OverError

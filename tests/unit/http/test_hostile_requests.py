@@ -174,7 +174,7 @@ def test_the_ingest_api_takes_or_says_why_not(
 
 def test_no_stranger_breaks_a_door() -> None:
     """``python -m simulation.hostile --requests 30000`` sends more, and bodies that cost as much as they can."""
-    seed = int(os.environ.get("SEED", "15"))
+    seed = int(os.environ.get("SEED") or 15)
     totals = attack(all_doors(), 400, seed, costly={})
     assert [f"seed {seed}: {text}" for one in totals.values() for text in one.wrong] == []
     taken = sum(one.statuses["202"] + one.statuses["200"] for one in totals.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
@@ -177,6 +178,22 @@ def test_what_takes_too_long_is_a_problem_and_nothing_else_is() -> None:
         time.sleep(5)
     assert over.value.status == 503
     with cpu_limit(), time_limit(60):
+        pass
+
+
+def test_a_limit_that_nobody_heard_of_is_raised_again() -> None:
+    def deaf() -> None:
+        with suppress(BaseException):
+            _spend(1.0)
+        _spend(1.0)
+
+    with pytest.raises(ProblemError), cpu_limit(0.05):
+        deaf()
+
+
+def _spend(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
         pass
 
 
