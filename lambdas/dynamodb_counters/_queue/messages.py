@@ -54,6 +54,8 @@ class Message:
     def parse(self) -> None:
         """Read the events; whatever that raises, the message is not to be read again."""
         self.is_begun = True
+        if self.unreadable is not None:
+            return
         try:
             self.events = parse_events(self.body)
         except Exception as error:  # noqa: BLE001
@@ -87,13 +89,15 @@ def read_message(record: Mapping[str, Any], now: float) -> Message:
     # Without the attribute, somebody else sent it: SQS knows when.
     sent = _number(attributes.get("SentTimestamp"), now)
     taken = _number(_attribute(record, TAKEN), sent)
+    body = record["body"].encode(errors="replace").decode()
     return Message(
         id=record["messageId"],
         receipt_handle=record.get("receiptHandle", ""),
-        body=record["body"],
+        body=body,
         taken=taken / 1000 if taken > _MILLISECONDS else taken,
         attempts=int(_number(_attribute(record, ATTEMPTS), 0)),
         receives=int(_number(attributes.get("ApproximateReceiveCount"), 1)),
+        unreadable=None if body == record["body"] else "rejected: the body is not valid Unicode",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Event
+from dynamodb_counters._queue.messages import dead_letter, read_message
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.errors import MalformedImageError
@@ -49,6 +50,16 @@ def test_a_hostile_body_harms_no_other_message(name: str) -> None:
     assert {f"/{number}" for number in range(9)} <= set(world.urls())
     assert world.queue.messages() == []
     assert len(world.dead.messages()) == 1
+
+
+def test_a_body_that_is_no_unicode_becomes_a_dead_letter_that_is() -> None:
+    record = {"messageId": "m", "body": '[{"url":"/\ud800","time":"t","clientId":"c"}]'}
+    message = read_message(record, now=0.0)
+    message.parse()
+    sending = dead_letter(message)
+    assert sending is not None
+    assert sending.body.encode().decode() == record["body"].replace("\ud800", "?")
+    assert "Unicode" in sending.attributes["reason"]["StringValue"]
 
 
 def test_dead_letters_fit_the_queue() -> None:
