@@ -69,6 +69,14 @@ class CommitError(CountersError):
         self.failures = failures
 
 
+class IncompleteError(CountersError):
+    """A declaration was added to a table with data, and no backfill has counted that yet."""
+
+
+class BackfillError(CountersError):
+    """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
+
+
 class GivenUpError(CountersError):
     """What Lambda gave up on cannot be counted: an object is not readable, or nobody can tell by what declarations."""
 

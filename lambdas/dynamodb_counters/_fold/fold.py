@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
+from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
@@ -180,10 +181,17 @@ class _Folding:
         """Which declarations count an image of a source."""
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted:
+            names = counted_in(change.record["dynamodb"][image_name])
+            counted = self._plan.present_names(names)
             if change.record.get("eventName") == "INSERT":
-                return ()
-            counted = self._plan.present_names(counted_in(change.record["dynamodb"][image_name]))
-            programs = [program for program in programs if program.layout.name in counted]
+                counted = frozenset()
+            # A transaction counts in the generations it knows of.
+            programs = [
+                program
+                for program in programs
+                if program.layout.name in counted
+                or (generation_number(program.layout.name) and base_name(program.layout.name) in names)
+            ]
         if image_name == OLD and is_expiry(change.record):
             programs = [program for program in programs if not program.keeps_expired]
         if change.names is not None:

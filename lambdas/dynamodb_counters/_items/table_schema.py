@@ -58,6 +58,15 @@ CHECKPOINT: Final = "_checkpoint"
 CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
 """Starts the partition keys of checkpoint items."""
 
+DEPLOYMENT_PREFIX: Final = "DEPLOYMENT#"
+"""Starts the sort keys of the items that hold what deployments fold."""
+
+RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
+"""Starts the partition keys of a backfill's or verification's items."""
+
+BASELINE: Final = "_b"
+"""The backfill whose baseline a group has."""
+
 NONCE_PREFIX: Final = "_n"
 """Starts the attributes that hold the nonces of a group's latest increments and resets."""
 

@@ -7,37 +7,46 @@ sent it, and serves invocations that start within a minute; their records have b
 
 So a batch that one deployment has half written is finished by the same declarations, and what cannot be folded is
 quarantined by every delivery alike. Deployments that take turns are eras that take turns.
+
+What a deployment holds is what is folded, not what the stack declares: a declaration that changes goes on as it was,
+until a backfill has brought its next generation as far. A backfill opens an era of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.generations import definition
+from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
-from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SKEW
+from dynamodb_counters._generations import Status, deployment_key
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK
+from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
+from dynamodb_counters._stream.control import (
+    DECLARED,
+    KNOWS_RUNS,
+    Control,
+    read_control,
+    read_declarations,
+    write_control,
+)
 from dynamodb_counters._stream.deployment_items import (
     AGGREGATOR,
-    DEPLOYMENT_PREFIX,
-    HISTORY,
     UNKNOWN,
     Era,
     History,
     changes_between,
     deployment_id,
-    deployment_item,
-    deployment_key,
-    history_key,
-    read_deployment,
-    read_history,
 )
+from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError, CountersError
 
@@ -60,14 +69,10 @@ class Takeover:
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
     """The declarations of the last deployment; a `refusal` if the table does not tell."""
-
-    def get(key: dict[str, Any]) -> dict[str, Any]:
-        return dict(table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {}))
-
-    history = read_history(get(history_key()))
+    history = read_control(table).history
     if history is None:
         raise refusal("the table has no history of deployments: pass the declarations that counted it")
-    found = read_deployment(get(deployment_key(history.last.deployment)))
+    found = read_declarations(table, history.last.deployment)
     if found is None:
         raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
     return found
@@ -83,11 +88,14 @@ class Deployments:
         self._table = table
         self._aggregator = aggregator
         self._own = declarations
-        self._id = deployment_id(declarations)
-        self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: declarations}
+        own = tuple(map(definition, declarations))
+        self._id = deployment_id(own)
+        self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: own}
         self._plans: dict[tuple[str, ...], Plan | None] = {}
-        self._own_plan = Plan(declarations)
+        self._own_plan = Plan(own)
         self._history = History((Era(0, self._id),))
+        self._runs: tuple[Run, ...] = ()
+        self._logs = RunLogs(table)
         self._read_at = -math.inf
 
     @property
@@ -100,18 +108,27 @@ class Deployments:
         now = self._table.clock()
         if self._read_at + FRESH > now:
             return None
-        self._history, takeover = self._known(deadline)
+        known, takeover = self._known(deadline)
+        assert known.history is not None
+        self._history, self._runs = known.history, known.runs
         for era in self._history.eras:
             self._load(era.deployment)
         self._read_at = now
         return takeover
 
-    def parts(self, changes: Sequence[Change]) -> Iterator[tuple[Plan, list[Change], bool]]:
+    def parts(self, shard: str, changes: Sequence[Change]) -> Iterator[tuple[Plan, list[Change], bool]]:
         """Cut changes where another deployment comes into force; the last value says whether its plan is unknown."""
         now = self._table.clock()
-        for era, part in groupby(changes, lambda change: self._history.at(change.created or now)):
+        opened = [era for era in self._history.eras if era.run] if changes else []
+        cuts = {era.run: self._logs.cut(era.run, era.valid_from, shard, changes) for era in opened}
+        for era, part in groupby(changes, lambda change: self._history.at(change.created or now, change.sequence, cuts)):
             plan = self._plan(era.deployment)
             yield plan or self._own_plan, list(part), plan is None
+
+    def log(self, plan: Plan, shard: str, changes: Sequence[Change]) -> float:
+        """Log changes for the runs that are open, before they are counted; return the write units."""
+        cuts = [(run, self._logs.cut(run.id, run.since, shard, changes)) for run in self._runs]
+        return sum(self._logs.write(run, plan, shard, changes, cut) for run, cut in cuts)
 
     def _plan(self, deployment: str) -> Plan | None:
         """How a deployment folds, groups included that another one of the history calls by another name."""
@@ -123,40 +140,58 @@ class Deployments:
             self._plans[identity] = None if declarations is None else Plan(declarations, known)
         return self._plans[identity]
 
-    def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
-        if deployment not in self._declarations:
-            self._declarations[deployment] = read_deployment(self._get(deployment_key(deployment)))
-        return self._declarations[deployment]
-
-    def _known(self, deadline: float) -> tuple[History, Takeover | None]:
+    def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:
-            item = self._get(history_key())
-            history = read_history(item)
-            if history is not None and history.last.deployment == self._id:
-                return history, None
-            known = item.get(AGGREGATOR, {}).get("S", "")
+            seen = read_control(self._table)
+            history = seen.history
+            if history is not None and self._holds(history, seen):
+                return seen, None
+            known = seen.item.get(AGGREGATOR, {}).get("S", "")
             if self._aggregator and known not in ("", self._aggregator):
                 raise CheckpointError(
                     f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
             lost = history is None and self._others_were_stored()
-            if lost and self._get(history_key()) != item:
+            if lost and read_control(self._table) != seen:
                 continue  # Another process has just written the first one.
-            appended = self._appended(history, deadline, lost=lost)
+            new = self._merged(history, seen)
+            appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
             if history is not None and len(appended.eras) > _MOST_ERAS:
-                return history, Takeover(_TURNS, history_lost=False)
+                return seen, Takeover(_TURNS, history_lost=False)
             # Refused, another process has written: this one reads what.
-            if self._put(item, appended):
-                return appended, Takeover(self._told(history, appended), lost)
+            if self._put(seen, appended, new):
+                return read_control(self._table), Takeover(self._told(history, appended, new), lost)
 
-    def _appended(self, history: History | None, deadline: float, *, lost: bool) -> History:
+    def _merged(self, history: History | None, seen: Control) -> Merged:
+        """What is folded once the own declarations hold."""
+        folded = (self._load(history.last.deployment) if history is not None else None) or ()
+        new = merged(self._own, folded, seen.reads)
+        if new.refused:
+            raise CheckpointError(
+                f"the deployment changes {', '.join(new.refused)}, declared with on_change='fail': deploy what was "
+                "declared before, or declare what is to happen, on_change='backfill' or 'keep'"
+            )
+        self._declarations[deployment_id(new.effective)] = new.effective
+        return new
+
+    def _holds(self, history: History, seen: Control) -> bool:
+        """Whether what the own declarations come to is in force."""
+        if seen.declared != self._id or seen.knows_runs is None:
+            return False
+        if history.last.deployment == self._id:
+            return True
+        return deployment_id(self._merged(history, seen).effective) == history.last.deployment
+
+    def _appended(self, history: History | None, deployment: str, deadline: float, *, lost: bool) -> History:
         if history is None and not lost:
-            return History((Era(0, self._id),))
+            return History((Era(0, deployment),))
         before = History((Era(0, UNKNOWN),)) if history is None else history
-        valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
         kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
-        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, self._id)))
+        if before.last.deployment == deployment:
+            return History(kept)
+        valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
+        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, deployment)))
 
     def _others_were_stored(self) -> bool:
         """Whether another deployment than this one has ever run."""
@@ -169,30 +204,27 @@ class Deployments:
         )
         return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
 
-    def _put(self, seen: dict[str, Any], history: History) -> bool:
-        """Write the history on condition that it is as it was seen, and the own declarations."""
-        put: Any = {
-            "TableName": self._table.name,
-            "Item": {**seen, **history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}},
-            "ConditionExpression": f"attribute_not_exists({HISTORY})",
-        }
+    def _put(self, seen: Control, history: History, new: Merged) -> bool:
+        attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        if seen.knows_runs is None:
+            # An earlier version may be running that does not log for runs; there was none before the first history.
+            first = history.last.valid_from == 0
+            since = 0 if first else math.ceil(self._table.clock() + SETTLED_AFTER)
+            attributes[KNOWS_RUNS] = {"N": str(since)}
         if self._aggregator:
-            put["Item"][AGGREGATOR] = {"S": self._aggregator}
-        if HISTORY in seen:
-            put["ConditionExpression"] = f"{HISTORY} = :seen"
-            put["ExpressionAttributeValues"] = {":seen": seen[HISTORY]}
-        # Together, so that whoever finds the declarations of another deployment knows that there was a history.
-        declared: Any = {"TableName": self._table.name, "Item": deployment_item(self._own)}
-        client = self._table.client
-        try:
-            client.transact_write_items(TransactItems=[{"Put": put}, {"Put": declared}])
-        except client.exceptions.TransactionCanceledException as error:
-            if error.response["CancellationReasons"][0].get("Code") != "ConditionalCheckFailed":
-                raise
-            return False
-        return True
+            attributes[AGGREGATOR] = {"S": self._aggregator}
+        names = {declaration.name for declaration in new.effective}
+        return write_control(
+            self._table,
+            seen,
+            history,
+            runs=[run for run in seen.runs if names.issuperset(run.names)],
+            statuses=_statuses(seen.statuses, new, history.last) if seen.history is not None else None,
+            deployments=(new.effective, self._load(self._id) or ()),
+            attributes=attributes,
+        )
 
-    def _told(self, before: History | None, after: History) -> str:
+    def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
         told = f"deployment {self._id} takes over: it holds for "
         told += f"records created from {since} on" if after.last.valid_from else "all records"
@@ -201,8 +233,25 @@ class Deployments:
         known = self._load(before.last.deployment)
         if known is None:
             return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
-        return f"{told}; it {changes_between(known, self._own)}"
+        told = f"{told}; it {changes_between(known, new.effective)}"
+        waiting = [name for name, change in new.changes.items() if change.kind == "waits"]
+        return f"{told}; {' '.join(waiting)} as declared before, until `counters backfill`" if waiting else told
 
-    def _get(self, key: dict[str, Any]) -> dict[str, Any]:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
-        return dict(answer.get("Item", {}))
+    def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
+        if deployment not in self._declarations:
+            self._declarations[deployment] = read_declarations(self._table, deployment)
+        return self._declarations[deployment]
+
+
+def _statuses(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
+    """How declarations stand once a deployment has taken over a table that others have counted."""
+    after = {name: status for name, status in before.items() if name in new.changes}
+    for name, change in new.changes.items():
+        if change.kind in ("new", "keep"):
+            reads = new.reads.get(name, 0)
+            after[name] = Status(reads, era.deployment, whole=False, since=era.valid_from)
+        elif change.kind == "waits":
+            after[name] = replace(before.get(name, Status()), deployment=era.deployment)
+        elif change.kind == "removed":
+            after.pop(name, None)
+    return after

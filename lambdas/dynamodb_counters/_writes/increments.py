@@ -11,6 +11,7 @@ from dynamodb_counters._declarations.groups import Key, group_keys, group_of
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._generations import Generations
 from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE
@@ -27,6 +28,7 @@ def increment(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number
 ) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
+    aggregate = Generations.of_table(table).current(aggregate)
     added = _by_measure(aggregate, by)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
@@ -55,6 +57,7 @@ def increment(
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
+    aggregate = Generations.of_table(table).current(aggregate)
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]
