@@ -7,6 +7,7 @@ from itertools import product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
@@ -36,10 +37,17 @@ Declarable: TypeAlias = Declaration | Distinct | Hierarchy
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """The aggregates and windows that declarations consist of, in order."""
-    return tuple(
+    """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
+    parts = tuple(
         part for each in declared for part in (each.parts if isinstance(each, Distinct | Hierarchy) else (each,))
     )
+    for part in parts:
+        named: Declaration | Event | Items = part
+        while isinstance(named, Aggregate | Window):
+            require_name(named.name)
+            named = named.source
+        require_name(named.name)
+    return parts
 
 
 def require_consistent(

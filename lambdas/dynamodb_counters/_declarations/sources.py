@@ -103,7 +103,7 @@ class Items:
     where: Condition
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        require_name(self.name, generations=True)
         if not isinstance(self.where, Condition):
             raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
         require_where(self.where)
