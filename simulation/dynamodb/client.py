@@ -114,6 +114,22 @@ class MemoryDynamoDB:
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         return {"Items": found, "Count": len(found), **last}
 
+    def scan(self, **request: Any) -> dict[str, Any]:
+        """Whole items only, in the order of their partitions' hashes."""
+        with self._lock:
+            self.usage.call()
+            items, more = self._table("Scan", request).scanned(request, self._page_items)
+            units = query_units(items, consistent=request.get("ConsistentRead", False))
+            self.usage.read(units)
+            table = self._table("Scan", request)
+        last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
+        found = [dict(item) for item in items]
+        return {"Items": found, "Count": len(found), "ConsumedCapacity": {"CapacityUnits": units}, **last}
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        """What a run asks for: how many items there are about."""
+        return {"Table": {"ItemCount": sum(1 for _ in self._table("DescribeTable", request).items())}}
+
     def get_paginator(self, operation: str) -> Paginator:
         """Of ``query`` only."""
         assert operation == "query"

@@ -13,17 +13,18 @@ import json
 import math
 import secrets
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._backfill.baseline import Pages, contributions, parts_for, sum_up
-from dynamodb_counters._backfill.opening import opening
+from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan
 from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Declaration, require_consistent
+from dynamodb_counters._declarations.effective import same_meaning
 from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
+from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._generations import FRESH as READERS_FRESH
@@ -51,6 +52,7 @@ _LINEAGE_KEPT: Final = 20 * HOUR
 """Streams tell of their shards for a day."""
 
 _TRIES: Final = 5
+_AT_A_TIME: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,26 +189,31 @@ class Backfill:
 
     def _try_to_open(self) -> _State | None:
         seen = read_control(self.table)
-        history, declared, folded = self._known(seen)
+        history, declared, _ = self._known(seen)
         opened = self.now()
-        since = max(math.ceil(opened + _OPEN_AFTER), history.last.valid_from)
+        since = math.ceil(opened + _OPEN_AFTER)
+        folded = self._folded(history.at(since).deployment)
         names = self.names or _unfinished(seen, declared, folded)
         if not names:
             raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
         number = 1 + int(seen.item.get("generation", {}).get("N", "0"))
         new = opening(names, declared, folded, seen, number)
         run = Run(secrets.token_hex(8), "backfill", since, new.scanned)
-        effective = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
-        Plan(effective)
+        sets = [_with(self._folded(era.deployment), new) for era in history.eras if era.valid_from > since]
+        sets.insert(0, _with(folded, new))
+        later = [era.valid_from for era in history.eras if era.valid_from > since]
+        eras = [era for era in history.eras if era.valid_from <= since]
+        eras.append(Era(since, deployment_id(sets[0]), run.id))
+        eras += [Era(begins, deployment_id(part)) for begins, part in zip(later, sets[1:], strict=True)]
         lineage = Lineage()
         lineage.meet(self.shards())
         state = _State(run, "waiting", self.segments, lineage, opened)
         written = write_control(
             self.table,
             seen,
-            History((*history.eras, Era(since, deployment_id(effective), run.id))),
+            History(tuple(eras)),
             runs=(*seen.runs, run),
-            deployments=(effective,),
+            deployments=sets,
             attributes={"generation": {"N": str(number)}},
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
@@ -225,12 +232,13 @@ class Backfill:
             raise BackfillError(
                 f"an aggregator of an earlier version may be running: try again in {knows - self.now():.0f} seconds"
             )
-        declared, folded = (
-            read_declarations(self.table, deployment) for deployment in (seen.declared, history.last.deployment)
-        )
-        if declared is None or folded is None:
+        return history, self._folded(seen.declared), self._folded(history.last.deployment)
+
+    def _folded(self, deployment: str) -> tuple[Declaration, ...]:
+        found = read_declarations(self.table, deployment)
+        if found is None:
             raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
-        return history, declared, folded
+        return found
 
     def _wait(self, state: _State) -> Iterator[Progress]:
         begun = self.now()
@@ -252,7 +260,7 @@ class Backfill:
         _, _, folded = self._known(seen)
         if not {declaration.name for declaration in folded}.issuperset(state.run.names):
             self._void(state)
-            raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it fills; begin another one")
+            raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it fills")
         return Plan(folded)
 
     def _scan(self, state: _State) -> Iterator[Progress]:
@@ -298,9 +306,7 @@ class Backfill:
             Limit=1,
             ConsistentRead=True,
         )["Items"]
-        return any(
-            float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0" for page in found
-        )
+        return any(float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0" for page in found)
 
     def _beat(self, state: _State, count: int) -> None:
         """Change items of random keys, so that idle shards have something to log."""
@@ -334,21 +340,22 @@ class Backfill:
         parts = parts_for(state.items)
         added = 0
         for part in range(state.parts_done, parts):
-            sums = sum_up(
-                (each for items in range(parts) for each in contributions(pages, items, parts)), part, parts
-            )
+            sums = sum_up((each for items in range(parts) for each in contributions(pages, items, parts)), part, parts)
             refs = sorted(sums)
-            for start in range(0, len(refs), 256):
-                some = refs[start : start + 256]
-                for ref, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, state.run.id, ref, sums[ref]), some):  # noqa: B023
-                    if isinstance(outcome, Exception):
-                        raise outcome
-                    self._pace.spend(outcome)
+            for start in range(0, len(refs), _AT_A_TIME):
+                some = refs[start : start + _AT_A_TIME]
+                self._add_some(plan, state.run.id, {ref: sums[ref] for ref in some})
                 added += len(some)
                 yield self._progress(state, added, len(refs) * parts)
             state.parts_done = part + 1
             self._write(state)
         self._complete(state)
+
+    def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
+        for _, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, run, ref, sums[ref]), list(sums)):
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._pace.spend(outcome)
 
     def _add_to(self, plan: Plan, run: str, ref: GroupRef, sums: dict[str, Number]) -> float:
         """Add its baseline to a group, unless it has it."""
@@ -384,15 +391,12 @@ class Backfill:
                 for declaration in folded
                 if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
             )
-            ends = max(math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER), history.last.valid_from)
-            eras = history.eras
-            if kept != folded:
-                eras = (*(era for era in eras if era.valid_from < ends or era.run), Era(ends, deployment_id(kept)))
+            ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
             state.phase = "complete"
             if write_control(
                 self.table,
                 seen,
-                History(eras),
+                _followed(history, folded, kept, ends),
                 runs=[run for run in seen.runs if run != state.run],
                 statuses=statuses,
                 deployments=(kept,),
@@ -419,19 +423,42 @@ class Backfill:
         self._write(state)
 
     def _void(self, state: _State) -> None:
-        """Give a run up: its generations are counted no more from the next deployment or run on."""
+        """Give a run up, and end its generations."""
+        state.phase = "void"
         for _ in self.table.tries(_TRIES):
             seen = read_control(self.table)
             history = seen.history
-            state.phase = "void"
-            if history is None or write_control(
+            if history is None:
+                return
+            folded = self._folded(history.last.deployment)
+            gone = {declaration.name for declaration in _filled(state.run, folded)}
+            kept = tuple(declaration for declaration in folded if declaration.name not in gone)
+            ends = math.ceil(self.now() + _OPEN_AFTER)
+            if write_control(
                 self.table,
                 seen,
-                history,
+                _followed(history, folded, kept, ends),
                 runs=[run for run in seen.runs if run != state.run],
+                deployments=(kept,),
                 also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
             ):
                 return
+
+
+def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:
+    both = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
+    require_consistent(both)
+    return both
+
+
+def _followed(
+    history: History, folded: tuple[Declaration, ...], kept: tuple[Declaration, ...], valid_from: int
+) -> History:
+    """The history with an era of what is kept, if that is less than what is folded."""
+    if kept == folded:
+        return history
+    begins = max(valid_from, history.last.valid_from + 1)
+    return History((*history.eras, Era(begins, deployment_id(kept))))
 
 
 def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:

@@ -20,7 +20,11 @@ class Opening:
 
 
 def opening(
-    names: Collection[str], declared: Iterable[Declaration], folded: Iterable[Declaration], control: Control, number: int
+    names: Collection[str],
+    declared: Iterable[Declaration],
+    folded: Iterable[Declaration],
+    control: Control,
+    number: int,
 ) -> Opening:
     """Open generation `number` of what is declared under some names, and of all that is declared over them."""
     by_name = {declaration.name: declaration for declaration in declared}

@@ -6,7 +6,7 @@ from the page that stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -150,7 +150,7 @@ class Scan:
         self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
         self._adopt(segment, item)
 
-    def _rows(self, items: list[Image]) -> Iterator[tuple[str, Any]]:
+    def _rows(self, items: Sequence[Image]) -> Iterator[tuple[str, Any]]:
         names = frozenset(self.run.names)
         for item in items:
             if is_bookkeeping(item):

@@ -145,7 +145,7 @@ class Aggregator:
         )
         batch = unwrap(records)
         unfoldable = batch.unreadable
-        for plan, changes, is_unknown in self._deployments.parts(shard, batch.changes):
+        for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
             report.write_units += self._deployments.log(plan, shard, changes)
             fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
             unfoldable += doubtful

@@ -22,8 +22,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._declarations.effective import Merged, merged
+from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._generations import Status, deployment_key
@@ -116,12 +116,17 @@ class Deployments:
         self._read_at = now
         return takeover
 
-    def parts(self, shard: str, changes: Sequence[Change]) -> Iterator[tuple[Plan, list[Change], bool]]:
-        """Cut changes where another deployment comes into force; the last value says whether its plan is unknown."""
+    def parts(self, changes: Sequence[Change], shard: str = "") -> Iterator[tuple[Plan, list[Change], bool]]:
+        """Cut changes where another deployment comes into force; the last value says whether its plan is unknown.
+
+        Without a shard, changes near the cut of a backfill are taken by their times.
+        """
         now = self._table.clock()
-        opened = [era for era in self._history.eras if era.run] if changes else []
+        opened = [era for era in self._history.eras if era.run] if shard and changes else []
         cuts = {era.run: self._logs.cut(era.run, era.valid_from, shard, changes) for era in opened}
-        for era, part in groupby(changes, lambda change: self._history.at(change.created or now, change.sequence, cuts)):
+        for era, part in groupby(
+            changes, lambda change: self._history.at(change.created or now, change.sequence, cuts)
+        ):
             plan = self._plan(era.deployment)
             yield plan or self._own_plan, list(part), plan is None
 
@@ -190,7 +195,9 @@ class Deployments:
         kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
         if before.last.deployment == deployment:
             return History(kept)
-        valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
+        # A backfill's era begins where it was to begin.
+        earliest = before.last.valid_from + bool(before.last.run)
+        valid_from = max(earliest, math.ceil(deadline + FRESH + SKEW))
         return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, deployment)))
 
     def _others_were_stored(self) -> bool:

@@ -115,9 +115,7 @@ def pack_log(changes: Iterable[LoggedChange]) -> bytes:
 
 
 def unpack_log(rows: bytes) -> list[LoggedChange]:
-    return [
-        LoggedChange(digest, sequence, _sums(old), _sums(added)) for digest, sequence, old, added in _unpack(rows)
-    ]
+    return [LoggedChange(digest, sequence, _sums(old), _sums(added)) for digest, sequence, old, added in _unpack(rows)]
 
 
 def pack_scanned(items: Iterable[tuple[str, Sums]]) -> bytes:
@@ -138,15 +136,15 @@ def _unpack(rows: bytes) -> Any:
 
 def _plain(sums: Sums) -> list[Any]:
     return [
-        [name, list(group), *(part for measure, number in measures.items() for part in (measure, format_number(number)))]
+        [name, list(group), {measure: format_number(number) for measure, number in measures.items()}]
         for (name, group), measures in sums.items()
     ]
 
 
 def _sums(plain: Sequence[Any]) -> Sums:
     return {
-        (name, tuple(group)): {measure: parse_number(text) for measure, text in zip(parts[::2], parts[1::2], strict=True)}
-        for name, group, *parts in plain
+        (name, tuple(group)): {measure: parse_number(text) for measure, text in measures.items()}
+        for name, group, measures in plain
     }
 
 

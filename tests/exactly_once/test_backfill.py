@@ -1,0 +1,95 @@
+"""Backfills: what a table held before an aggregate was declared is counted, while writers go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum
+from dynamodb_counters._backfill.backfill import Backfill, Progress
+from dynamodb_counters._backfill.shards import Shard
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._table import Table
+from simulation.workbench import Workbench
+
+ORDER = Items("order", where=Attr("customer").exists())
+NUMBER = Aggregate("orders", ORDER, pk="ORDERS", sk="NUMBER", measures={"orders": Count()})
+REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})
+
+
+def put(bench: Workbench, number: int, price: int, customer: str = "ann") -> None:
+    item = {
+        "pk": {"S": f"ORDER#{number}"},
+        "sk": {"S": "ORDER"},
+        "customer": {"S": customer},
+        "price": {"N": str(price)},
+    }
+    bench.table.put_item(TableName=bench.table.name, Item=item)
+
+
+def delete(bench: Workbench, number: int) -> None:
+    key = {"pk": {"S": f"ORDER#{number}"}, "sk": {"S": "ORDER"}}
+    bench.table.delete_item(TableName=bench.table.name, Key=key)
+
+
+class Stream:
+    """Delivers what is new to the bench's aggregator, shard by shard, as often as it is asked to."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._delivered: dict[str, int] = {}
+
+    def deliver(self) -> None:
+        for shard in self._bench.shards():
+            records = self._bench.records(shard)[self._delivered.get(shard, 0) :]
+            self._delivered[shard] = self._delivered.get(shard, 0) + len(records)
+            for start in range(0, len(records), 100):
+                self._bench.deliver(records[start : start + 100], shard)
+
+
+def described(bench: Workbench) -> list[Shard]:
+    is_open = set(bench.table.stream.open_shards())
+    return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in bench.table.stream.shards()]
+
+
+def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
+    def sleep(seconds: float) -> None:
+        bench.clock.advance(seconds)
+        stream.deliver()
+
+    client: Any = bench.table
+    table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
+    return Backfill(table, lambda: described(bench), bench.clock, **options)
+
+
+def read(bench: Workbench, declaration: Aggregate, **values: Any) -> tuple[dict[str, Any], bool]:
+    client: Any = bench.table
+    group = Counters(bench.table.name, client=client, clock=bench.clock).get(declaration, values, consistent=True)
+    return dict(group.measures), group.complete
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    """A table that counts something else already: 20 orders, delivered."""
+    bench = Workbench([REVENUE], shards=3)
+    for number in range(20):
+        put(bench, number, 10)
+    bench.deliver_all()
+    return bench
+
+
+def test_an_aggregate_added_over_twenty_items_of_which_five_change_is_exact(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    for number in range(5):
+        delete(bench, number)
+    stream.deliver()
+    assert read(bench, NUMBER) == ({"orders": -5}, False)
+    steps = list(backfill(bench, stream).steps())
+    assert steps[-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 15}, True)
+    assert read(bench, REVENUE, customer="ann") == ({"total": 150}, True)
