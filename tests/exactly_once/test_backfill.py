@@ -61,7 +61,7 @@ def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
 
     client: Any = bench.table
     table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
-    return Backfill(table, lambda: described(bench), bench.clock, **options)
+    return Backfill(table=table, shards=lambda: described(bench), now=bench.clock, **options)
 
 
 def read(bench: Workbench, declaration: Aggregate, **values: Any) -> tuple[dict[str, Any], bool]:

@@ -31,7 +31,8 @@ def generation_number(name: str) -> int:
     >>> generation_number("views~3"), generation_number("views")
     (3, 0)
     """
-    return int(name.partition("~")[2] or 0)
+    number = name.partition("~")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def definition(declaration: Declared) -> Declared:

@@ -58,6 +58,11 @@ class LoggedChange:
     added: Sums = field(default_factory=dict)
 
 
+def generation_of(run: str) -> int:
+    """Which generation a run fills, as its id tells; 0 for a verification."""
+    return int(run.partition("r")[0])
+
+
 def runs_text(runs: Iterable[Run]) -> str:
     return json.dumps({run.id: [run.kind, run.since, *run.names] for run in sorted(runs, key=lambda run: run.id)})
 

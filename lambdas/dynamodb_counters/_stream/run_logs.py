@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, inserted
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._items.table_schema import PK, TYPE
 from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
@@ -21,6 +22,7 @@ from dynamodb_counters._stream.run_items import (
     Run,
     Sums,
     cut_key,
+    generation_of,
     is_beat,
     is_bookkeeping,
     item_digest,
@@ -29,6 +31,7 @@ from dynamodb_counters._stream.run_items import (
     run_item,
 )
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CheckpointError
 
 NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
@@ -44,14 +47,23 @@ class RunLogs:
     def cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
         """The first record of a shard that a run counts from, the same for everyone; `NO_CUT` if it is still to come.
 
-        Times of creation are approximate: near the cut, they need not grow from record to record.
+        Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
+        shards. So a shard in which an item of the run's generations changes is past its cut, too.
         """
         if (run, shard) in self._cuts:
             return self._cuts[run, shard]
         created = [change.created or 0.0 for change in changes]
         if max(created) < since - SKEW:
             return NO_CUT
-        first = next((change.sequence for change in changes if (change.created or 0.0) >= since), None)
+        number = generation_of(run)
+        first = next(
+            (
+                change.sequence
+                for change in changes
+                if (change.created or 0.0) >= since or (number and _generation(change) == number)
+            ),
+            None,
+        )
         if first is not None and min(created) >= since + SKEW:
             return first
         known = self._put_cut(run, shard, first)
@@ -76,6 +88,11 @@ class RunLogs:
     def write(self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str) -> float:
         """Log what a batch changes, from the cut on; return the write units."""
         past = [change for change in changes if change.sequence >= cut]
+        if past and not plan.programs.keys() >= set(run.names):
+            raise CheckpointError(
+                f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
+                "that was deployed before, or give the run up"
+            )
         told = [change for change in past if not _is_bookkeeping(run.id, change)]
         if not told:
             return 0.0
@@ -145,6 +162,11 @@ def _restricted(change: Change, names: frozenset[str]) -> Change:
 
 def _sums(plan: Plan, change: Change) -> Sums:
     return {delta.ref: delta.measures for delta in fold(plan, [change]).deltas if any(delta.measures.values())}
+
+
+def _generation(change: Change) -> int:
+    images = change.record["dynamodb"]
+    return generation_number((images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", ""))
 
 
 def _is_beat(run: str, change: Change) -> bool:
