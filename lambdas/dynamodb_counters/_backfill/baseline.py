@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, Final
 
+from dynamodb_counters._backfill.scan import EXPIRING
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.decimals import EXACT, Number
@@ -43,9 +44,12 @@ class Pages:
 
     def scanned(self) -> Iterator[tuple[str, Sums]]:
         """Each item that contributed when it was read."""
-        for segment in range(self.segments):
-            for page in self._query(scan_key(self.run.id, segment, 0)[PK]):
-                yield from unpack_scanned(page[ROWS]["B"])
+        for page in self._scan_pages():
+            yield from unpack_scanned(page[ROWS]["B"])
+
+    def expiring(self) -> frozenset[str]:
+        """Declarations to which items contribute that expire."""
+        return frozenset(name for page in self._scan_pages() for name in page[EXPIRING]["S"].split())
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
@@ -53,6 +57,18 @@ class Pages:
             for page in self._query(log_key(self.run.id, shard)[PK]):
                 for change in unpack_log(page[ROWS]["B"]):
                     yield shard, change
+
+    def added(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each change that a verification has logged, once; batches are delivered, and logged, again."""
+        through: dict[str, str] = {}
+        for shard, change in self.logged():
+            if change.sequence > through.get(shard, ""):
+                yield shard, change
+                through[shard] = change.sequence
+
+    def _scan_pages(self) -> Iterator[Mapping[str, Any]]:
+        for segment in range(self.segments):
+            yield from self._query(scan_key(self.run.id, segment, 0)[PK])
 
     def _query(self, pk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         pages = self.table.client.get_paginator("query").paginate(
