@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dynamodb_counters._backfill.baseline import Pages, contributions, parts_for, sum_up
+from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
 from dynamodb_counters._declarations import Declaration, require_consistent
@@ -21,10 +21,10 @@ from dynamodb_counters._declarations.generations import base_name, generation_nu
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._generations import FRESH as READERS_FRESH
-from dynamodb_counters._generations import Status
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import BASELINE
+from dynamodb_counters._statuses import FRESH as READERS_FRESH
+from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER
 from dynamodb_counters._stream.control import Control, read_control, write_control
 from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
@@ -80,18 +80,19 @@ class Backfill(Runner):
     def _add(self, state: State) -> Iterator[Progress]:
         plan = self._plan(state)
         pages = Pages(self.table, state.run, state.segments, state.lineage)
-        parts = parts_for(state.items)
         added = 0
-        for part in range(state.parts_done, parts):
-            sums = sum_up((each for items in range(parts) for each in contributions(pages, items, parts)), part, parts)
+        for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             refs = sorted(sums)
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
                 self._add_some(plan, state.run.id, {ref: sums[ref] for ref in some})
                 added += len(some)
-                yield self._progress(state, added, len(refs) * parts)
-            state.parts_done = part + 1
-            self._write(state, ADDING)
+                yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
+            state.parts_done, state.parts = part + 1, parts
+            if not self._write(state, ADDING):
+                self._reload(state)
+                if state.phase != ADDING:
+                    return
         self._complete(state)
 
     def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
@@ -157,7 +158,7 @@ class Backfill(Runner):
         folded = self._folded(seen.history.last.deployment)
         number = generation_number(state.run.names[0])
         kept = tuple(declaration for declaration in folded if generation_number(declaration.name) != number)
-        return write_control(
+        written = write_control(
             self.table,
             seen,
             _followed(seen.history, folded, kept, math.ceil(self.now() + OPEN_AFTER)),
@@ -165,6 +166,7 @@ class Backfill(Runner):
             deployments=(kept,),
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
+        return written is not None
 
 
 def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:

@@ -32,6 +32,8 @@ from dynamodb_counters._table import Table
 MOST_HELD: Final = 500_000
 """Changed items, or groups, that are held at a time."""
 
+_MORE: Final = 4
+
 
 @dataclass(slots=True)
 class Pages:
@@ -81,6 +83,10 @@ class Pages:
             yield from page["Items"]
 
 
+class TooManyError(Exception):
+    """A part does not fit into memory."""
+
+
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, Sums]:
     """What items that changed after the cut had contributed before, by digest."""
     found: dict[str, tuple[tuple[int, str], Sums]] = {}
@@ -112,14 +118,28 @@ def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> dict[GroupRef,
                 if parts > 1 and part_of(repr(ref), parts) != part:
                     continue
                 known = sums.setdefault(ref, {})
+                if len(sums) > MOST_HELD:
+                    raise TooManyError
                 for name, number in measures.items():
                     known[name] = known.get(name, 0) + number
     return sums
 
 
 def part_of(text: str, parts: int) -> int:
-    return zlib.crc32(text.encode()) % parts
+    """Which of some equal parts; a part of four times as many lies within one of these."""
+    return zlib.crc32(text.encode()) * parts >> 32
 
 
-def parts_for(items: int) -> int:
-    return 1 + items // MOST_HELD
+def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, dict[GroupRef, dict[str, Number]]]]:
+    """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
+    items = 1 + sum(1 for _ in pages.logged()) // MOST_HELD
+    part = done
+    while part < parts:
+        every = (each for number in range(items) for each in contributions(pages, number, items))
+        try:
+            sums = sum_up(every, part, parts)
+        except TooManyError:
+            part, parts = part * _MORE, parts * _MORE
+            continue
+        yield part, parts, sums
+        part += 1

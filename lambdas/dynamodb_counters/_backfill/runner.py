@@ -84,6 +84,7 @@ class State:
     ended_at: float = 0.0
     items: int = 0
     parts_done: int = 0
+    parts: int = 1
 
     def values(self) -> dict[str, Any]:
         shards = json.dumps([self.lineage.parents, sorted(self.lineage.open)])
@@ -98,6 +99,7 @@ class State:
             "ended_at": self.ended_at,
             "items": self.items,
             "parts_done": self.parts_done,
+            "parts": self.parts,
         }
 
     @classmethod
@@ -113,6 +115,7 @@ class State:
             float(item["ended_at"]["N"]),
             int(item["items"]["N"]),
             int(item["parts_done"]["N"]),
+            int(item["parts"]["N"]),
         )
 
 
@@ -365,7 +368,8 @@ class Runner(ABC):
         if known.phase == VOID:
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents
-        state.phase, state.lineage, state.parts_done = known.phase, known.lineage, known.parts_done
+        state.phase, state.lineage = known.phase, known.lineage
+        state.parts_done, state.parts = known.parts_done, known.parts
         state.ended_at, state.items = known.ended_at, known.items
 
     def _void(self, state: State) -> None:

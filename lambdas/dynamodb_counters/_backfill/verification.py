@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any, Final, Literal
 
-from dynamodb_counters._backfill.baseline import Pages, contributions, part_of, parts_for, sum_up
+from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, TRIES, Progress, Runner, State
 from dynamodb_counters._declarations import Declaration, Event, Items, Window
@@ -135,9 +135,8 @@ class Verification(Runner):
         self._repair_plan = plan = self._plan(state)
         pages = Pages(self.table, state.run, state.segments, state.lineage)
         self._expiring = pages.expiring()
-        parts = parts_for(state.items)
-        for part in range(parts):
-            sums = self._sums(pages, part, parts)
+        for part, parts, baseline in baselines(pages, 0, 1):
+            sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
             yield from self._compare(state, plan, pages, sums)
         self._require_no_gap(state)
@@ -151,10 +150,10 @@ class Verification(Runner):
                 return
         raise BackfillError("the table's deployments change all the time: run it again")
 
-    def _sums(self, pages: Pages, part: int, parts: int) -> dict[GroupRef, dict[str, Number]]:
+    def _with_later(
+        self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], part: int, parts: int
+    ) -> dict[GroupRef, dict[str, Number]]:
         """The baseline of each group of a part, also of groups that began since."""
-        every = (each for items in range(parts) for each in contributions(pages, items, parts))
-        sums = sum_up(every, part, parts)
         for _, change in pages.added():
             for ref in change.added:
                 if part_of(repr(ref), parts) == part:
@@ -288,13 +287,14 @@ class Verification(Runner):
 
     def _close(self, seen: Control, state: State) -> bool:
         assert seen.history is not None
-        return write_control(
+        written = write_control(
             self.table,
             seen,
             seen.history,
             runs=[run for run in seen.runs if run != state.run],
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
+        return written is not None
 
 
 def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:

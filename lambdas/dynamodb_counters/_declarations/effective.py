@@ -89,7 +89,7 @@ class _Merge:
         self, declared: tuple[Declaration, ...], effective: tuple[Declaration, ...], reads: Mapping[str, int]
     ) -> None:
         self.void: set[str] = set()
-        """Generations that nobody reads and that lost their source: the merge is to be done again without them."""
+        """Statuses that nobody reads and that lost their source: the merge is to be done again without them."""
         self._policies = {each.name: each.on_change for each in declared}
         self._wanted = {each.name: definition(each) for each in declared}
         self._plain_sources = {each.source.name: each.source for each in declared}

@@ -1,4 +1,4 @@
-"""Generations are ordinary declarations that never meet; a deployment never touches what readers use unasked."""
+"""Statuses are ordinary declarations that never meet; a deployment never touches what readers use unasked."""
 
 from __future__ import annotations
 
