@@ -1,0 +1,143 @@
+"""What a deployment does to each name, in words: for the aggregator's log, `counters diff` and the docs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.effective import Change, Kind, Merged
+from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.summary import words_of
+
+_BACKFILL: Final = "counters backfill {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One kind of change: what is done, what the counts are meanwhile, what to do next."""
+
+    does: str
+    counts: str
+    next: str = ""
+
+
+_ADVICE: Final[dict[Kind, Advice]] = {
+    "unchanged": Advice("counts on", "as before"),
+    "new": Advice(
+        "counts new records from the deployment on, none from before",
+        "lack what is there already; correcting or deleting it lowers them",
+        _BACKFILL,
+    ),
+    "adjusted": Advice("counts on; the limits hold for new records", "as before"),
+    "keep": Advice(
+        "goes on with the old numbers, by the new definition (on_change is 'keep')",
+        "a mix of both definitions; correcting or deleting an older item takes back what the new one says",
+        _BACKFILL,
+    ),
+    "waits": Advice(
+        "goes on by the old definition until a backfill by the new one is complete",
+        "exact, by the old definition",
+        _BACKFILL,
+    ),
+    "filling": Advice(
+        "goes on by the old definition; a backfill by the new one is open", "exact, by the old definition", _BACKFILL
+    ),
+    "removed": Advice("counts nothing any more", "stay as they are", "delete its items once nobody reads them"),
+    "needed": Advice(
+        "is declared no longer, but counts on for what waits", "as before", "backfill what counts its groups"
+    ),
+    "refused": Advice(
+        "the aggregator refuses this deployment: {reason}",
+        "nothing in this table is counted; records wait in the stream for 23 hours",
+        "do not deploy it, or roll back; or declare on_change='backfill' or 'keep'",
+    ),
+}
+
+_UNCOUNTED: Final = Advice(
+    "is not counted before {root} is: {root} still has its old definition", "none", "counters backfill {root}"
+)
+_FOLLOWS_OLD: Final = Advice(
+    "counts the groups of {root} by its old definition", "exact, over the old {root}", "counters backfill {root}"
+)
+_FOLLOWS_KEPT: Final = Advice(
+    "counts the groups of {root}, whose numbers are a mix from now on",
+    "as mixed as those of {root}",
+    "counters backfill {root}",
+)
+
+
+def advice(merged: Merged, name: str) -> Advice:
+    """What a deployment does to a name; a root that has changed decides for what counts its groups."""
+    change = merged.changes[name]
+    found = _ADVICE[change.kind]
+    root = ""
+    if change.kind == "waits" and change.before is None:
+        root, found = _changed_root(merged, change.after), _UNCOUNTED
+    elif change.kind in ("unchanged", "adjusted", "new") and (root := _changed_root(merged, change.after)):
+        follows = _FOLLOWS_KEPT if merged.changes[root].kind == "keep" else _FOLLOWS_OLD
+        if change.kind == "new":
+            follows = replace(follows, counts=f"{found.counts}; {follows.counts}")
+        found = follows
+    named = {"name": name, "root": root, "reason": change.reason}
+    return Advice(*(text.format_map(named) for text in (found.does, found.counts, found.next)))
+
+
+def differences(change: Change) -> list[tuple[str, str, str]]:
+    """The aspects in which a declared definition differs from the one that readers use: aspect, before, after."""
+    if change.before is None or change.after is None:
+        return []
+    before, after = (_flat(words_of(each)) for each in (change.before, change.after))
+    aspects = [*after, *(aspect for aspect in before if aspect not in after)]
+    found = [(aspect, before.get(aspect, "not kept"), after.get(aspect, "not kept")) for aspect in aspects]
+    return [each for each in found if each[1] != each[2]]
+
+
+def told(merged: Merged) -> str:
+    """What a takeover changes, in one line of the log."""
+    return "; ".join(_phrases(merged)) or "changes nothing"
+
+
+_PHRASES: Final[dict[Kind, str]] = {
+    "refused": "cannot take over because of {names}",
+    "new": "adds {names}",
+    "removed": "removes {names}",
+    "needed": "no longer declares {names}, which counts on for what waits",
+    "adjusted": "changes limits of {names}",
+    "keep": "changes {names} in place: its numbers are a mix from now on",
+    "waits": "changes {names}, which goes on by its old definition until `counters backfill`",
+    "filling": "leaves the backfill open of {names}",
+}
+
+
+def _phrases(merged: Merged) -> Iterator[str]:
+    renamed = [f"{each.renamed_from} to {name}" for name, each in merged.changes.items() if each.renamed_from]
+    if renamed:
+        yield f"renames {', '.join(renamed)}"
+    for kind, phrase in _PHRASES.items():
+        names = [name for name, change in merged.changes.items() if change.kind == kind]
+        if names:
+            yield phrase.format(names=", ".join(names))
+
+
+def _changed_root(merged: Merged, declaration: Declaration | None) -> str:
+    """The nearest aggregate below that has changed."""
+    source = None if declaration is None else declaration.source
+    while isinstance(source, Aggregate):
+        name = base_name(source.name)
+        if name in merged.changes and merged.changes[name].kind in ("keep", "waits", "filling"):
+            return name
+        source = source.source
+    return ""
+
+
+def _flat(words: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for aspect, said in words.items():
+        if isinstance(said, Mapping):
+            found |= {f"{aspect} {name}": text for name, text in said.items()}
+        elif aspect != "on change":
+            found[aspect] = said
+    return found
