@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,7 +10,8 @@ from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.effective import Change, Kind, Merged
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.summary import words_of
+from dynamodb_counters._declarations.sources import Event
+from dynamodb_counters._declarations.summary import event_words, words_of
 
 _BACKFILL: Final = "counters backfill {name}"
 
@@ -56,6 +57,11 @@ _ADVICE: Final[dict[Kind, Advice]] = {
     ),
 }
 
+_FIRST: Final = Advice(
+    "counts all that is in the stream, which is everything in a new table",
+    "lack what was there before the stream's 24 hours, if anything",
+    "in a table with older items: counters backfill {name}",
+)
 _UNCOUNTED: Final = Advice(
     "is not counted before {root} is: {root} still has its old definition", "none", "counters backfill {root}"
 )
@@ -69,10 +75,13 @@ _FOLLOWS_KEPT: Final = Advice(
 )
 
 
-def advice(merged: Merged, name: str) -> Advice:
-    """What a deployment does to a name; a root that has changed decides for what counts its groups."""
+def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
+    """What a deployment does to a name; a root that has changed decides for what counts its groups.
+
+    The `first` deployment of a table counts its stream from the beginning.
+    """
     change = merged.changes[name]
-    found = _ADVICE[change.kind]
+    found = _FIRST if first and change.kind == "new" else _ADVICE[change.kind]
     root = ""
     if change.kind == "waits" and change.before is None:
         root, found = _changed_root(merged, change.after), _UNCOUNTED
@@ -89,10 +98,21 @@ def differences(change: Change) -> list[tuple[str, str, str]]:
     """The aspects in which a declared definition differs from the one that readers use: aspect, before, after."""
     if change.before is None or change.after is None:
         return []
-    before, after = (_flat(words_of(each)) for each in (change.before, change.after))
-    aspects = [*after, *(aspect for aspect in before if aspect not in after)]
-    found = [(aspect, before.get(aspect, "not kept"), after.get(aspect, "not kept")) for aspect in aspects]
-    return [each for each in found if each[1] != each[2]]
+    return _changed(_flat(words_of(change.before)), _flat(words_of(change.after)))
+
+
+def event_differences(
+    declared: Iterable[Declaration], folded: Iterable[Declaration]
+) -> dict[str, list[tuple[str, str, str]]]:
+    """The aspects in which declared events differ from those of the same name so far."""
+    before = {each.source.name: each.source for each in folded}
+    after = {each.source.name: each.source for each in declared}
+    found = {}
+    for name in sorted(before.keys() & after.keys()):
+        old, new = before[name], after[name]
+        if isinstance(old, Event) and isinstance(new, Event) and old != new:
+            found[name] = _changed(event_words(old), event_words(new))
+    return found
 
 
 def told(merged: Merged) -> str:
@@ -131,6 +151,12 @@ def _changed_root(merged: Merged, declaration: Declaration | None) -> str:
             return name
         source = source.source
     return ""
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    aspects = [*after, *(aspect for aspect in before if aspect not in after)]
+    found = [(aspect, before.get(aspect, "nothing"), after.get(aspect, "nothing")) for aspect in aspects]
+    return [each for each in found if each[1] != each[2]]
 
 
 def _flat(words: Mapping[str, Any]) -> dict[str, str]:

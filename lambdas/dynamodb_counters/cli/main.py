@@ -9,11 +9,12 @@ from typing import Final
 
 import click
 
+from dynamodb_counters.cli.diff import diff
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
 from dynamodb_counters.cli.session import Session, with_shared_options
 
-COMMANDS: Final[tuple[click.Command, ...]] = (get,)
+COMMANDS: Final[tuple[click.Command, ...]] = (diff, get)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
