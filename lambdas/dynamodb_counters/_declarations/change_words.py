@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate
@@ -18,57 +18,77 @@ _BACKFILL: Final = "counters backfill {name}"
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One kind of change: what is done, what the counts are meanwhile, what to do next."""
+    """One kind of change: its title, what is done, what the counts are until then, what to do next."""
 
+    title: str
     does: str
     counts: str
     next: str = ""
 
 
 _ADVICE: Final[dict[Kind, Advice]] = {
-    "unchanged": Advice("counts on", "as before"),
+    "unchanged": Advice("unchanged", "counts on", "as before"),
     "new": Advice(
+        "new",
         "counts new records from the deployment on, none from before",
-        "lack what is there already; correcting or deleting it lowers them",
+        "lack what is there already; correcting or deleting that lowers them",
         _BACKFILL,
     ),
-    "adjusted": Advice("counts on; the limits hold for new records", "as before"),
+    "adjusted": Advice("other limits", "counts on; the limits hold for new records", "as before"),
     "keep": Advice(
-        "goes on with the old numbers, by the new definition (on_change is 'keep')",
+        "changed, in place",
+        "goes on with the old numbers, by the new definition",
         "a mix of both definitions; correcting or deleting an older item takes back what the new one says",
         _BACKFILL,
     ),
     "waits": Advice(
+        "changed, waits for a backfill",
         "goes on by the old definition until a backfill by the new one is complete",
         "exact, by the old definition",
         _BACKFILL,
     ),
     "filling": Advice(
-        "goes on by the old definition; a backfill by the new one is open", "exact, by the old definition", _BACKFILL
+        "changed, backfill open",
+        "goes on by the old definition until the backfill is complete",
+        "exact, by the old definition",
+        _BACKFILL,
     ),
-    "removed": Advice("counts nothing any more", "stay as they are", "delete its items once nobody reads them"),
+    "removed": Advice(
+        "removed", "counts nothing any more", "stay as they are", "delete its items once nobody reads them"
+    ),
     "needed": Advice(
-        "is declared no longer, but counts on for what waits", "as before", "backfill what counts its groups"
+        "removed, still needed",
+        "counts on for what counts its groups and waits for a backfill",
+        "as before",
+        "backfill what counts its groups",
     ),
     "refused": Advice(
-        "the aggregator refuses this deployment: {reason}",
+        "refused",
+        "the aggregator refuses the deployment: {reason}",
         "nothing in this table is counted; records wait in the stream for 23 hours",
-        "do not deploy it, or roll back; or declare on_change='backfill' or 'keep'",
+        "do not deploy it; if it is deployed, roll back",
     ),
 }
-
 _FIRST: Final = Advice(
+    "new",
     "counts all that is in the stream, which is everything in a new table",
-    "lack what was there before the stream's 24 hours, if anything",
-    "in a table with older items: counters backfill {name}",
+    "lack what is older than the stream's 24 hours, if anything is",
+    "if so, counters backfill {name}",
 )
 _UNCOUNTED: Final = Advice(
-    "is not counted before {root} is: {root} still has its old definition", "none", "counters backfill {root}"
+    "waits for a backfill of {root}",
+    "is not counted before {root} is counted by its new definition",
+    "none",
+    "counters backfill {root}",
 )
 _FOLLOWS_OLD: Final = Advice(
-    "counts the groups of {root} by its old definition", "exact, over the old {root}", "counters backfill {root}"
+    "waits for a backfill of {root}",
+    "counts the groups of {root} by its old definition",
+    "exact, over the old {root}",
+    "counters backfill {root}",
 )
 _FOLLOWS_KEPT: Final = Advice(
+    "changes with {root}",
     "counts the groups of {root}, whose numbers are a mix from now on",
     "as mixed as those of {root}",
     "counters backfill {root}",
@@ -88,10 +108,10 @@ def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
     elif change.kind in ("unchanged", "adjusted", "new") and (root := _changed_root(merged, change.after)):
         follows = _FOLLOWS_KEPT if merged.changes[root].kind == "keep" else _FOLLOWS_OLD
         if change.kind == "new":
-            follows = replace(follows, counts=f"{found.counts}; {follows.counts}")
+            follows = replace(follows, title=f"new, {follows.title}", counts=found.counts)
         found = follows
     named = {"name": name, "root": root, "reason": change.reason}
-    return Advice(*(text.format_map(named) for text in (found.does, found.counts, found.next)))
+    return Advice(*(text.format_map(named) for text in astuple(found)))
 
 
 def differences(change: Change) -> list[tuple[str, str, str]]:

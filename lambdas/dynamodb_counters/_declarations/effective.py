@@ -161,7 +161,9 @@ class _Merge:
             self._options[name, read] = (wanted, held[read])
         elif policy == "fail":
             self._kinds[name] = "refused"
-            self._reasons[name] = "what it counts has changed, and its on_change is 'fail'"
+            self._reasons[name] = (
+                "what it counts has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
+            )
         else:
             self._kinds[name] = "waits"
         self._options.setdefault((name, read), (held[read],))

@@ -17,7 +17,7 @@ from rich.text import Text
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import Advice, advice, differences, event_differences
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._declarations.effective import Kind, Merged, merged
+from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key, read_history
 from dynamodb_counters._stream.deployments import last_declarations
@@ -26,14 +26,6 @@ from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 
 _HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
-_TITLES: Final[dict[Kind, str]] = {
-    "unchanged": "same definition",
-    "adjusted": "other limits",
-    "keep": "changed, in place",
-    "waits": "changed, waits for a backfill",
-    "filling": "changed, backfill open",
-    "needed": "removed, still needed",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +132,7 @@ def _changes(found: list[tuple[str, str, str]]) -> list[dict[str, str]]:
 
 
 def _advised(said: Advice) -> dict[str, str]:
-    return {"does": said.does, "counts": said.counts, "next": said.next}
+    return {"title": said.title, "does": said.does, "counts": said.counts, "next": said.next}
 
 
 def _shown(found: Merged, events: Mapping[str, list[tuple[str, str, str]]], deployed: _Deployed) -> Group:
@@ -150,20 +142,19 @@ def _shown(found: Merged, events: Mapping[str, list[tuple[str, str, str]]], depl
         parts.append(Text("Nothing counts this table yet: this would be its first deployment.\n"))
     for name, change in found.changes.items():
         said = advice(found, name, first=not deployed.has_history)
-        if change.kind == "unchanged" and said.does == "counts on" and not change.renamed_from:
+        if said.title == "unchanged" and not change.renamed_from:
             quiet.append(name)
             continue
-        title = _TITLES.get(change.kind, change.kind)
         renamed = f", renamed from {change.renamed_from}" if change.renamed_from else ""
-        parts.append(_entry(name, f"{title}{renamed}", differences(change), said))
+        parts.append(_entry(name, renamed, differences(change), said))
     for name, changes in events.items():
-        said = Advice("holds for events that come from the deployment on", "as before", "")
-        parts.append(_entry(f"event {name}", "changed", changes, said))
+        said = Advice("changed", "holds for events that come from the deployment on", "as before")
+        parts.append(_entry(f"event {name}", "", changes, said))
     parts.append(Text(f"unchanged: {', '.join(quiet)}" if quiet else "", overflow="fold"))
     return Group(*parts)
 
 
-def _entry(name: str, title: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:
+def _entry(name: str, also: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
@@ -172,5 +163,5 @@ def _entry(name: str, title: str, changes: list[tuple[str, str, str]], said: Adv
     for label, text in (("then", said.does), ("counts", said.counts), ("next", said.next)):
         if text:
             grid.add_row(Text(label, style="dim"), text)
-    heading = Text.assemble((name, "bold"), f": {title}")
-    return Group(heading, Padding(grid, (0, 0, 1, 2)))
+    heading = Text.assemble((name, "bold"), f": {said.title}{also}")
+    return Group(heading, Padding(grid, (0, 0, 1, 2), expand=False))

@@ -113,7 +113,9 @@ def test_a_refused_deployment_says_why(store: Store) -> None:
     done = _diff(store, "--declarations", encode((replace(BIG, on_change="fail"),)))
 
     assert done.code == 1
-    assert "the aggregator refuses this deployment" in done.out
+    assert "refuses the deployment: what it counts has changed, and its on_change is 'fail'" in " ".join(
+        done.out.split()
+    )
 
 
 def test_a_table_that_nothing_counts_yet(store: Store) -> None:

@@ -157,7 +157,7 @@ def test_kept_the_new_definition_goes_on_in_place_and_what_looks_at_it_follows()
 def test_a_change_that_must_not_happen_refuses_the_deployment() -> None:
     old, new = _views(), _views(where=_BIG, on_change="fail")
 
-    assert merged((new,), (old,)).refused == {"views": "what it counts has changed, and its on_change is 'fail'"}
+    assert "on_change is 'fail'" in merged((new,), (old,)).refused["views"]
     assert merged((old,), (old,)).refused == {}
 
 
