@@ -10,7 +10,7 @@ from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.effective import Change, Kind, Merged
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.sources import Event
+from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.summary import event_words, words_of
 
 _BACKFILL: Final = "counters backfill {name}"
@@ -93,6 +93,19 @@ _FOLLOWS_KEPT: Final = Advice(
     "as mixed as those of {root}",
     "counters backfill {root}",
 )
+_REKEYED: Final = Advice(
+    "unchanged, but event {event} has other keys",
+    "counts on; an event from before that comes again is accepted again",
+    "count twice what comes again",
+    "keep the event's old keys",
+)
+_EVENT: Final = Advice("changed", "holds for events that come from the deployment on", "as before")
+_REPACKED: Final = Advice(
+    "packed otherwise",
+    "each event is kept as its own time says",
+    "as before",
+    "give the new layout a date `since`; without one, events are refused with a LayoutError",
+)
 
 
 def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
@@ -110,7 +123,10 @@ def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
         if change.kind == "new":
             follows = replace(follows, title=f"new, {follows.title}", counts=found.counts)
         found = follows
-    named = {"name": name, "root": root, "reason": change.reason}
+    event = _rekeyed(change)
+    if event and change.kind in ("unchanged", "adjusted"):
+        found = _REKEYED
+    named = {"name": name, "root": root, "reason": change.reason, "event": event}
     return Advice(*(text.format_map(named) for text in astuple(found)))
 
 
@@ -135,6 +151,11 @@ def event_differences(
     return found
 
 
+def event_advice(changes: Iterable[tuple[str, str, str]]) -> Advice:
+    """What follows from changed aspects of an event."""
+    return _REPACKED if any(aspect == "packed" for aspect, _, _ in changes) else _EVENT
+
+
 def told(merged: Merged) -> str:
     """What a takeover changes, in one line of the log."""
     return "; ".join(_phrases(merged)) or "changes nothing"
@@ -144,11 +165,11 @@ _PHRASES: Final[dict[Kind, str]] = {
     "refused": "cannot take over because of {names}",
     "new": "adds {names}",
     "removed": "removes {names}",
-    "needed": "no longer declares {names}, which counts on for what waits",
+    "needed": "removes {names}, still counted for what waits for a backfill",
     "adjusted": "changes limits of {names}",
-    "keep": "changes {names} in place: its numbers are a mix from now on",
-    "waits": "changes {names}, which goes on by its old definition until `counters backfill`",
-    "filling": "leaves the backfill open of {names}",
+    "keep": "changes {names} in place, whose numbers are a mix from now on",
+    "waits": "changes {names}, until a backfill by the old definition",
+    "filling": "leaves the backfill of {names} open",
 }
 
 
@@ -160,6 +181,23 @@ def _phrases(merged: Merged) -> Iterator[str]:
         names = [name for name, change in merged.changes.items() if change.kind == kind]
         if names:
             yield phrase.format(names=", ".join(names))
+
+
+def _rekeyed(change: Change) -> str:
+    """The event that is counted, if its keys have changed."""
+    if change.before is None or change.after is None:
+        return ""
+    old, new = _root(change.before), _root(change.after)
+    if isinstance(old, Event) and isinstance(new, Event) and (old.pk, old.sk) != (new.pk, new.sk):
+        return new.name if old.name == new.name else ""
+    return ""
+
+
+def _root(declaration: Declaration) -> Event | Items:
+    source = declaration.source
+    while isinstance(source, Aggregate):
+        source = source.source
+    return source
 
 
 def _changed_root(merged: Merged, declaration: Declaration | None) -> str:

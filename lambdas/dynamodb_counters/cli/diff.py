@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.change_words import Advice, advice, differences, event_differences
+from dynamodb_counters._declarations.change_words import Advice, advice, differences, event_advice, event_differences
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
@@ -123,7 +123,10 @@ def _document(found: Merged, events: Mapping[str, list[tuple[str, str, str]]], d
             }
             for name, change in found.changes.items()
         ],
-        "events": [{"name": name, "changes": _changes(changes)} for name, changes in events.items()],
+        "events": [
+            {"name": name, "changes": _changes(changes), **_advised(event_advice(changes))}
+            for name, changes in events.items()
+        ],
     }
 
 
@@ -148,8 +151,7 @@ def _shown(found: Merged, events: Mapping[str, list[tuple[str, str, str]]], depl
         renamed = f", renamed from {change.renamed_from}" if change.renamed_from else ""
         parts.append(_entry(name, renamed, differences(change), said))
     for name, changes in events.items():
-        said = Advice("changed", "holds for events that come from the deployment on", "as before")
-        parts.append(_entry(f"event {name}", "", changes, said))
+        parts.append(_entry(f"event {name}", "", changes, event_advice(changes)))
     parts.append(Text(f"unchanged: {', '.join(quiet)}" if quiet else "", overflow="fold"))
     return Group(*parts)
 

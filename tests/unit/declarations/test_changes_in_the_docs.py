@@ -101,7 +101,8 @@ ROWS = [
     Row("An event renamed", (SHOPS,), (_shops(source=replace(SALE, name="order")),)),
     Row("`Items` renamed", (_shops(source=PATHS),), (_shops(source=replace(PATHS, name="baskets")),)),
     Row("The keys of what waits given to another", (SHOPS,), (_MOVED, _shops(name="stores", measures={"sales": Count()})), "stores"),
-    Row("An event kept longer, or packed from a date on", (SHOPS,), (_shops(source=replace(SALE, retention=timedelta(days=9))),)),
+    Row("An event whose keys change", (SHOPS,), (_shops(source=replace(SALE, pk="ORDER#{id}")),)),
+    Row("An event kept longer", (SHOPS,), (_shops(source=replace(SALE, retention=timedelta(days=9))),)),
     Row("Another order", (SHOPS, RECENT), (RECENT, SHOPS)),
 ]  # fmt: skip
 
@@ -194,7 +195,7 @@ def _line(row: Row) -> str:
     old = shop.exact(before, told["renamed_from"] or row.name, row.measure)
     new = shop.exact(after, row.name, row.measure)
     _check(told, read, old, new)
-    events = "".join(f"; event {each['name']}: changed" for each in done.document["events"])
+    events = "".join(f"; event {each['name']}: {each['title']}" for each in done.document["events"])
     renamed = told["renamed_from"] and f", renamed from {told['renamed_from']}"
     says = f"{told['title']}{renamed or ''}{events}"
     following = f"`{told['next']}`" if told["next"].startswith("counters ") else told["next"]
