@@ -206,6 +206,50 @@ def _bins_of_events() -> Aggregate:
     return Aggregate("bins", _VIEW, pk="BINS", sk="ALL", measures={"urls": Count()})
 
 
+def test_a_generation_whose_source_is_gone_decides_nothing() -> None:
+    old, new = _views(), _views(where=_BIG)
+    more = {"urls": Count(), "views": Sum("views")}
+    filling = (old, _bins(old), generation(new, 1), generation(_bins(new, measures=more), 1, generation(new, 1)))
+
+    found = merged((old, _bins(old, measures=more, on_change="keep")), filling)
+
+    assert _kinds(found) == {"bins": "keep", "views": "unchanged"}
+    assert found.effective == (_bins(old, measures=more), old)
+
+
+def test_what_waits_sees_events_as_they_are_declared_now() -> None:
+    later = replace(_VIEW, version="at")
+    site = Aggregate("site", later, pk="SITE", sk="ALL", measures={"n": Count()})
+
+    found = merged((_views(source=later, where=_BIG), site), (_views(), replace(site, source=_VIEW)))
+
+    assert _kinds(found) == {"site": "unchanged", "views": "waits"}
+    assert found.effective == (site, _views(source=later))
+
+
+def test_what_only_the_new_source_can_carry_waits_with_it() -> None:
+    old, new = _views(), _views(pk="URL#{url}#{site}")
+    by_site = _bins(new, pk="BINS#{site}", on_change="keep")
+    added = Aggregate("added", new, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
+
+    found = merged((new, by_site, added), (old, _bins(old)))
+
+    assert _kinds(found) == {"views": "waits", "bins": "waits", "added": "waits"}
+    assert found.effective == (_bins(old), old)
+    assert found.changes["added"].before is None
+
+
+def test_two_that_change_places_do_not_count_each_other() -> None:
+    below = _bins_of_events()
+    above = Aggregate("views", below, pk="URL", sk="ALL", measures={"n": Count()}, on_change="keep")
+    old = _views()
+
+    found = merged((below, above), (old, _bins(old)))
+
+    assert _kinds(found) == {"bins": "waits", "views": "waits"}
+    assert found.effective == (_bins(old), old)
+
+
 def test_items_with_another_condition_are_other_items() -> None:
     small, big = Items("path", where=~_BIG), Items("path", where=_BIG)
     old, new = _views(source=small), _views(source=big)
