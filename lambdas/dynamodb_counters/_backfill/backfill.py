@@ -136,6 +136,7 @@ class Backfill:
     segments: int = 4
     units_per_second: float | None = None
     key_names: tuple[str, ...] = ("pk", "sk")
+    page_items: int = 2000
     _pace: Pace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -264,7 +265,16 @@ class Backfill:
         return Plan(folded)
 
     def _scan(self, state: _State) -> Iterator[Progress]:
-        scan = Scan(self.table, self.table, state.run, self._plan(state), state.segments, self._pace, self.key_names)
+        scan = Scan(
+            self.table,
+            self.table,
+            state.run,
+            self._plan(state),
+            state.segments,
+            self._pace,
+            self.key_names,
+            self.page_items,
+        )
         total = self.table.client.describe_table(TableName=self.table.name)["Table"].get("ItemCount", 0)
         for scanned in scan.rounds():
             state.items = scanned.items

@@ -28,7 +28,6 @@ from dynamodb_counters._stream.run_logs import contribution
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
-_FIRST_LIMIT: Final = 2000
 _END: Final = "end"
 _ITEMS: Final = "items"
 
@@ -36,11 +35,11 @@ _ITEMS: Final = "items"
 @dataclass(slots=True)
 class _Segment:
     number: int
+    limit: int
     page: int = 0
     start: dict[str, Any] | None = None
     is_done: bool = False
     items: int = 0
-    limit: int = _FIRST_LIMIT
 
 
 @dataclass(slots=True)
@@ -64,11 +63,12 @@ class Scan:
     segments: int
     pace: Pace
     key_names: tuple[str, ...]
+    page_items: int
     _segments: list[_Segment] = field(default_factory=list)
 
     def rounds(self) -> Iterator[Scanned]:
         """Read a page of each segment at a time, side by side."""
-        self._segments = [_Segment(number) for number in range(self.segments)]
+        self._segments = [_Segment(number, self.page_items) for number in range(self.segments)]
         self._side_by_side(self._resume, self._segments)
         while left := [segment for segment in self._segments if not segment.is_done]:
             yield self._scanned()
