@@ -32,7 +32,7 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.sandbox import Invocation
 
-_MOST_STEPS: Final = 100_000
+_MOST_STEPS: Final = 20_000
 _HOUR: Final = 3600.0
 _NEAR: Final = 150.0
 
@@ -60,8 +60,10 @@ class BackfillSchedule:
         self._seed = seed
         self._random = rng
         self._backend = make_backend(rng)
-        if isinstance(self._backend, MemoryTable) and rng.random() < 0.5:
-            self._backend.stream.disorder = lambda: rng.uniform(-1, 1)
+        if isinstance(self._backend, MemoryTable):
+            self._backend.page_items = rng.choice((5, 20, 1000))
+            if rng.random() < 0.5:
+                self._backend.stream.disorder = lambda: rng.uniform(-1, 1)
         self._among = rng.sample(sorted(FAMILIES), rng.randint(2, 4))
         self._deployments = [{name: rng.randrange(len(FAMILIES[name])) for name in self._among[: rng.randint(1, 2)]}]
         self._faults = FaultPlan(
@@ -362,7 +364,7 @@ def _small_pages(*, small: bool) -> Iterator[None]:
     """If small, have pages of the log split, and the baseline worked off in parts."""
     usual = run_logs.MOST_BYTES, baseline.MOST_HELD
     if small:
-        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = 120, 7
+        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = 120, 50
     try:
         yield
     finally:
