@@ -53,7 +53,7 @@ class MemoryDynamoDB:
         self.usage = Usage()
         self.tables: dict[str, Table] = {}
         self._clock = clock
-        self._page_items = page_items
+        self.page_items = page_items
         self._lock = threading.RLock()
 
     def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1) -> Table:
@@ -108,7 +108,7 @@ class MemoryDynamoDB:
         with self._lock:
             self.usage.call()
             table = self._table("Query", request)
-            items, more = table.page(request, self._page_items)
+            items, more = table.page(request, self.page_items)
             self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
             found = _projected(request, items)
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
@@ -118,7 +118,7 @@ class MemoryDynamoDB:
         """Whole items only, in the order of their partitions' hashes."""
         with self._lock:
             self.usage.call()
-            items, more = self._table("Scan", request).scanned(request, self._page_items)
+            items, more = self._table("Scan", request).scanned(request, self.page_items)
             units = query_units(items, consistent=request.get("ConsistentRead", False))
             self.usage.read(units)
             table = self._table("Scan", request)

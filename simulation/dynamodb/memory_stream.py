@@ -40,6 +40,9 @@ class _Shard:
 class MemoryStream:
     """The stream of one table; the seed decides shard ids and sequence numbers."""
 
+    disorder: Callable[[], float] = staticmethod(lambda: 0.0)
+    """By how many seconds the time of a record is wrong."""
+
     def __init__(self, seed: int, shards: int, clock: Callable[[], float]) -> None:
         self.arn = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
         self._random = random.Random(seed)
@@ -74,7 +77,7 @@ class MemoryStream:
         shard.sequence = self._next(shard)
         sequence = str(shard.sequence)
         change: dict[str, Any] = {
-            "ApproximateCreationDateTime": float(int(self._clock())),
+            "ApproximateCreationDateTime": float(int(self._clock() + self.disorder())),
             "Keys": keys,
             "SequenceNumber": sequence,
             "StreamViewType": "NEW_AND_OLD_IMAGES",

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from dynamodb_counters._backfill.shards import Shard, stream_shards
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.dynamodb.client import MemoryTable
@@ -51,6 +52,9 @@ class Backend(Protocol):
     def history(self) -> Iterable[tuple[str, Record]]:
         """Every record that can still be known, and its shard."""
 
+    def described(self) -> list[Shard]:
+        """What DynamoDB tells of the stream's shards."""
+
     def drop(self) -> None: ...
 
 
@@ -82,6 +86,10 @@ class MemoryBackend(MemoryTable):
 
     def history(self) -> Iterable[tuple[str, Record]]:
         return self.stream.history()
+
+    def described(self) -> list[Shard]:
+        is_open = set(self.stream.open_shards())
+        return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in self.stream.shards()]
 
     def drop(self) -> None:
         """Nothing outlives it."""
@@ -138,6 +146,9 @@ class LocalBackend:
         for shard in self.stream.shards():
             for record in self.stream.read(shard.id, None, 100_000).records:
                 yield shard.id, record
+
+    def described(self) -> list[Shard]:
+        return stream_shards(self._engine.streams, self.stream.arn)
 
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)

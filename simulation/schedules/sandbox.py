@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream import deployments
+from dynamodb_counters._stream import control, deployments
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
@@ -56,8 +56,9 @@ _IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
     "deployment_item": id,
     "read_deployment": repr,
 }
-for _name, _identity in _IDENTITIES.items():
-    vars(deployments)[_name] = _once(vars(deployments)[_name], _identity)
+for _module in (control, deployments):
+    for _name in _IDENTITIES.keys() & vars(_module).keys():
+        vars(_module)[_name] = _once(vars(_module)[_name], _IDENTITIES[_name])
 
 
 class Invocation(Actor):
