@@ -9,12 +9,13 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from dynamodb_counters._declarations import Declaration, Event
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._stream.deployment_items import deployment_key, history_key, read_deployment, read_history
+from dynamodb_counters._stream.deployments import deployed_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError, EraseError
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None, ask: Callable[[str], str] = inp
         if not given.yes and ask(f"erase them, counts: {given.counts}? [y/N] ").strip().lower() != "y":
             return 1
         _tell("erased", eraser.erase(given.counts, given.uncounted))
-    except CountersError as error:
+    except (CountersError, BotoCoreError, ClientError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write("run it again once the stream's records are counted, at the latest after 24 hours\n")
@@ -67,28 +68,15 @@ def main(arguments: Sequence[str] | None = None, ask: Callable[[str], str] = inp
 
 def declared_event(table: Table, name: str, declarations: str | None = None) -> Event:
     """The event of this name, as it is given or as the table's latest deployment has it that knows it."""
-    known = [decode(declarations)] if declarations else _deployments(table)
+    known = [decode(declarations)] if declarations else deployed_declarations(table)
     for deployment in known:
-        for declaration in deployment:
+        for declaration in deployment or ():
             source: object = getattr(declaration, "source", declaration)
             while not isinstance(source, Event) and hasattr(source, "source"):
                 source = source.source
             if isinstance(source, Event) and source.name == name:
                 return source
     raise EraseError(f"no deployment of the table counts an event {name!r}: give its declarations")
-
-
-def _deployments(table: Table) -> list[tuple[Declaration, ...]]:
-    """The declarations of the table's deployments, the latest first."""
-
-    def get(key: dict[str, Any]) -> dict[str, Any]:
-        answer = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True)
-        return dict(answer.get("Item", {}))
-
-    history = read_history(get(history_key()))
-    names = dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else {}
-    found = [read_deployment(get(deployment_key(name))) for name in names]
-    return [declarations for declarations in found if declarations is not None]
 
 
 def _tell(what: str, found: Erased) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
 from dynamodb_counters._declarations.codec import decode
@@ -30,9 +31,9 @@ def main(arguments: Sequence[str] | None = None, s3: Any = None) -> int:
     )
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     given = parser.parse_args(arguments)
-    bucket = OnFailureBucket(s3 or get_session().create_client("s3"), given.bucket)
     left = 0
     try:
+        bucket = OnFailureBucket(s3 or get_session().create_client("s3"), given.bucket)
         for batch in redrive_bucket(
             Table(given.table),
             bucket,
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None, s3: Any = None) -> int:
             told = f"{batch.updated} items updated, {batch.quarantined} entries quarantined"
             told = "dry run" if given.dry_run else told
             sys.stdout.write(f"{batch.key}: {batch.records} records; {batch.problem or told}\n")
-    except CountersError as error:
+    except (CountersError, BotoCoreError, ClientError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return int(left > 0)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
 from dynamodb_counters._declarations.codec import decode
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = restore(
             Table(given.table), given.stream, declarations=given.declarations, at=given.at, dry_run=given.dry_run
         )
-    except CountersError as error:
+    except (CountersError, BotoCoreError, ClientError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write("".join(f"{line}\n" for line in told))

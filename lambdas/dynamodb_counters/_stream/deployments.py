@@ -60,17 +60,18 @@ class Takeover:
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
     """The declarations of the last deployment; a `refusal` if the table does not tell."""
+    for last in deployed_declarations(table):
+        if last is None:
+            raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
+        return last
+    raise refusal("the table has no history of deployments: pass the declarations that counted it")
 
-    def get(key: dict[str, Any]) -> dict[str, Any]:
-        return dict(table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {}))
 
-    history = read_history(get(history_key()))
-    if history is None:
-        raise refusal("the table has no history of deployments: pass the declarations that counted it")
-    found = read_deployment(get(deployment_key(history.last.deployment)))
-    if found is None:
-        raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
-    return found
+def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | None]:
+    """The declarations of the table's deployments, the latest first; None for those that this version cannot read."""
+    history = read_history(table.read_item(history_key()))
+    for name in dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else ():
+        yield read_deployment(table.read_item(deployment_key(name)))
 
 
 class Deployments:
@@ -125,12 +126,12 @@ class Deployments:
 
     def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
         if deployment not in self._declarations:
-            self._declarations[deployment] = read_deployment(self._get(deployment_key(deployment)))
+            self._declarations[deployment] = read_deployment(self._table.read_item(deployment_key(deployment)))
         return self._declarations[deployment]
 
     def _known(self, deadline: float) -> tuple[History, Takeover | None]:
         while True:
-            item = self._get(history_key())
+            item = self._table.read_item(history_key())
             history = read_history(item)
             if history is not None and history.last.deployment == self._id:
                 return history, None
@@ -141,7 +142,7 @@ class Deployments:
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
             lost = history is None and self._others_were_stored()
-            if lost and self._get(history_key()) != item:
+            if lost and self._table.read_item(history_key()) != item:
                 continue  # Another process has just written the first one.
             appended = self._appended(history, deadline, lost=lost)
             if history is not None and len(appended.eras) > _MOST_ERAS:
@@ -202,7 +203,3 @@ class Deployments:
         if known is None:
             return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
         return f"{told}; it {changes_between(known, self._own)}"
-
-    def _get(self, key: dict[str, Any]) -> dict[str, Any]:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
-        return dict(answer.get("Item", {}))
