@@ -9,11 +9,14 @@ from typing import Final
 
 import click
 
+from dynamodb_counters.cli import restore
+from dynamodb_counters.cli.erase import erase
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
+from dynamodb_counters.cli.redrive import redrive
 from dynamodb_counters.cli.session import Session, with_shared_options
 
-COMMANDS: Final[tuple[click.Command, ...]] = (get,)
+COMMANDS: Final[tuple[click.Command, ...]] = (get, erase, redrive, restore.command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
