@@ -298,7 +298,7 @@ MUTATIONS: Final = (
         "a redrive can be repeated",
         "_stream/redrive_entries.py",
         'ConditionExpression="#state = :waiting"',
-        'ConditionExpression="#state = :waiting OR #state = :redriven"',
+        'ConditionExpression="#state = :waiting OR #state = :changed"',
         _MECHANISMS + "test_a_redrive_counts_once_however_often_it_is_asked_for",
     ),
     Mutation(
