@@ -67,7 +67,7 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
     told = ("state",) if state == "any" else ()
     shown, now = grid("id", "age", *told, "not counted by", "item", "reason", numbers=("age",)), session.clock()
     for column in shown.columns[-2:]:
-        column.no_wrap = False
+        column.no_wrap, column.overflow = False, "fold"
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         names = ", ".join(entry.names) or "all"
