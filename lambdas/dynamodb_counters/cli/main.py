@@ -17,6 +17,7 @@ from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT
 from dynamodb_counters.cli.get import get
 from dynamodb_counters.cli.quarantined import quarantine
 from dynamodb_counters.cli.redrive import redrive
+from dynamodb_counters.cli.replay import replay
 from dynamodb_counters.cli.series import series
 from dynamodb_counters.cli.session import Session, with_shared_options
 from dynamodb_counters.cli.top import top
@@ -25,7 +26,7 @@ from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
     *(describe, get, window, series, top, events, watch),
-    *(quarantine, redrive, erase, restore.command),
+    *(quarantine, replay, redrive, erase, restore.command),
 )
 
 
