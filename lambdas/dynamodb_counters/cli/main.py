@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from dynamodb_counters.cli import restore
+from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.erase import erase
 from dynamodb_counters.cli.events import events
@@ -26,7 +27,7 @@ from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
     *(describe, get, window, series, top, events, watch),
-    *(quarantine, replay, redrive, erase, restore.command),
+    *(quarantine, replay, decode, redrive, erase, restore.command),
 )
 
 
