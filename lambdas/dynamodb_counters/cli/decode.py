@@ -16,7 +16,12 @@ from dynamodb_counters.cli.item_words import Decoded, decoded
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import CountersError
 
-_KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"))
+_KINDS: Final[dict[str, type]] = {
+    **dict.fromkeys(("S", "N", "B"), str),
+    **dict.fromkeys(("BOOL", "NULL"), bool),
+    **dict.fromkeys(("SS", "NS", "BS", "L"), list),
+    "M": dict,
+}
 
 
 @click.command()
@@ -60,7 +65,14 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def _is_typed(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and value.keys() <= _KINDS
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    [(kind, content)] = value.items()
+    if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
+        return False
+    if kind in ("L", "M"):
+        return all(map(_is_typed, content if kind == "L" else content.values()))
+    return not kind.endswith("S") or all(isinstance(part, str) for part in content)
 
 
 def _with_bytes(value: Any) -> Any:
