@@ -93,6 +93,8 @@ class Blog:
 
     def __post_init__(self) -> None:
         self._past = MemoryTable(self.clock, name="blog")
+        self._moto: Any = None
+        self.clients["dynamodb"] = self._past
         self._use(self._past)
         self.stream = Shards(until=self.now + 10 * 3600)
         self._seen = 0
@@ -175,7 +177,7 @@ class Blog:
 
     def _read(self) -> int:
         """Take the table's new changes into the stream."""
-        if "dynamodb" in self.clients:
+        if self._moto is not None:
             page = self._moto.get_records(ShardIterator=self._iterator)
             self._iterator = page["NextShardIterator"]
             new = [(lambda_record(record, ""), self.now) for record in page["Records"]]
@@ -190,30 +192,36 @@ class Blog:
 
 @contextmanager
 def seeded() -> Iterator[Blog]:
-    """The table at `NOW`: two deployments, a day and a half of views, some that nothing could count."""
+    """The table at `NOW`, in moto, and a queue of dead letters."""
     with mock_aws():
-        blog = Blog()
-        begin = blog.now
-        for hour in range(HOURS):
-            start = begin + hour * 3600
-            if hour == _REDEPLOYED:
-                blog.deploy(*DECLARED)
-            many = BY_HOUR[datetime.fromtimestamp(start, UTC).hour] * PER_HOUR
-            for when in sorted(start + blog.random.random() * 3600 for _ in range(many)):
-                blog.now = when
-                blog.view(when)
-            if hour in _WITHOUT_BYTES:
-                blog.view(blog.now, "/docs", bytes=None)
-            if hour == _WITHOUT_MS:
-                blog.view(blog.now, "/pricing", ms="fast")
-            blog.now = start + 3600 - 5
-            blog.deliver(but=LAGGING if hour == HOURS - 1 else "")
+        blog = in_memory()
         blog.arrive()
         queue = blog.clients["sqs"].create_queue(QueueName="blog-dead-letters")["QueueUrl"]
         for body in ("{", '{"url": 7}'):
             blog.clients["sqs"].send_message(QueueUrl=queue, MessageBody=body)
-        blog.now = NOW
         yield blog
+
+
+def in_memory() -> Blog:
+    """The table at `NOW`: two deployments, a day and a half of views, some that nothing could count."""
+    blog = Blog()
+    begin = blog.now
+    for hour in range(HOURS):
+        start = begin + hour * 3600
+        if hour == _REDEPLOYED:
+            blog.deploy(*DECLARED)
+        many = BY_HOUR[datetime.fromtimestamp(start, UTC).hour] * PER_HOUR
+        for when in sorted(start + blog.random.random() * 3600 for _ in range(many)):
+            blog.now = when
+            blog.view(when)
+        if hour in _WITHOUT_BYTES:
+            blog.view(blog.now, "/docs", bytes=None)
+        if hour == _WITHOUT_MS:
+            blog.view(blog.now, "/pricing", ms="fast")
+        blog.now = start + 3600 - 5
+        blog.deliver(but=LAGGING if hour == HOURS - 1 else "")
+    blog.now = NOW
+    return blog
 
 
 def _create_table(client: Any) -> str:
