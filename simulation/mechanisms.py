@@ -298,7 +298,7 @@ MUTATIONS: Final = (
         "a redrive can be repeated",
         "_stream/redrive_entries.py",
         'ConditionExpression="#state = :waiting"',
-        'ConditionExpression="#state = :waiting OR #state = :redriven"',
+        'ConditionExpression="#state = :waiting OR #state = :changed"',
         _MECHANISMS + "test_a_redrive_counts_once_however_often_it_is_asked_for",
     ),
     Mutation(
@@ -626,8 +626,8 @@ MUTATIONS: Final = (
     Mutation(
         "a batch is known to follow as a whole, not its first record",
         "_stream/books.py",
-        '{"met": sequence(records[0]),',
-        '{"met": sequence(records[-1]),',
+        '{"met": sequence_number(records[0]),',
+        '{"met": sequence_number(records[-1]),',
         _GIVEN_UP + "test_what_was_counted_together_with_a_given_up_record_is_not_counted_again",
     ),
     Mutation(

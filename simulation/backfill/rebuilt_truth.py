@@ -6,20 +6,19 @@ for a generation that a run has filled, since the run's cut.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeDeserializer
+from dynamodb_counters._generations import Generations
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._generations import Generations
 from dynamodb_counters._table import Table
 from simulation.backfill.subjects import ORDER, SUBJECTS, Group, Parts, Subject, Values, signature
 from simulation.dynamodb.stream_source import Record
@@ -147,7 +146,9 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
         have = _read(backend, counters, declaration, current, want)
         for group in sorted({*want, *have}):
             if want.get(group, {}) != have.get(group, {}):
-                wrong.append(f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}")
+                wrong.append(
+                    f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+                )
     return wrong
 
 

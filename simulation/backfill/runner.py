@@ -95,4 +95,6 @@ class Runner:
                 send()
 
         clock = self._backend.clock
-        clock.call_at(clock.now + self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS)), land)
+        clock.call_at(
+            clock.now + self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS)), land
+        )

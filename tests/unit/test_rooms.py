@@ -26,7 +26,7 @@ _ROOMS = {
         _layouts _statuses
         _writes _stream _reads
         _backfill _erase
-        _counters _evaluate restore erase redrive
+        _counters _evaluate
         _http
         _queue
         handlers cli

@@ -21,7 +21,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import Control, get, read_control, read_declarations
+from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.deployment_items import History
 from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item, run_key
 from dynamodb_counters._stream.watermarks import shard_digest
@@ -178,7 +178,7 @@ class Runner(ABC):
     # Opening
 
     def _found(self) -> State:
-        item = get(self.table, run_key(self.run))
+        item = self.table.read_item(run_key(self.run))
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
@@ -324,7 +324,7 @@ class Runner(ABC):
         """The checkpoints of a shard's books."""
         name = shard
         while True:
-            item = get(self.table, checkpoint_key(shard_digest(name)))
+            item = self.table.read_item(checkpoint_key(shard_digest(name)))
             known = Checkpoint.of(item) if item else Checkpoint()
             yield known
             if not known.successor:
@@ -364,7 +364,7 @@ class Runner(ABC):
             self._reload(state)
 
     def _reload(self, state: State) -> None:
-        known = State.of(state.run.id, get(self.table, run_key(state.run.id)))
+        known = State.of(state.run.id, self.table.read_item(run_key(state.run.id)))
         if known.phase == VOID:
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents

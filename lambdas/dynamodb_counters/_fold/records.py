@@ -99,6 +99,15 @@ def padded(sequence: str) -> str:
     return sequence.zfill(SEQUENCE_DIGITS)
 
 
+def sequence_number(record: Record) -> str:
+    return padded(record["dynamodb"]["SequenceNumber"])
+
+
+def created_of(record: Record) -> float:
+    """When the record was created, in seconds since 1970; 0 if it does not tell."""
+    return float(record["dynamodb"].get("ApproximateCreationDateTime") or 0)
+
+
 def is_expiry(record: Record) -> bool:
     """Whether the TTL process deleted the item; or anyone, once its TTL had passed.
 

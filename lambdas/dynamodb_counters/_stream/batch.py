@@ -10,8 +10,8 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.records import Record, padded
-from dynamodb_counters._stream.books import Book, Books, created, sequence
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._stream.books import Book, Books
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
 from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
@@ -168,7 +168,7 @@ class Aggregator:
                     )
         self._keep(shard, unfoldable, checkpoint, report)
         if report.touched and book.moves:
-            report.applied_through, report.created = sequence(records[-1]), created(records[-1])
+            report.applied_through, report.created = sequence_number(records[-1]), created_of(records[-1])
             report.book = book.name
             if given_up:
                 self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
@@ -214,6 +214,6 @@ class Aggregator:
 
 
 def _after(applied_through: str, records: Sequence[Record]) -> Sequence[Record]:
-    if applied_through < padded(records[0]["dynamodb"]["SequenceNumber"]):
+    if applied_through < sequence_number(records[0]):
         return records
-    return [record for record in records if applied_through < padded(record["dynamodb"]["SequenceNumber"])]
+    return [record for record in records if applied_through < sequence_number(record)]

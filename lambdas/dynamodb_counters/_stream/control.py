@@ -79,16 +79,12 @@ class Control:
 
 
 def read_control(table: Table) -> Control:
-    return Control(get(table, history_key()), get(table, generations_key()))
+    return Control(table.read_item(history_key()), table.read_item(generations_key()))
 
 
 def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] | None:
     """What a deployment folds; None if this version cannot fold by it."""
-    return read_deployment(get(table, deployment_key(deployment)))
-
-
-def get(table: Table, key: dict[str, Any]) -> dict[str, Any]:
-    return dict(table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {}))
+    return read_deployment(table.read_item(deployment_key(deployment)))
 
 
 def write_control(

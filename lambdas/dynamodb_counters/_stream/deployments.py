@@ -69,13 +69,18 @@ class Takeover:
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
     """The declarations of the last deployment; a `refusal` if the table does not tell."""
+    for last in deployed_declarations(table):
+        if last is None:
+            raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
+        return last
+    raise refusal("the table has no history of deployments: pass the declarations that counted it")
+
+
+def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | None]:
+    """The declarations of the table's deployments, the latest first; None for those that this version cannot read."""
     history = read_control(table).history
-    if history is None:
-        raise refusal("the table has no history of deployments: pass the declarations that counted it")
-    found = read_declarations(table, history.last.deployment)
-    if found is None:
-        raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
-    return found
+    for name in dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else ():
+        yield read_declarations(table, name)
 
 
 class Deployments:

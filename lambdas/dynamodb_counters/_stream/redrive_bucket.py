@@ -22,6 +22,7 @@ from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 _TRIES: Final = 5
 _QUARANTINE_SECONDS: Final = 90 * DAY
+_PROBLEMS: Final = (CountersError, ClientError, BotoCoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,10 @@ def redrive_bucket(
     aggregator = Aggregator(table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
     by_shard: dict[str, list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
-        try:
-            batch = bucket.read(key)
-        except GivenUpError as error:
-            yield RedrivenBatch(key, problem=str(error))
-            continue
-        if _is_of(batch.stream, table.name):
+        batch = _read(bucket, key)
+        if isinstance(batch, RedrivenBatch):
+            yield batch
+        elif _is_of(batch.stream, table.name):
             by_shard.setdefault(batch.shard, []).append((batch.place, key))
     for batches in by_shard.values():
         # An item's watermark tells the last record only, so a shard's batches are counted in their order.
@@ -79,7 +78,9 @@ def redrive_bucket(
 def _redrive(
     aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
 ) -> RedrivenBatch:
-    batch = bucket.read(key)
+    batch = _read(bucket, key)
+    if isinstance(batch, RedrivenBatch):
+        return batch
     if dry_run:
         return RedrivenBatch(key, len(batch.records))
     updated = quarantined = 0
@@ -88,10 +89,18 @@ def _redrive(
         updated, quarantined = report.updated, report.quarantined
         if not keep:
             bucket.delete(key)
-    except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
+    except (*_PROBLEMS, TimeoutError) as error:
         problem = f"{type(error).__name__}: {error}"
         return RedrivenBatch(key, len(batch.records), updated, quarantined, problem)
     return RedrivenBatch(key, len(batch.records), updated, quarantined)
+
+
+def _read(bucket: OnFailureBucket, key: str) -> GivenUp | RedrivenBatch:
+    """The batch, or why it cannot be read: an object may be deleted meanwhile."""
+    try:
+        return bucket.read(key)
+    except _PROBLEMS as error:
+        return RedrivenBatch(key, problem=str(error))
 
 
 def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:

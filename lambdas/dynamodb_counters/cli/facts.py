@@ -15,10 +15,10 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.deployment_items import (
     changes_between,
-    deployment_key,
     history_key,
     read_deployment,
     read_history,

@@ -43,13 +43,21 @@ _HINTS: Final[dict[type[BaseException], str]] = {
     aws.NoRegionError: "name one with --region",
 }
 
+_MISSING: Final = {
+    "AWS.SimpleQueueService.NonExistentQueue": "queue",
+    "NoSuchBucket": "bucket",
+    "QueueDoesNotExist": "queue",
+    "ResourceNotFoundException": "table or stream",
+}
+"""What is not there, by the code of the answer."""
+
 
 def told(error: BaseException) -> tuple[int, str]:
     """Exit code and line of an error."""
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
-    if _is_missing(error):
+    if _missing(error):
         code = WRONG_INPUT
     return code, " ".join(_line(error, code).split())
 
@@ -58,8 +66,8 @@ def _line(error: BaseException, code: int) -> str:
     if isinstance(error, aws.ClientError):
         said = error.response.get("Error", {})
         message = said.get("Message") or "no reason given"
-        if _is_missing(error):
-            return f"{error.operation_name} found no such table or stream in this region: {message}"
+        if missing := _missing(error):
+            return f"{error.operation_name} found no such {missing} in this region: {message}"
         return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
     if code == FAULT:
         return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
@@ -71,8 +79,7 @@ def _line(error: BaseException, code: int) -> str:
     return "; ".join([str(error).rstrip("."), *hints])
 
 
-def _is_missing(error: BaseException) -> bool:
-    return (
-        isinstance(error, aws.ClientError)
-        and error.response.get("Error", {}).get("Code") == "ResourceNotFoundException"
-    )
+def _missing(error: BaseException) -> str:
+    """What is not there; empty for another error."""
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, aws.ClientError) else ""
+    return _MISSING.get(code, "")
