@@ -29,7 +29,7 @@ _ROOMS = {
         _counters _evaluate restore erase redrive
         _http
         _queue
-        handlers
+        handlers cli
         __init__
     """,
     _CONSTRUCTS: """
