@@ -65,20 +65,27 @@ def _ranks(groups: int) -> list[tuple[float, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches of one shard: events in each, how many in a tumbling window, how many in the shard's life."""
+    """The batches of one shard: events in each, seconds from one to the next, how many in the shard's life.
+
+    A backlog's follow each other at once: 0 seconds.
+    """
 
     events: float
-    per_window: float = math.inf
+    seconds: float = 0.0
     per_shard: float = math.inf
+    tumbling_seconds: float = TUMBLING_SECONDS
 
     @classmethod
-    def gathered(cls, rate: float, gather: float, most: float) -> Batches:
+    def gathered(cls, rate: float, gather: float, most: float, per_record: float = 1.0) -> Batches:
         """The batches of a shard with `rate` events per second, each gathered so long and of `most` events."""
-        events = max(1.0, min(1 + rate * gather, most))
-        seconds = events / rate
-        return cls(events, TUMBLING_SECONDS / seconds, SHARD_LIFETIME / seconds)
+        events = max(per_record, min(per_record + rate * gather, most))
+        return cls.every(events, events / rate)
+
+    @classmethod
+    def every(cls, events: float, seconds: float) -> Batches:
+        return cls(events, seconds, SHARD_LIFETIME / seconds)
 
     @property
-    def seconds(self) -> float:
-        """From one batch to the next."""
-        return TUMBLING_SECONDS / self.per_window
+    def per_window(self) -> float:
+        """How many end in one tumbling window."""
+        return self.tumbling_seconds / self.seconds if self.seconds else math.inf

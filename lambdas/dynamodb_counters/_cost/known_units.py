@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -48,7 +49,7 @@ class KnownDesign:
         )
         if not self.transaction:
             return {"accept": Stage(accept), "update": Stage(touched / batches.events)}
-        transactions = max(1.0, touched / _ITEMS_PER_TRANSACTION)
+        transactions = math.ceil(touched / _ITEMS_PER_TRANSACTION)
         return {
             "accept": Stage(accept),
             "update": Stage(2 * touched / batches.events),
@@ -69,9 +70,7 @@ KNOWN: Final = (
     ),
     KnownDesign("put_then_increment", "put, then increment", event_writes=1, keeps=True),
     KnownDesign("powertools_idempotency", "Powertools idempotency + ADD", small_writes=2, keeps=True),
-    KnownDesign(
-        "hour_minute_keys", "hour and minute keys", event_writes=1, counter_writes=2, stream=True, keeps=True
-    ),
+    KnownDesign("hour_minute_keys", "hour and minute keys", event_writes=1, counter_writes=2, stream=True, keeps=True),
     KnownDesign("coalescing", "coalescing stream aggregator", event_writes=1, stream=True, coalesces=True, keeps=True),
     KnownDesign(
         "checkpoint_transaction",

@@ -7,28 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dynamodb_counters._cost.batches import Batches
+from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
+from dynamodb_counters._cost.chunk_sizes import CHUNK_BYTES, ChunkSizes
 from dynamodb_counters._cost.counted_items import GUARD_SECONDS, Counted, updates_of
-from dynamodb_counters._cost.batches import SHARD_LIFETIME
-from dynamodb_counters._items.item_sizes import WRITE_UNIT_BYTES, write_units
+from dynamodb_counters._items.item_sizes import write_units
 
 ITEMS_PER_CHECKPOINT: Final = 100
 """Items touched until a shard's checkpoint moves; it also moves at the end of a tumbling window."""
 
-_SHARD_WRITES: Final = 4.0
-"""A new shard's checkpoint and witness, the witness again when it first moves, and a window cut by the shard's end."""
+_SHARD_WRITES: Final = 3.0
+"""A new shard's checkpoint and witness, and the witness again when it first moves."""
+
+_SHARD_READS: Final = 3.0
+"""What a new shard looks for: its witness, the switch, the quarantine of old versions."""
 
 _FRESH_SECONDS: Final = 60.0
 """A process reads checkpoint and deployments once per minute."""
 
 _HOUR: Final = 3600.0
-_CHUNK_BYTES: Final = 100
-"""A chunk without its events: keys, type, TTL."""
-
 _READ_UNIT_BYTES: Final = 4096
-_FULL: Final = 0.95
-_SPREAD: Final = 0.05
-"""Chunks of as many events differ in size by so much."""
+_FULL: Final = 0.97
+"""Of the bytes at which a flush is cut, what chunks come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,24 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How events are packed: so many per flush, of so many bytes each once compressed, by so many writers of a log."""
+    """How events are packed: so many per flush and log, so often, of such sizes, by so many writers of a log."""
 
     events_per_flush: float
-    event_bytes: float
+    seconds: float
+    sizes: ChunkSizes
     chunk_bytes: int = 4096
     writers: int = 1
+    bucket_seconds: float = 600.0
+
+    @property
+    def chunks(self) -> float:
+        """Per flush."""
+        return max(1.0, self.events_per_flush / self.sizes.events_within(self.chunk_bytes * _FULL))
+
+    @property
+    def flush_bytes(self) -> float:
+        """What a flush takes in the table."""
+        return self.chunks * (CHUNK_BYTES + self.sizes.content(self.events_per_flush / self.chunks))
 
 
 def accept_plain(event_bytes: float, duplicates: float = 0.0) -> Stage:
@@ -62,23 +73,20 @@ def accept_plain(event_bytes: float, duplicates: float = 0.0) -> Stage:
 
 def accept_packed(packing: Packing) -> Stage:
     """A flush, cut into chunks; with more writers than one, each looks first at what the others have written."""
-    content = packing.events_per_flush * packing.event_bytes
-    full, rest = divmod(content, packing.chunk_bytes * _FULL - _CHUNK_BYTES)
-    writes = full * write_units(packing.chunk_bytes * _FULL)
-    writes += expected_units(rest + _CHUNK_BYTES) if rest or not full else 0.0
-    others = content + (full + 1) * _CHUNK_BYTES if packing.writers > 1 else 0.0
-    return Stage(writes, math.ceil(others / _READ_UNIT_BYTES)) * (1 / packing.events_per_flush)
-
-
-def expected_units(size: float) -> float:
-    """Write units of items of about that size.
-
-    >>> expected_units(500), expected_units(1024)
-    (1.0, 1.5)
-    """
-    low, high = size * (1 - _SPREAD), size * (1 + _SPREAD)
-    boundaries = range(math.ceil(low / WRITE_UNIT_BYTES), math.floor(high / WRITE_UNIT_BYTES) + 1)
-    return write_units(low) + sum((high - each * WRITE_UNIT_BYTES) / (high - low) for each in boundaries if each)
+    full, rest = divmod(packing.chunks, 1.0) if packing.chunks > 1 else (0.0, 1.0)
+    chunk = write_units(packing.chunk_bytes * _FULL)
+    last = packing.sizes.units(rest * packing.events_per_flush / packing.chunks) if rest else 0.0
+    writes = full * chunk + last
+    # Each process asks for the layout once per minute, and looks into each bucket that it meets for the first time.
+    reads = min(1.0, packing.writers * packing.seconds / _FRESH_SECONDS)
+    flushes = max(1.0, packing.bucket_seconds / packing.seconds) if packing.seconds else math.inf
+    if packing.writers > 1:
+        reads += 0.5 * math.ceil(packing.flush_bytes / _READ_UNIT_BYTES)
+        # The first one learns of the others from a put that is refused, when it comes to the bucket again.
+        writes += (chunk if full else last) / flushes if flushes > packing.writers else 0.0
+    else:
+        reads += 0.5 / flushes
+    return Stage(writes, reads) * (1 / packing.events_per_flush)
 
 
 def count_units(counted: Sequence[Counted], batches: Batches, shards: int) -> dict[str, Stage]:
@@ -106,9 +114,10 @@ def checkpoint_writes(updates: float, batches: Batches) -> float:
         moves = 1 / every
     else:
         moves = min(1.0, math.ceil(batches.per_window / every) / batches.per_window)
-    return moves + _SHARD_WRITES / batches.per_shard
+    # The shard's end cuts a window.
+    return moves + (_SHARD_WRITES + (batches.per_window > 1)) / batches.per_shard
 
 
 def _checkpoint_reads(batches: Batches) -> float:
     """Read units per batch: a consistent read of the checkpoint, and one of the deployments."""
-    return 2 * min(1.0, batches.seconds / _FRESH_SECONDS)
+    return 2 * min(1.0, batches.seconds / _FRESH_SECONDS) + _SHARD_READS / batches.per_shard
