@@ -47,7 +47,7 @@ def touched_by_rank(groups: int, skew: float, events: float) -> float:
 
 def hottest_share(groups: int, skew: float) -> float:
     """The share of all events that the first group gets."""
-    return 1 / sum(number * rank**-skew for rank, number in _ranks(groups))
+    return 1 / sum(number * math.pow(rank, -skew) for rank, number in _ranks(groups))
 
 
 @lru_cache(maxsize=16)

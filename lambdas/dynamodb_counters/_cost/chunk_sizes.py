@@ -55,7 +55,8 @@ class ChunkSizes:
         (few, least, _), (many, most, _) = self._around(events)
         if few == many:
             return least * events / few
-        return least * (events / few) ** (math.log(most / least) / math.log(many / few))
+        exponent = math.log(most / least) / math.log(many / few)
+        return least * math.pow(events / few, exponent)
 
     def deviation(self, events: float) -> float:
         (few, _, low), (many, _, high) = self._around(events)

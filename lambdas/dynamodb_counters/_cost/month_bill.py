@@ -26,6 +26,9 @@ from dynamodb_counters._timeline.times import DAY
 ITEM_UNITS_PER_SECOND: Final = 1000.0
 """What an item, and so its partition key, takes."""
 
+_TRANSACTIONS_PER_SECOND: Final = 92.0
+"""Of one item, before conflicts eat the rest (`benchmarks/scale.py`)."""
+
 _STORED_BYTES: Final = 100
 """What DynamoDB adds to each item it stores."""
 
@@ -41,7 +44,7 @@ _WATCH_READS: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Units per event and stage, dollars per month and service; are counts exact, and does the hottest item keep up?"""
+    """Units per event and stage, dollars per month and service; whether counts are exact and the hottest keeps up."""
 
     title: str
     exact: bool
@@ -55,8 +58,9 @@ class Bill:
 
 
 def bills(load: Workload, price: Price) -> list[Bill]:
-    """This design's bill, then those of the known ones with the same door, function settings, logs and traces."""
-    return [_own(load, price), *(_known(load, known, price) for known in KNOWN)]
+    """Bills of this design, then of the known ones with the same door, function settings, logs and traces."""
+    own = [load] if load.packed is None else [load, load.unpacked()]
+    return [*(_own(each, price) for each in own), *(_known(load, known, price) for known in KNOWN)]
 
 
 def _own(load: Workload, price: Price) -> Bill:
@@ -137,7 +141,8 @@ def _hottest_known(counted: Counted, known: KnownDesign, rate: float, batches: B
     units = 1 + known.transaction
     if known.coalesces:
         return units * (shards if counted.scattered else 1) / batches.seconds
-    return rate * hottest_share(counted.groups, counted.skew) * units
+    touches = rate * hottest_share(counted.groups, counted.skew)
+    return touches * (ITEM_UNITS_PER_SECOND / _TRANSACTIONS_PER_SECOND if known.transaction else units)
 
 
 def _counted_bytes(counted: Counted, load: Workload) -> float:

@@ -31,11 +31,7 @@ class PriceList:
 
     @classmethod
     def parse(cls, text: str) -> PriceList:
-        """Read a price file.
-
-        >>> PriceList.parse('date="2026-01-01"\\nregion="r"\\n[s]\\nsource="u"\\nx={dollars=2,per=4,checked="c"}').of("s.x")
-        0.5
-        """
+        """Read a price file; what is wrong with it is a LookupError, TypeError or ValueError."""
         content: dict[str, Any] = tomllib.loads(text)
         prices = {
             f"{service}.{name}": Price(float(each["dollars"]), each["per"], table["source"], each["checked"])
