@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from dynamodb_counters.cli.cost import cost
+from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.events import events
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
@@ -19,7 +20,7 @@ from dynamodb_counters.cli.top import top
 from dynamodb_counters.cli.trailing import window
 from dynamodb_counters.cli.watch import watch
 
-COMMANDS: Final[tuple[click.Command, ...]] = (get, window, series, top, events, watch, cost)
+COMMANDS: Final[tuple[click.Command, ...]] = (describe, get, window, series, top, events, watch, cost)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
