@@ -1,6 +1,6 @@
 """``python -m dynamodb_counters.redrive``: count what Lambda gave up on and left in the on-failure bucket.
 
-See docs/monitoring.md, GivenUpAlarm.
+See docs/runbook.md, GivenUpAlarm.
 """
 
 from __future__ import annotations

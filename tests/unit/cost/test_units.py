@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks.cost_model import SMALL, Compared, compare
+from benchmarks.cost_model import TINY, Compared, compare
 from benchmarks.designs import DESIGNS
 from dynamodb_counters._cost.batches import Batches, hottest_share, touched_by_rank
 from dynamodb_counters._cost.chunk_sizes import ChunkSizes
@@ -17,7 +17,7 @@ from dynamodb_counters._items.chunks import Row
 
 
 def test_every_measurement_is_met_within_five_percent() -> None:
-    found = list(compare(SMALL))
+    found = list(compare(TINY))
     settings = " ".join(each.setting for each in found)
     for part in ("hot", "scattered", "packed", "1 partitions", "4 partitions", "16 partitions", "window"):
         assert part in settings
