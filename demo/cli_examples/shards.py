@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-OPEN = [f"shardId-0000000179516{number}0000-{number}c0ffee{number}" for number in (1, 2, 3, 4)]
-CLOSED = "shardId-00000001795050000000-f00dbabe"
+OPEN: Final = [
+    f"shardId-0000000{1_795_157_600_000 + start}-{name}"
+    for start, name in ((0, "3f6a1c9e"), (118_204, "b27d40f5"), (240_777, "70e9c2a8"))
+]
+CLOSED: Final = "shardId-00000001795050000000-f00dbabe"
 
 
 @dataclass
 class Shards:
-    """Records by shard, as Lambda would deliver them; `clock` says when they are created."""
+    """Records by shard, as Lambda would deliver them."""
 
-    clock: Callable[[], float]
-    records: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in (CLOSED, *OPEN)})
-    until: float = 0.0
+    until: float
     """The closed shard takes what is created before."""
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in (CLOSED, *OPEN)})
 
-    def add(self, change: Mapping[str, Any]) -> None:
+    def add(self, change: Mapping[str, Any], created: float) -> None:
         """Append a change of the table to the shard of its partition key."""
-        created = self.clock()
         pk = change["dynamodb"]["Keys"]["pk"]["S"]
-        name = CLOSED if created < self.until else OPEN[zlib.crc32(pk.encode()) % len(OPEN)]
+        name = CLOSED if created < self.until else OPEN[(zlib.adler32(pk.encode()) >> 4) % len(OPEN)]
         known = self.records[name]
         number = 10**20 * (1 + [CLOSED, *OPEN].index(name)) + len(known)
         dynamodb = {**change["dynamodb"], "SequenceNumber": str(number), "ApproximateCreationDateTime": created}

@@ -8,7 +8,7 @@ from typing import Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
-from dynamodb_counters._declarations.measures import Average, Histogram, Measure, Sum
+from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 
@@ -19,7 +19,6 @@ _UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 
 def words_of(declaration: Declaration) -> str:
     """What a declaration counts.
 
-    >>> from dynamodb_counters._declarations.measures import Count
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "b": Sum("n")}))
     'event view by url: views (count), b (sum of n)'
@@ -40,15 +39,16 @@ def source_words(source: Event | Items | Aggregate) -> str:
     return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
 
 
-def measure_words(measure: Measure) -> str:
-    """How a measure counts."""
+def measure_words(measure: Measure, name: str = "") -> str:
+    """How a measure counts; its attribute, unless that is its name."""
+    if isinstance(measure, Count):
+        return "count"
+    of = "" if measure.attribute == name else f" of {measure.attribute}"
     if isinstance(measure, Sum):
-        return f"sum of {measure.attribute}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
-    if isinstance(measure, Average):
-        return f"average of {measure.attribute}"
+        return f"sum{of}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
     if isinstance(measure, Histogram):
-        return f"histogram of {measure.attribute} in {len(measure.bins)} bins"
-    return "count"
+        return f"histogram{of}, {measure.kind.replace('_', ' ')} {', '.join(map(str, measure.bins))}"
+    return f"average{of}"
 
 
 def condition_words(condition: Condition) -> str:
@@ -90,13 +90,13 @@ def length_words(length: timedelta) -> str:
 def _details(declaration: Declaration) -> Iterator[str]:
     if isinstance(declaration, Aggregate):
         for name, measure in declaration.measures.items():
-            yield f"{name} ({measure_words(measure)})"
+            yield f"{name} ({measure_words(measure, name)})"
         if declaration.ranking is not None:
             yield f"ranked by {declaration.ranking.by}"
         if declaration.write_shards > 1:
             yield f"on {declaration.write_shards} write shards"
         return
-    yield f"{measure_words(declaration.measure)} over {declaration.time}"
-    tiers = ", ".join(tier.name for tier in declaration.kept_tiers)
-    kept = f"kept {length_words(declaration.retention)}" if declaration.retention else "kept for good"
-    yield f"to the {length_words(declaration.precision).split()[-1]} ({tiers} buckets, {kept})"
+    tiers = " and ".join(f"{tier.name}s" for tier in declaration.kept_tiers)
+    unit = length_words(declaration.precision).split()[-1]
+    yield f"{measure_words(declaration.measure)} by {declaration.time} to the {unit} in {tiers}"
+    yield f"kept {length_words(declaration.retention)}" if declaration.retention else "kept for good"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from itertools import pairwise
 from typing import Final
 
 from rich.text import Text
@@ -14,8 +15,9 @@ from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.cli.formats import ACCENT, BLOCKS, QUIET, number
 
 _HEIGHT: Final = 12
-_TICKS: Final = 4
-_FACTORS: Final = (1, 2, 2.5, 5, 10)
+_FEWEST_TICKS: Final = 3
+_MOST_TICKS: Final = 6
+_FACTORS: Final = (1, 2, 2.5, 5)
 _WIDEST: Final = 6
 """Columns of a bar."""
 
@@ -73,15 +75,15 @@ def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> BarChart:
 
 
 def _scale(top: float) -> tuple[float, int]:
-    """The distance of ticks, and how many it takes."""
+    """The distance of ticks, and how many it takes: as little above the top as round numbers allow."""
     if top <= 0:
         return 1, 1
-    raw = top / _TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    tick = next(factor * power for factor in _FACTORS if factor * power >= raw * (1 - 1e-9))
-    if top >= _TICKS:
-        tick = float(max(1, math.ceil(tick)))
-    return tick, max(1, math.ceil(top / tick - 1e-9))
+    power = 10.0 ** (math.floor(math.log10(top)) - 1)
+    candidates = [factor * power * scale for scale in (1, 10) for factor in _FACTORS]
+    whole = [tick for tick in candidates if top < _FEWEST_TICKS or tick == int(tick)]
+    ticks = [(tick, math.ceil(top / tick - 1e-9)) for tick in whole]
+    fitting = [(tick, times) for tick, times in ticks if _FEWEST_TICKS <= times <= _MOST_TICKS]
+    return min(fitting, key=lambda one: (one[0] * one[1], one[1]))
 
 
 def _cell(count: float, row_height: float, row: int) -> str:
@@ -99,7 +101,8 @@ def _time_axis(bars: Sequence[Point], pitch: int, tz: tzinfo) -> tuple[str, str]
     if not bars:
         return "", ""
     local = [one.start.astimezone(tz) for one in bars]
-    step = (local[1] - local[0]).total_seconds() if len(local) > 1 else DAY
+    # The first step, and the last, may be cut off.
+    step = max((after - before).total_seconds() for before, after in pairwise(local)) if len(local) > 1 else DAY
     form = "%H:%M:%S" if step < MINUTE else "%H:%M" if step < DAY else "%b %d" if step < 28 * DAY else "%Y-%m"
     length = len(local[0].strftime(form))
     spacing = next(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -28,8 +29,8 @@ from dynamodb_counters.cli.formats import (
     HEADING,
     QUIET,
     WARNING,
+    clock_text,
     grid,
-    moment_text,
     number,
     pairs,
     size,
@@ -104,65 +105,77 @@ def _ttl(ttl: Facts) -> Text:
 
 
 def _declarations(document: Facts) -> RenderableType:
-    shown = grid("name", "kind", "what it counts")
-    shown.columns[2].no_wrap = False
+    shown = grid("name", "counts", wrap=("counts",))
     for one in document["declarations"]:
-        shown.add_row(Text(one["name"], HEADING), one["kind"], one["counts"])
-    shown.columns[1].style = QUIET
+        shown.add_row(Text(one["name"], HEADING), one["counts"])
     return shown
 
 
 def _deployments(deployments: list[Facts], now: float) -> RenderableType:
     if not deployments:
         return Text("none: no aggregator has counted this table", WARNING)
-    shown = grid("deployment", "holds for records created", "declares")
-    shown.columns[2].no_wrap = False
+    shown = grid("deployment", "for records from (UTC)", "what it changes", wrap=("what it changes",))
     for one in deployments:
         since = _seconds(one["valid_from"])
-        when = "from the beginning on" if since is None else f"from {moment_text(since)} on"
+        when = "the beginning" if since is None else clock_text(since)
         when += " (ahead)" if since is not None and since > now else ""
-        declared = one["declarations"]
-        what = Text("cannot be read", WARNING) if declared is None else Text(", ".join(declared))
+        what = Text("cannot be read by this version", WARNING)
+        if one["declarations"] is not None:
+            what = Text(one["changes"] or f"declares {' '.join(one['declarations'])}")
         shown.add_row(one["deployment"], when, what)
     return shown
 
 
 def _shards(shards: list[Facts]) -> RenderableType:
     is_peeked = any("uncovered_seconds" in one for one in shards)
-    shown = grid("shard", "", "counted through", "ago", *(["waits"] if is_peeked else []), "", numbers=("ago", "waits"))
+    shown = grid(
+        *("shard", "state", "counted through (UTC)", "ago"),
+        *(["waits"] if is_peeked else []),
+        *([""] if any(_notes(one) for one in shards) else []),
+        numbers=("ago", "waits"),
+        wrap=("",),
+    )
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = one["shard"].removeprefix("shardId-").lstrip("0")
-        known = one["checkpoint"]
-        through, age, notes = "-", "-", Text()
-        if known is None:
-            notes = Text("no checkpoint: nothing of it was counted", WARNING if one["open"] else QUIET)
-        elif known["created"] is None:
-            notes = Text("counted, but not as far as a checkpoint tells", QUIET)
-        else:
-            through, age = moment_text(_seconds(known["created"]) or 0), span(known["age_seconds"])
-        if known is not None and known["retrying"]:
-            notes = Text("a batch is tried again", WARNING)
-        if known is not None and known["lost_before"]:
-            notes = Text(f"its checkpoint was lost before {known['lost_before']}", BAD)
-        waits = one.get("uncovered_seconds")
-        told = [Text("-", QUIET) if waits is None else Text(span(waits), WARNING if waits > _LATE else "")]
-        shown.add_row(name, "open" if one["open"] else "closed", through, age, *(told if is_peeked else []), notes)
-    shown.columns[1].style = QUIET
+        known, waits = one["checkpoint"], one.get("uncovered_seconds")
+        through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
+        if known is not None and known["created"] is None:
+            through = Text("not told yet", QUIET)
+        elif known is not None:
+            through, age = Text(clock_text(_seconds(known["created"]) or 0)), span(known["age_seconds"])
+        cells: list[str | Text] = [name, Text("open" if one["open"] else "closed", QUIET), through, age]
+        if is_peeked:
+            cells.append(Text("-", QUIET) if waits is None else Text(span(waits), WARNING if waits > _LATE else ""))
+        shown.add_row(*cells, *([notes] if (notes := _notes(one)) else []))
     return shown
+
+
+def _notes(shard: Facts) -> Text | None:
+    known = shard["checkpoint"]
+    if known is not None and known["lost_before"]:
+        return Text(f"its checkpoint was lost before {known['lost_before']}", BAD)
+    if known is not None and known["retrying"]:
+        return Text("a batch is tried again", WARNING)
+    return None
 
 
 def _quarantine(quarantine: Facts) -> RenderableType:
     redriven = f"; {number(quarantine['redriven'])} redriven" if quarantine["redriven"] else ""
     if not quarantine["waiting"]:
         return Text(f"empty{redriven}", GOOD)
-    shown = grid("entries", "not counted by", "reason", numbers=("entries",))
-    shown.columns[2].no_wrap = False
+    shown = grid("entries", "not counted by", "reason", numbers=("entries",), wrap=("reason",))
     for one in quarantine["reasons"][:_MOST_REASONS]:
         names = ", ".join(one["declarations"]) or "all"
-        shown.add_row(Text(number(one["entries"]), WARNING), names, one["reason"])
+        shown.add_row(Text(number(one["entries"]), WARNING), names, _reason(one["reason"]))
     more = len(quarantine["reasons"]) - _MOST_REASONS
     rest = f"; {number(more)} more reasons in --json" if more > 0 else ""
     return Lines(shown, Text(f"{number(quarantine['waiting'])} wait{redriven}{rest}", QUIET))
+
+
+def _reason(reason: str) -> str:
+    """A reason without the names and the kind of error, once if it is the same for all names."""
+    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
+    return "; ".join(dict.fromkeys(parts))
 
 
 def _queues(queues: list[Facts]) -> RenderableType:

@@ -9,12 +9,21 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._declarations import Window
+from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.words import words_of
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.deployment_items import deployment_key, history_key, read_deployment, read_history
+from dynamodb_counters._stream.deployment_items import (
+    changes_between,
+    deployment_key,
+    history_key,
+    read_deployment,
+    read_history,
+)
+from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.formats import stamp
@@ -23,7 +32,7 @@ from dynamodb_counters.cli.session import Session
 Facts = dict[str, Any]
 
 _MOST_BOOKS: Final = 20
-_MOST_PAGES: Final = 3
+_MOST_PAGES: Final = 5
 
 
 def table_facts(session: Session) -> Facts:
@@ -77,18 +86,21 @@ def deployment_facts(session: Session) -> list[Facts]:
 
     item = get(history_key())
     history = read_history(item)
-    facts = []
-    for era in reversed(history.eras if history else ()):
+    facts: list[Facts] = []
+    before: tuple[Declaration, ...] | None = ()
+    for era in history.eras if history else ():
         declared = read_deployment(get(deployment_key(era.deployment)))
         facts.append(
             {
                 "deployment": era.deployment,
                 "valid_from": stamp(era.valid_from) if era.valid_from else None,
                 "declarations": None if declared is None else sorted(one.name for one in declared),
+                "changes": None if declared is None or before is None else changes_between(before, declared),
                 "aggregator": item.get("aggregator", {}).get("S"),
             }
         )
-    return facts
+        before = declared
+    return facts[::-1]
 
 
 def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
@@ -102,6 +114,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
     shards = described or []
     checkpoints = _checkpoints(session, [shard["ShardId"] for shard in shards])
     now = session.clock()
+    plan = Plan(session.declarations) if peek else Plan(())
     facts = []
     for shard in shards:
         name = shard["ShardId"]
@@ -109,7 +122,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
         is_open = "EndingSequenceNumber" not in shard["SequenceNumberRange"]
         facts.append({"shard": name, "open": is_open, **_checkpoint_facts(known, now)})
         if peek and problem is None:
-            oldest, problem = _tried(partial(_uncovered, session, stream, name, known))
+            oldest, problem = _tried(partial(_uncovered, session, plan, stream, name, known))
             facts[-1]["uncovered_seconds"] = None if oldest is None else max(0, round(now - oldest))
     return facts, problem
 
@@ -150,8 +163,11 @@ def _described(streams: Any, arn: str) -> Iterator[Mapping[str, Any]]:
         more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
 
-def _uncovered(session: Session, stream: str, shard: str, known: Checkpoint | None) -> float | None:
-    """When the oldest record was created that the checkpoint does not cover; None if a few pages show none."""
+def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
+    """When the oldest record was created that counts and the checkpoint does not cover; None if a few pages show none.
+
+    Most records behind a checkpoint are of the counts themselves, which concern nothing.
+    """
     streams = session.client("dynamodbstreams")
     asked: dict[str, Any] = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
     through = known.applied_through.lstrip("0") if known is not None else ""
@@ -161,9 +177,14 @@ def _uncovered(session: Session, stream: str, shard: str, known: Checkpoint | No
     for _ in range(_MOST_PAGES):
         if iterator is None:
             break
-        page = streams.get_records(ShardIterator=iterator, Limit=1)
-        if page["Records"]:
-            return float(page["Records"][0]["dynamodb"]["ApproximateCreationDateTime"].timestamp())
+        page = streams.get_records(ShardIterator=iterator)
+        for record in page["Records"]:
+            created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()
+            dynamodb = {**record["dynamodb"], "ApproximateCreationDateTime": created}
+            unwrapped = unwrap([{**record, "dynamodb": dynamodb}])
+            folded = fold(plan, unwrapped.changes)
+            if unwrapped.unreadable or folded.deltas or folded.unfoldable:
+                return float(created)
         iterator = page.get("NextShardIterator")
     return None
 

@@ -39,6 +39,11 @@ def number(value: Any) -> str:
     return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
 
 
+def clock_text(seconds: float) -> str:
+    """A moment in UTC, below a heading that says so."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
     """A moment to the second, with its zone."""
     local = (datetime.fromtimestamp(when, UTC) if isinstance(when, int | float) else when).astimezone(tz)
@@ -47,7 +52,7 @@ def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
 
 def stamp(seconds: float) -> str:
     """A moment as JSON has it: ISO 8601 in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    return datetime.fromtimestamp(round(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
 def span(length: timedelta | float) -> str:
@@ -84,14 +89,14 @@ def group_text(values: Mapping[str, object]) -> str:
 
 
 def sparkline(values: Sequence[float | Decimal]) -> str:
-    """A line of blocks, as high as the values are; the greatest fills its place.
+    """A line of blocks, as high as the values are; the greatest leaves a gap to the line above.
 
-    >>> sparkline([0, 1, 4, 8])
-    '▁▁▄█'
+    >>> sparkline([0, 1, 3.5, 7])
+    '▁▁▄▇'
     """
     top = max((float(value) for value in values), default=0.0)
-    heights = (max(1, round(float(value) / top * 8)) if top > 0 else 1 for value in values)
-    return "".join(BLOCKS[height] for height in heights)
+    highest = len(BLOCKS) - 2
+    return "".join(BLOCKS[max(1, round(float(value) / top * highest)) if top > 0 else 1] for value in values)
 
 
 def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
@@ -105,20 +110,25 @@ def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
     return "█" * whole + (_PARTS[rest] if rest else "")
 
 
-def grid(*columns: str, numbers: Sequence[str] = ()) -> Grid:
-    """A table of few lines; the columns of numbers are aligned to the right."""
-    made = Grid(box=box.SIMPLE_HEAD, header_style=QUIET, border_style=QUIET, pad_edge=False, padding=(0, 1))
+def grid(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) -> Grid:
+    """A table of few lines; columns of numbers are aligned to the right, and only those that may, wrap."""
+    made = Grid(box=box.SIMPLE_HEAD, header_style=QUIET, border_style=QUIET, pad_edge=False, padding=(0, 1, 0, 0))
     made.show_edge = False
     for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="ellipsis", no_wrap=True)
+        made.add_column(
+            column,
+            justify="right" if column in numbers else "left",
+            overflow="fold" if column in wrap else "ellipsis",
+            no_wrap=column not in wrap,
+        )
     return made
 
 
-def pairs(rows: Mapping[str, str | Text]) -> Grid:
+def pairs(rows: Mapping[str, str | Text], *, numbers: bool = False) -> Grid:
     """Labels and what they label, without lines."""
     made = Grid.grid(padding=(0, 2))
     made.add_column(style=QUIET, no_wrap=True)
-    made.add_column()
+    made.add_column(justify="right" if numbers else "left")
     for label, value in rows.items():
         made.add_row(label, value)
     return made

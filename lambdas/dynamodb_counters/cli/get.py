@@ -50,7 +50,9 @@ def measures_of(found: Group) -> dict[str, Any]:
 def pairs_of(found: Group) -> RenderableType:
     """The measures of a group, histograms as bars."""
     plain = {name: value for name, value in found.measures.items() if not isinstance(value, Mapping)}
-    parts: list[RenderableType] = [pairs({name: number(value) for name, value in plain.items()})] if plain else []
+    parts: list[RenderableType] = (
+        [pairs({name: number(value) for name, value in plain.items()}, numbers=True)] if plain else []
+    )
     for name, bins in found.measures.items():
         if isinstance(bins, Mapping):
             top = max(bins.values(), default=0)

@@ -20,8 +20,11 @@ from dynamodb_counters.cli.trailing import count_document
 
 Step = timedelta | Period
 
-_MOST_POINTS: Final = 96
-_STEPS: Final = (1, 5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
+_MOST_POINTS: Final = 46
+"""Bars that have two columns each in 100."""
+
+_MINUTES: Final = tuple(MINUTE * times for times in (1, 2, 5, 10, 15, 30))
+_STEPS: Final = (1, 5, 15, 30, *_MINUTES, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY)
 
 
 @click.command()
@@ -68,8 +71,9 @@ def series(
     }
     chart = bar_chart([Point(one.start, float(one.count)) for one in found], session.out.width, zone)
     each = span(step * chart.merged) if isinstance(step, timedelta) else f"{chart.merged} {step}"
-    head = Text(f"{name} {group_text(values)}".rstrip(), HEADING)
-    head.append(f"  {number(total)} in all, {each} per bar", QUIET)
+    head = Text.assemble(
+        (f"{name} {group_text(values)}".rstrip(), HEADING), (f"  {number(total)} in all, {each} per bar", QUIET)
+    )
     foot = Text(f"{moment_text(found[0].start, zone)} to {moment_text(found[-1].end, zone)}", QUIET)
     session.emit(document, Lines(head, "", *chart.lines, "", foot))
 

@@ -156,8 +156,10 @@ def _series(session: Session, window: Window, values: Mapping[str, str], length:
 
 
 def _screen(session: Session, watched: Sequence[Watched], every: timedelta, problem: str | None) -> Lines:
-    head = Text(session.table.name, HEADING)
-    head.append(f"  {moment_text(session.clock())}, every {span(every)}; Ctrl-C ends", QUIET)
+    head = Text.assemble(
+        (session.table.name, HEADING),
+        (f"  {moment_text(session.clock())}, every {span(every)}; Ctrl-C ends", QUIET),
+    )
     shown = grid("name", "group", "measure", "count", "per second", "trend", numbers=("count", "per second"))
     for one in watched:
         rate = "" if one.rate is None else f"{one.rate:,.2f}"
