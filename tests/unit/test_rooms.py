@@ -22,6 +22,8 @@ _ROOMS = {
         _items
         _declarations
         _fold
+        _cost
+        _price_file
         _clients _table
         _layouts _statuses
         _writes _stream _reads
@@ -63,7 +65,7 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold")
+_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold", "_cost")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",

@@ -16,8 +16,8 @@ from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
 from dynamodb_counters._declarations import Declaration, require_consistent
-from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update

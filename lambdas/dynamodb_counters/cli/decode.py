@@ -67,6 +67,7 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
 def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
+    content: Any
     [(kind, content)] = value.items()
     if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
         return False

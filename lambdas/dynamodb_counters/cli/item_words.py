@@ -16,6 +16,7 @@ from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
     CHUNK,
     COUNTED_IN,
+    DEPLOYMENT_PREFIX,
     LAYOUT,
     ONCE_SUFFIX,
     PACK_PREFIX,
@@ -31,7 +32,6 @@ from dynamodb_counters._items.table_schema import (
 from dynamodb_counters._stream.checkpoint_items import BOOK, WITNESS, Checkpoint
 from dynamodb_counters._stream.deployment_items import (
     AGGREGATOR,
-    DEPLOYMENT_PREFIX,
     read_deployment,
     read_history,
 )

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from dynamodb_counters.cli import restore
+from dynamodb_counters.cli.cost import cost
 from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.diff import diff
@@ -27,7 +28,7 @@ from dynamodb_counters.cli.trailing import window
 from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
-    *(describe, get, window, series, top, events, watch, diff),
+    *(describe, get, window, series, top, events, watch, diff, cost),
     *(quarantine, replay, decode, redrive, erase, restore.command),
 )
 

@@ -30,7 +30,7 @@ def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
 def always() -> dict[str, dict[str, Any]]:
     """The alarms without monitoring, by the names that their descriptions link to."""
     linked = {alarm["AlarmDescription"].rpartition("#")[2]: alarm for alarm in alarms(monitoring=False)}
-    names = re.findall(r"^### (\w+)$", (PROJECT / "docs" / "monitoring.md").read_text(), re.MULTILINE)
+    names = re.findall(r"^### (\w+)$", (PROJECT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     return {name: linked[name.lower()] for name in names if name.lower() in linked}
 
 
@@ -93,10 +93,10 @@ def test_events_that_were_taken_but_not_accepted_raise_an_alarm_without_monitori
 
 
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:
-    page = (PROJECT / "docs" / "monitoring.md").read_text()
+    page = (PROJECT / "docs" / "runbook.md").read_text()
     runbook = dict(re.findall(r"^### (\w+)\n\n(.+)", page, re.MULTILINE))
     anchors = {name.lower() for name in runbook}
     linked = {
-        alarm["AlarmDescription"].partition(" Runbook: docs/monitoring.md#")[2] for alarm in alarms(monitoring=True)
+        alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms(monitoring=True)
     }
     assert linked == anchors
