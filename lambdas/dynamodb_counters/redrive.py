@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None, s3: Any = None) -> int:
     parser.add_argument("--table", required=True, help="the table")
     parser.add_argument("--bucket", required=True, help="its aggregator's on-failure bucket")
     parser.add_argument("--declarations", help="DECLARATIONS of the function, for a table without deployments' history")
+    parser.add_argument("--source-table", help="ARN of the aggregator's source table, if it has one")
     parser.add_argument(
         "--keep", action="store_true", help="do not delete the objects: counted again, they count nothing"
     )
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None, s3: Any = None) -> int:
             Table(given.table),
             bucket,
             declarations=decode(given.declarations) if given.declarations else None,
+            source_table=given.source_table,
             keep=given.keep,
             dry_run=given.dry_run,
         ):

@@ -132,7 +132,7 @@ class Aggregate:
         require_name(self.name)
         if not isinstance(self.source, Event | Items | Aggregate):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
-        require_where(self.where)
+        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
         require_key("pk", self.pk)
         require_key("sk", self.sk)
