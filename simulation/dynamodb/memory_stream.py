@@ -40,8 +40,9 @@ class _Shard:
 class MemoryStream:
     """The stream of one table; the seed decides shard ids and sequence numbers."""
 
-    def __init__(self, seed: int, shards: int, clock: Callable[[], float]) -> None:
-        self.arn = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
+    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
+        self._table = table
         self._random = random.Random(seed)
         self._clock = clock
         self._shards: dict[str, _Shard] = {}
@@ -82,7 +83,7 @@ class MemoryStream:
             "SizeBytes": size,
         }
         record: Record = {
-            "eventID": f"{shard.id[-8:]}{sequence}",
+            "eventID": f"{self._table}-{shard.id[-8:]}{sequence}",
             "eventName": "INSERT" if old is None else "REMOVE" if new is None else "MODIFY",
             "eventVersion": "1.1",
             "eventSource": "aws:dynamodb",

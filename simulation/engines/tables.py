@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def create_table(client: DynamoDBClient, name: str = "counters", *, expires: bool = True) -> str:
+def create_table(
+    client: DynamoDBClient,
+    name: str = "counters",
+    *,
+    expires: bool = True,
+    keys: Sequence[str] = ("pk", "sk"),
+    ttl: str = "ttl",
+) -> str:
     """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
+    partition_key, *sort_key = keys
     client.create_table(
         TableName=name,
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
+        KeySchema=[
+            {"AttributeName": partition_key, "KeyType": "HASH"},
+            *({"AttributeName": name, "KeyType": "RANGE"} for name in sort_key),
+        ],
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     if expires:
-        client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
+        client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
     return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
