@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -18,14 +18,13 @@ def create_table(
     ttl: str = "ttl",
 ) -> str:
     """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
-    partition_key, *sort_key = keys
+    schema: Any = [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+    ]
     client.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
-        KeySchema=[
-            {"AttributeName": partition_key, "KeyType": "HASH"},
-            *({"AttributeName": name, "KeyType": "RANGE"} for name in sort_key),
-        ],
+        KeySchema=schema,
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )

@@ -130,7 +130,7 @@ class LocalBackend:
         self.stream: Source = ApiSource(engine.streams, stream, self._amend)
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> LocalBackend:
-        return LocalBackend(self._engine, None, self.clock, name, keys, ttl)
+        return _Beside(self._engine, None, self.clock, name, keys, ttl)
 
     def items(self) -> Iterable[Mapping[str, Any]]:
         for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
@@ -176,6 +176,14 @@ class LocalBackend:
         if record["eventName"] == "REMOVE" and _identity(change["OldImage"]) in self._expired:
             return {**record, "userIdentity": TTL_IDENTITY}
         return record
+
+
+class _Beside(LocalBackend):
+    """A table whose shards the engine replaces together with those of the other."""
+
+    def split(self, rng: random.Random) -> None: ...
+
+    def roll_over(self) -> None: ...
 
 
 def _identity(item: Mapping[str, Any]) -> str:
