@@ -97,6 +97,13 @@ def test_the_end_of_a_window_moves_the_checkpoint_of_its_own_stream(bench: Bench
     assert [(item["shard"]["S"], int(item["applied_through"]["S"])) for item in moved] == [(f"{SHARD}@shop", 7)]
 
 
+def test_an_untyped_item_beside_the_counts_is_none_of_the_source_table(bench: Bench) -> None:
+    item = {"pk": {"S": "X"}, "sk": {"S": "Y"}, "id": {"S": "ORDER#1"}, "shop": {"S": "a"}, "cents": {"N": "5"}}
+    bench.table.put_item(TableName="counters", Item=item)
+    bench.deliver(*bench.own())
+    assert bench.counts() == (0, 0, 0, 0)
+
+
 @pytest.mark.parametrize("arn", [None, "", "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/2026"])
 def test_a_record_of_another_table_fails_its_batch(bench: Bench, arn: str | None) -> None:
     with pytest.raises(StreamUnknownError, match="expected a stream of the table 'counters' or of"):
