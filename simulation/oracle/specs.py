@@ -18,6 +18,7 @@ from dynamodb_counters._declarations import (
     Distinct,
     Event,
     Histogram,
+    Items,
     Packed,
     Ranking,
     Sum,
@@ -224,6 +225,11 @@ def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     """The same counts of trades that are packed, and corrected by newer versions."""
     trade = replace(TRADE, sk="TRADE#{id}#{at}", version="version", packed=layout)
     return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
+
+
+def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
+    """The same counts of trades that other code writes."""
+    return [replace(spec, declaration=replace(spec.declaration, source=source)) for spec in specs]
 
 
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:

@@ -36,7 +36,7 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
-        _batching _function_settings _log_groups _tenancy
+        _batching _function_settings _log_groups _table_schemas _tenancy
         _http _metrics _observed
         _registry
         _grants _validations

@@ -126,7 +126,9 @@ def _literal(value: str | int | Decimal | bool) -> str:
 
 def _source_words(source: Event | Items | Aggregate) -> str:
     if isinstance(source, Items):
-        return f"items where {condition_words(source.where)}"
+        forms = [f"{name} like {template.text}" for name, template in source.templates]
+        tests = [condition_words(source.where)] if source.where is not None else []
+        return f"items where {' and '.join((*forms, *tests))}" if forms or tests else "all items"
     return f"event {source.name}" if isinstance(source, Event) else f"groups of {source.name}"
 
 

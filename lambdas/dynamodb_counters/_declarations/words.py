@@ -35,7 +35,9 @@ def words_of(declaration: Declaration) -> str:
 def source_words(source: Event | Items | Aggregate) -> str:
     """What is counted."""
     if isinstance(source, Items):
-        return f"items {source.name} ({condition_words(source.where)})"
+        forms = [f"{name} like {template.text}" for name, template in source.templates]
+        tests = [condition_words(source.where)] if source.where is not None else []
+        return f"items {source.name} ({' and '.join((*forms, *tests)) or 'all'})"
     return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
 
 

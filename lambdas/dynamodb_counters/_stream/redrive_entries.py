@@ -15,6 +15,7 @@ from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, 
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.origins import ONE_TABLE, Origins
 from dynamodb_counters._stream.quarantine_items import (
     DELTA,
     DISCARDED,
@@ -102,27 +103,27 @@ class Unwrapped:
     unreadable: list[Unfoldable] = field(default_factory=list)
 
 
-def unwrap(records: Iterable[Record]) -> Unwrapped:
+def unwrap(records: Iterable[Record], origins: Origins = ONE_TABLE) -> Unwrapped:
     """Turn delivered records into changes."""
     unwrapped = Unwrapped()
     last = ""
     for record in records:
         arrival = record["dynamodb"]
-        change = Change(record)
+        change = Change(record, is_foreign=origins.is_foreign(record))
         assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
         last = change.sequence
-        item = redriven_item(arrival) if OLD in arrival else None
+        item = redriven_item(arrival) if OLD in arrival and not change.is_foreign else None
         if item is None:
             unwrapped.changes.append(change)
             continue
         try:
-            unwrapped.changes.append(_held_by(item, record))
+            unwrapped.changes.append(_held_by(item, record, origins))
         except UNREADABLE as error:
             unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
     return unwrapped
 
 
-def _held_by(item: Image, delivered: Record) -> Change:
+def _held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
     if DELTA in item:
         content = unpack(item[DELTA])
@@ -131,7 +132,8 @@ def _held_by(item: Image, delivered: Record) -> Change:
     held = unpack(item[RECORD])
     if not isinstance(held["dynamodb"], dict):
         raise TypeError("expected a stream record")
-    again = redriven_item(held["dynamodb"])
+    is_foreign = origins.is_foreign(held)
+    again = None if is_foreign else redriven_item(held["dynamodb"])
     if again is not None:
-        return _held_by(again, delivered)
-    return Change(delivered, held, names=frozenset(names_of(item)) or None)
+        return _held_by(again, delivered, origins)
+    return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)

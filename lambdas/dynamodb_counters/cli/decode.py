@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 import click
 
@@ -67,10 +67,10 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
 def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
-    content: Any
     [(kind, content)] = value.items()
     if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
         return False
+    content = cast("Any", content)
     if kind in ("L", "M"):
         return all(map(_is_typed, content if kind == "L" else content.values()))
     return not kind.endswith("S") or all(isinstance(part, str) for part in content)
