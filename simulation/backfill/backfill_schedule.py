@@ -7,11 +7,13 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill import baseline
+from dynamodb_counters._backfill import backfill, baseline
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._generations import FRESH as READERS_FRESH
 from dynamodb_counters._stream import run_logs
@@ -90,7 +92,10 @@ class BackfillSchedule:
         self._reached: Counter[str] = Counter()
 
     def run(self) -> Outcome:
-        with housekeeping(eager=self._eager), _small_pages(small=self._small):
+        with housekeeping(eager=self._eager), _adjusted(self._random, small=self._small):
+            self._go(self._is_over)
+            # What is declared takes over with the next batch at the latest.
+            self._population.touch()
             self._go(self._is_over)
             self._audit("after its runs", whole=False)
             self._finish()
@@ -360,15 +365,29 @@ class BackfillSchedule:
 
 
 @contextmanager
-def _small_pages(*, small: bool) -> Iterator[None]:
-    """If small, have pages of the log split, and the baseline worked off in parts."""
-    usual = run_logs.MOST_BYTES, baseline.MOST_HELD
+def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
+    """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
+    changed: list[tuple[ModuleType, str, Any]] = [(backfill, "secrets", _Ids(rng))]
     if small:
-        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = 120, 50
+        changed += [(run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50)]
+    usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
+    for module, name, value in changed:
+        vars(module)[name] = value
     try:
         yield
     finally:
-        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = usual
+        for module, name, value in usual:
+            vars(module)[name] = value
+
+
+@dataclass
+class _Ids:
+    """Stands for the module `secrets`."""
+
+    rng: random.Random
+
+    def token_hex(self, size: int) -> str:
+        return self.rng.randbytes(size).hex()
 
 
 class WrongBackfillError(AssertionError):
