@@ -25,9 +25,10 @@ from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
-from cdk_dynamodb_counters._synth import late_number, late_text
+from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.summary import summarized
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
@@ -112,6 +113,14 @@ def build_environment(
     if is_emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
+
+
+def summarize(function: lambda_.Function, registration: Registration) -> None:
+    """Write what is declared into the template in plain words: ``cdk diff`` then shows what a deployment changes."""
+    resource = function.node.default_child
+    assert isinstance(resource, lambda_.CfnFunction)
+    words = late_value(lambda: summarized((*registration.events, *registration.declarations)))
+    resource.add_metadata("Declarations", words)
 
 
 def build_takeover(scope: Observed) -> events.Rule:

@@ -40,11 +40,11 @@ class TableGrants:
     def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
         self._register(events)
-        return grant(self._table, grantee, "PutItem", "UpdateItem")
+        return grant(self._table, grantee, "GetItem", "PutItem", "UpdateItem")
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow incrementing counters, which is not idempotent."""
-        return grant(self._table, grantee, "UpdateItem")
+        return grant(self._table, grantee, "GetItem", "UpdateItem")
 
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""

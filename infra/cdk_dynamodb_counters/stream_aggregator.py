@@ -25,6 +25,7 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_watch,
     graphs,
     kept_days,
+    summarize,
 )
 from cdk_dynamodb_counters._arguments import (
     require_choice,
@@ -207,6 +208,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             tracing=tracing,
             log_level=log_level,
         )
+        summarize(self._function, self._registration)
         # The declarations are complete only at synth.
         records = late_number(lambda: default_batch_size(self._registration)) if batch_size is None else batch_size
         self._mapping = build_mapping(self, table.table, self._bucket, records, max_batching_window)

@@ -14,7 +14,7 @@ from typing import Any
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._generations import deployment_key
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.deployment_items import history_key, read_deployment, read_history
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError, EraseError

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum
-from dynamodb_counters._backfill.backfill import Backfill, Progress
+from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.shards import Shard
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
 from simulation.workbench import Workbench
 
@@ -61,7 +61,7 @@ def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
 
     client: Any = bench.table
     table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
-    return Backfill(table, lambda: described(bench), bench.clock, **options)
+    return Backfill(table=table, shards=lambda: described(bench), now=bench.clock, **options)
 
 
 def read(bench: Workbench, declaration: Aggregate, **values: Any) -> tuple[dict[str, Any], bool]:
@@ -93,3 +93,52 @@ def test_an_aggregate_added_over_twenty_items_of_which_five_change_is_exact(benc
     bench.clock.advance(61)
     assert read(bench, NUMBER) == ({"orders": 15}, True)
     assert read(bench, REVENUE, customer="ann") == ({"total": 150}, True)
+
+
+def verification(bench: Workbench, stream: Stream, **options: Any) -> Verification:
+    return Verification(
+        table=backfill(bench, stream).table, shards=lambda: described(bench), now=bench.clock, **options
+    )
+
+
+def spoil(bench: Workbench, declaration: Aggregate, measure: str, by: int, **values: str) -> None:
+    [key] = group_keys(declaration, values)
+    bench.table.update_item(
+        TableName=bench.table.name,
+        Key=key,
+        UpdateExpression="ADD #m :by",
+        ExpressionAttributeNames={"#m": measure},
+        ExpressionAttributeValues={":by": {"N": str(by)}},
+    )
+
+
+def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Workbench) -> None:
+    stream = Stream(bench)
+    verifying = verification(bench, stream, segments=2, page_items=5)
+    for number, _ in enumerate(verifying.steps()):
+        put(bench, 100 + number, 7, f"customer{number % 3}")
+        delete(bench, number % 20)
+        if number % 3 == 0:
+            stream.deliver()
+    assert (verifying.differences, verifying.compared > 3) == ([], True)
+
+
+def test_spoiled_groups_are_found_and_repaired_once(bench: Workbench) -> None:
+    stream = Stream(bench)
+    put(bench, 50, 3, "bob")
+    put(bench, 51, 4, "eve")
+    stream.deliver()
+    spoil(bench, REVENUE, "total", 5, customer="ann")
+    [key] = group_keys(REVENUE, {"customer": "bob"})
+    bench.table.delete_item(TableName=bench.table.name, Key=key)
+    verifying = verification(bench, stream)
+    for _ in verifying.steps():
+        pass
+    found = {difference.group["customer"]: difference.missing["total"] for difference in verifying.differences}
+    assert found == {"ann": -5, "bob": 3}
+    put(bench, 52, 10, "bob")
+    assert verifying.repair() == (2, 0)
+    stream.deliver()
+    assert verifying.repair() == (0, 2)
+    totals = {name: read(bench, REVENUE, customer=name)[0]["total"] for name in ("ann", "bob", "eve")}
+    assert totals == {"ann": 200, "bob": 13, "eve": 4}

@@ -23,9 +23,9 @@ _ROOMS = {
         _declarations
         _fold
         _clients _table
-        _layouts
+        _layouts _statuses
         _writes _stream _reads
-        _erase
+        _backfill _erase
         _counters _evaluate restore erase redrive
         _http
         _queue

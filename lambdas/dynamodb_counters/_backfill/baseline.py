@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, Final
 
+from dynamodb_counters._backfill.scan import EXPIRING
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.decimals import EXACT, Number
@@ -31,6 +32,8 @@ from dynamodb_counters._table import Table
 MOST_HELD: Final = 500_000
 """Changed items, or groups, that are held at a time."""
 
+_MORE: Final = 4
+
 
 @dataclass(slots=True)
 class Pages:
@@ -43,9 +46,12 @@ class Pages:
 
     def scanned(self) -> Iterator[tuple[str, Sums]]:
         """Each item that contributed when it was read."""
-        for segment in range(self.segments):
-            for page in self._query(scan_key(self.run.id, segment, 0)[PK]):
-                yield from unpack_scanned(page[ROWS]["B"])
+        for page in self._scan_pages():
+            yield from unpack_scanned(page[ROWS]["B"])
+
+    def expiring(self) -> frozenset[str]:
+        """Declarations to which items contribute that expire."""
+        return frozenset(name for page in self._scan_pages() for name in page[EXPIRING]["S"].split())
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
@@ -53,6 +59,18 @@ class Pages:
             for page in self._query(log_key(self.run.id, shard)[PK]):
                 for change in unpack_log(page[ROWS]["B"]):
                     yield shard, change
+
+    def added(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each change that a verification has logged, once; batches are delivered, and logged, again."""
+        through: dict[str, str] = {}
+        for shard, change in self.logged():
+            if change.sequence > through.get(shard, ""):
+                yield shard, change
+                through[shard] = change.sequence
+
+    def _scan_pages(self) -> Iterator[Mapping[str, Any]]:
+        for segment in range(self.segments):
+            yield from self._query(scan_key(self.run.id, segment, 0)[PK])
 
     def _query(self, pk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         pages = self.table.client.get_paginator("query").paginate(
@@ -63,6 +81,10 @@ class Pages:
         )
         for page in pages:
             yield from page["Items"]
+
+
+class TooManyError(Exception):
+    """A part does not fit into memory."""
 
 
 def first_changes(pages: Pages, part: int, parts: int) -> dict[str, Sums]:
@@ -96,14 +118,28 @@ def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> dict[GroupRef,
                 if parts > 1 and part_of(repr(ref), parts) != part:
                     continue
                 known = sums.setdefault(ref, {})
+                if len(sums) > MOST_HELD:
+                    raise TooManyError
                 for name, number in measures.items():
                     known[name] = known.get(name, 0) + number
     return sums
 
 
 def part_of(text: str, parts: int) -> int:
-    return zlib.crc32(text.encode()) % parts
+    """Which of some equal parts; a part of four times as many lies within one of these."""
+    return zlib.crc32(text.encode()) * parts >> 32
 
 
-def parts_for(items: int) -> int:
-    return 1 + items // MOST_HELD
+def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, dict[GroupRef, dict[str, Number]]]]:
+    """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
+    items = 1 + sum(1 for _ in pages.logged()) // MOST_HELD
+    part = done
+    while part < parts:
+        every = (each for number in range(items) for each in contributions(pages, number, items))
+        try:
+            sums = sum_up(every, part, parts)
+        except TooManyError:
+            part, parts = part * _MORE, parts * _MORE
+            continue
+        yield part, parts, sums
+        part += 1

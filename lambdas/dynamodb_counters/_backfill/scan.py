@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dynamodb_counters._backfill.group_items import group_of_item
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._items.table_schema import PK, TTL, TYPE
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
     ROWS,
@@ -29,17 +30,18 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
 _END: Final = "end"
+EXPIRING: Final = "expiring"
 _ITEMS: Final = "items"
 
 
 @dataclass(slots=True)
 class _Segment:
     number: int
-    limit: int
     page: int = 0
     start: dict[str, Any] | None = None
     is_done: bool = False
     items: int = 0
+    limit: int = 0
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class Scan:
 
     def rounds(self) -> Iterator[Scanned]:
         """Read a page of each segment at a time, side by side."""
-        self._segments = [_Segment(number, self.page_items) for number in range(self.segments)]
+        self._segments = [_Segment(number, limit=self.page_items) for number in range(self.segments)]
         self._side_by_side(self._resume, self._segments)
         while left := [segment for segment in self._segments if not segment.is_done]:
             yield self._scanned()
@@ -126,13 +128,15 @@ class Scan:
             segment.start = answer["LastEvaluatedKey"]
             self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             return
-        rows = pack_scanned(self._rows(answer["Items"]))
+        expiring = set[str]()
+        rows = pack_scanned(self._rows(answer["Items"], expiring))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
             return
         values = {"page": segment.page, "before": segment.items, _ITEMS: len(answer["Items"]), ROWS: rows}
+        values[EXPIRING] = " ".join(sorted(expiring))
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
@@ -155,11 +159,17 @@ class Scan:
         self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
         self._adopt(segment, item)
 
-    def _rows(self, items: Sequence[Image]) -> Iterator[tuple[str, Any]]:
+    def _rows(self, items: Sequence[Image], expiring: set[str]) -> Iterator[tuple[str, Any]]:
         names = frozenset(self.run.names)
         for item in items:
             if is_bookkeeping(item):
                 continue
             sums = contribution(self.plan, names, item, self.run.since)
             if sums:
+                expiring |= {name for name, _ in sums} if TTL in item else set()
                 yield item_digest({name: item[name] for name in self.key_names}), sums
+            if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
+                # A group is compared though nothing may contribute to it.
+                group = group_of_item(self.plan.programs[item[TYPE]["S"]].layout.declaration, item)
+                if group is not None:
+                    yield "", {(item[TYPE]["S"], group): {}}

@@ -6,13 +6,14 @@ A changed definition does not touch what readers use unless its `on_change` says
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
+from dynamodb_counters._declarations.meaning import same_condition, same_meaning
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -20,9 +21,6 @@ from dynamodb_counters.errors import InvalidArgumentError
 _Key: TypeAlias = tuple[str, int]
 
 Kind: TypeAlias = Literal["unchanged", "new", "adjusted", "keep", "waits", "filling", "removed", "needed", "refused"]
-
-_LIMITS: Final = {"max_groups", "late", "future_tolerance", "precision", "longest"}
-"""Settings that change nothing about what is counted as long as the rest is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +75,6 @@ def merged(
         held = {name: each for name, each in held.items() if name not in merge.void}
 
 
-def same_meaning(one: Declaration, two: Declaration) -> bool:
-    """Whether two definitions of a name count the same; sources are compared by name, `Items` by their condition."""
-    return bool(_canonical(one) == _canonical(two))
-
-
 class _Merge:
     """One merge. A key is a base name with the number of a generation."""
 
@@ -89,7 +82,7 @@ class _Merge:
         self, declared: tuple[Declaration, ...], effective: tuple[Declaration, ...], reads: Mapping[str, int]
     ) -> None:
         self.void: set[str] = set()
-        """Generations that nobody reads and that lost their source: the merge is to be done again without them."""
+        """Statuses that nobody reads and that lost their source: the merge is to be done again without them."""
         self._policies = {each.name: each.on_change for each in declared}
         self._wanted = {each.name: definition(each) for each in declared}
         self._plain_sources = {each.source.name: each.source for each in declared}
@@ -161,14 +154,16 @@ class _Merge:
             self._options[name, read] = (wanted, held[read])
         elif policy == "fail":
             self._kinds[name] = "refused"
-            self._reasons[name] = "what it counts has changed, and its on_change is 'fail'"
+            self._reasons[name] = (
+                "what it counts has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
+            )
         else:
             self._kinds[name] = "waits"
         self._options.setdefault((name, read), (held[read],))
 
     @staticmethod
     def _touched(held: Declaration, wanted: Declaration) -> Kind:
-        return "unchanged" if _canonical(held, limits=True) == _canonical(wanted, limits=True) else "adjusted"
+        return "unchanged" if same_meaning(held, wanted, limits=True) else "adjusted"
 
     def _try(self, key: _Key) -> None:
         name, number = key
@@ -238,7 +233,7 @@ class _Merge:
         declared = self._plain_sources.get(base_name(source.name))
         if declared is None or declared == source:
             return source
-        if isinstance(declared, Items) and _plain(declared.where) == _plain(source.where):
+        if isinstance(declared, Items) and same_condition(declared.where, source.where):
             return declared
         if generation_number(source.name):
             return source
@@ -292,25 +287,3 @@ def _renamed(declaration: Declaration, new_names: Mapping[str, str]) -> Declarat
     source = _renamed(declaration.source, new_names)
     assert isinstance(source, Aggregate)
     return replace(declaration, name=name, source=source)
-
-
-def _canonical(declaration: Declaration, *, limits: bool = False) -> Any:
-    plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "tiers", *(() if limits else _LIMITS)}
-    parts = {each.name: _plain(getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped}
-    if isinstance(plain, Window):
-        parts["tiers"] = tuple(tier.name for tier in plain.kept_tiers)
-    source = plain.source
-    seen = _plain(source.where) if isinstance(source, Items) else base_name(source.name)
-    return type(plain).__name__, parts, type(source).__name__, seen
-
-
-def _plain(value: Any) -> Any:
-    """A value to compare by: True is not 1 here, and the order of measures does not matter."""
-    if is_dataclass(value):
-        return type(value).__name__, *(_plain(getattr(value, each.name)) for each in fields(value) if each.init)
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    return (bool, value) if isinstance(value, bool) else value

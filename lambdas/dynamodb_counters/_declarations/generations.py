@@ -1,4 +1,4 @@
-"""Generations: a changed definition is counted into items of its own, beside those of the one before. Pure.
+"""Statuses: a changed definition is counted into items of its own, beside those of the one before. Pure.
 
 Generation n of ``views`` is an ordinary declaration, ``views~n``. Its sort keys end in ``##~n``: values in keys are
 never empty, so no value of another declaration renders such a key. A window has its name in its keys already.
@@ -31,7 +31,8 @@ def generation_number(name: str) -> int:
     >>> generation_number("views~3"), generation_number("views")
     (3, 0)
     """
-    return int(name.partition("~")[2] or 0)
+    number = name.partition("~")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def definition(declaration: Declared) -> Declared:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
@@ -183,14 +183,13 @@ class _Folding:
         if source.insert_is_counted:
             names = counted_in(change.record["dynamodb"][image_name])
             counted = self._plan.present_names(names)
-            if change.record.get("eventName") == "INSERT":
-                counted = frozenset()
-            # A transaction counts in the generations it knows of.
+            inserts = change.record.get("eventName") == "INSERT"
+            # The transaction has counted in the generations that readers use.
+            bases = set(map(base_name, (*names, *counted)))
             programs = [
                 program
                 for program in programs
-                if program.layout.name in counted
-                or (generation_number(program.layout.name) and base_name(program.layout.name) in names)
+                if base_name(program.layout.name) in bases and not (inserts and program.layout.name in counted)
             ]
         if image_name == OLD and is_expiry(change.record):
             programs = [program for program in programs if not program.keeps_expired]

@@ -73,6 +73,12 @@ NONCE_PREFIX: Final = "_n"
 LAST_RESET: Final = "_reset"
 """The nonce of a group's latest reset."""
 
+REPAIRED: Final = "_r"
+"""The verification whose difference was last added to a group."""
+
+TAKEN_PREFIX: Final = "_taken_"
+"""Starts the attributes with what resets have taken from each measure."""
+
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
 

@@ -8,11 +8,11 @@ from typing import Final
 from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Group, group_of, values_of
-from dynamodb_counters._generations import Generations
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.group_reads import GroupReads
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters.errors import InvalidArgumentError
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
@@ -43,7 +43,7 @@ class AggregateReads(GroupReads):
         Examples
         --------
         >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7})]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
         names = [aggregate.name for aggregate in aggregates]
         aggregates = [self._current(aggregate) for aggregate in aggregates]
@@ -97,7 +97,7 @@ class AggregateReads(GroupReads):
         consistent: bool,
     ) -> Iterator[tuple[str, Aggregate, Group]]:
         by_name = {aggregate.name: aggregate for aggregate in aggregates}
-        status = Generations.of_table(self._table).status
+        status = Statuses.of_table(self._table).status
         whole = {aggregate.name: status(base_name(aggregate.name)).whole for aggregate in aggregates}
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,

@@ -9,10 +9,10 @@ from decimal import localcontext
 from typing import TypeAlias
 
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
-from dynamodb_counters._generations import Generations
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.window_counts import WindowCount, add_up
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import TOTAL
@@ -34,11 +34,11 @@ def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
-    generations = Generations.of_table(table)
+    statuses = Statuses.of_table(table)
     planned = [
         _queries(current, values, plan_queries(current.kept_tiers, interval))
         for window, values, interval in asked
-        for current in [generations.current(window)]
+        for current in [statuses.current(window)]
     ]
     found = iter(_query_all(table, [query for queries in planned for query in queries], consistent=consistent))
     with localcontext(EXACT):
@@ -46,7 +46,7 @@ def count_intervals(
             _count(
                 interval,
                 (add_up(query.span, next(found)) for query in queries),
-                complete=generations.status(window.name).whole,
+                complete=statuses.status(window.name).whole,
             )
             for (window, _, interval), queries in zip(asked, planned, strict=True)
         ]
@@ -58,8 +58,8 @@ def count_series(
     """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
     if not intervals:
         return []
-    generations = Generations.of_table(table)
-    current, complete = generations.current(window), generations.status(window.name).whole
+    statuses = Statuses.of_table(table)
+    current, complete = statuses.current(window), statuses.status(window.name).whole
     spans = series_spans(current, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity
-from dynamodb_counters._generations import Generations
 from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 
 
@@ -73,7 +73,7 @@ class GroupReads:
 
     def _current(self, aggregate: Aggregate) -> Aggregate:
         """The generation that readers use."""
-        return Generations.of_table(self._table).current(aggregate)
+        return Statuses.of_table(self._table).current(aggregate)
 
     def _is_whole(self, aggregate: Aggregate) -> bool:
-        return Generations.of_table(self._table).status(aggregate.name).whole
+        return Statuses.of_table(self._table).status(aggregate.name).whole

@@ -6,11 +6,12 @@ Two items, written together on condition that both are as they were seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._generations import (
+from dynamodb_counters._items.table_schema import CHECKPOINT, PK, TYPE
+from dynamodb_counters._statuses import (
     STATUS,
     Status,
     deployment_key,
@@ -18,7 +19,6 @@ from dynamodb_counters._generations import (
     generations_key,
     read_statuses,
 )
-from dynamodb_counters._items.table_schema import CHECKPOINT, PK, TYPE
 from dynamodb_counters._stream.deployment_items import (
     HISTORY,
     History,
@@ -101,14 +101,16 @@ def write_control(
     deployments: Iterable[tuple[Declaration, ...]] = (),
     attributes: Mapping[str, Any] | None = None,
     also: Iterable[dict[str, Any]] = (),
-) -> bool:
-    """Write what is given, and with it what the history names; False if another process has written meanwhile."""
+) -> Control | None:
+    """Write what is given, and with it what the history names; None if another process has written meanwhile."""
     changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
     if runs is not None:
         changed[RUNS] = {"S": runs_text(runs)}
-    items = [_put(table, {**seen.item, **history_key(), **changed}, seen.item, (HISTORY, RUNS, DECLARED))]
+    new = Control({**seen.item, **history_key(), **changed}, seen.generations)
+    items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
     if statuses is not None and dict(statuses) != seen.statuses:
-        items.append(_put(table, generations_item(statuses), seen.generations, (STATUS,)))
+        new = replace(new, generations=generations_item(statuses))
+        items.append(_put(table, new.generations, seen.generations, (STATUS,)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
     known = {deployment_id(part): part for part in deployments}
     items += [{"Put": {"TableName": table.name, "Item": deployment_item(part)}} for part in known.values()]
@@ -119,8 +121,8 @@ def write_control(
         codes = [reason.get("Code") for reason in error.response["CancellationReasons"]]
         if "ConditionalCheckFailed" not in codes:
             raise
-        return False
-    return True
+        return None
+    return new
 
 
 def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._generations import deployment_key
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters.errors import InvalidArgumentError
 
 FOLD_VERSION: Final = 1

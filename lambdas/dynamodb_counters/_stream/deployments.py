@@ -26,8 +26,8 @@ from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._generations import Status, deployment_key
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK
+from dynamodb_counters._statuses import Status, deployment_key
 from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
 from dynamodb_counters._stream.control import (
     DECLARED,
@@ -165,8 +165,9 @@ class Deployments:
             if history is not None and len(appended.eras) > _MOST_ERAS:
                 return seen, Takeover(_TURNS, history_lost=False)
             # Refused, another process has written: this one reads what.
-            if self._put(seen, appended, new):
-                return read_control(self._table), Takeover(self._told(history, appended, new), lost)
+            written = self._put(seen, appended, new)
+            if written is not None:
+                return written, Takeover(self._told(history, appended, new), lost)
 
     def _merged(self, history: History | None, seen: Control) -> Merged:
         """What is folded once the own declarations hold."""
@@ -211,7 +212,7 @@ class Deployments:
         )
         return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
 
-    def _put(self, seen: Control, history: History, new: Merged) -> bool:
+    def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
         if seen.knows_runs is None:
             # An earlier version may be running that does not log for runs; there was none before the first history.

@@ -56,6 +56,13 @@ class LoggedChange:
     sequence: str
     old: Sums
     added: Sums = field(default_factory=dict)
+    is_direct: bool = False
+    """Whether the transaction that inserted the item has counted it."""
+
+
+def generation_of(run: str) -> int:
+    """Which generation a run fills, as its id tells; 0 for a verification."""
+    return int(run.partition("r")[0])
 
 
 def runs_text(runs: Iterable[Run]) -> str:
@@ -111,11 +118,19 @@ def item_digest(keys: Image) -> str:
 
 
 def pack_log(changes: Iterable[LoggedChange]) -> bytes:
-    return _pack([[change.digest, change.sequence, _plain(change.old), _plain(change.added)] for change in changes])
+    return _pack(
+        [
+            [change.digest, change.sequence, _plain(change.old), _plain(change.added), change.is_direct]
+            for change in changes
+        ]
+    )
 
 
 def unpack_log(rows: bytes) -> list[LoggedChange]:
-    return [LoggedChange(digest, sequence, _sums(old), _sums(added)) for digest, sequence, old, added in _unpack(rows)]
+    return [
+        LoggedChange(digest, sequence, _sums(old), _sums(added), is_direct)
+        for digest, sequence, old, added, is_direct in _unpack(rows)
+    ]
 
 
 def pack_scanned(items: Iterable[tuple[str, Sums]]) -> bytes:

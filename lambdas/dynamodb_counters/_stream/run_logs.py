@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import NEW, OLD, Change, inserted
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
@@ -21,6 +22,7 @@ from dynamodb_counters._stream.run_items import (
     Run,
     Sums,
     cut_key,
+    generation_of,
     is_beat,
     is_bookkeeping,
     item_digest,
@@ -29,6 +31,7 @@ from dynamodb_counters._stream.run_items import (
     run_item,
 )
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CheckpointError
 
 NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
@@ -44,14 +47,23 @@ class RunLogs:
     def cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
         """The first record of a shard that a run counts from, the same for everyone; `NO_CUT` if it is still to come.
 
-        Times of creation are approximate: near the cut, they need not grow from record to record.
+        Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
+        shards. So a shard in which an item of the run's generations changes is past its cut, too.
         """
         if (run, shard) in self._cuts:
             return self._cuts[run, shard]
         created = [change.created or 0.0 for change in changes]
         if max(created) < since - SKEW:
             return NO_CUT
-        first = next((change.sequence for change in changes if (change.created or 0.0) >= since), None)
+        number = generation_of(run)
+        first = next(
+            (
+                change.sequence
+                for change in changes
+                if (change.created or 0.0) >= since or (number and _generation(change) == number)
+            ),
+            None,
+        )
         if first is not None and min(created) >= since + SKEW:
             return first
         known = self._put_cut(run, shard, first)
@@ -76,6 +88,11 @@ class RunLogs:
     def write(self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str) -> float:
         """Log what a batch changes, from the cut on; return the write units."""
         past = [change for change in changes if change.sequence >= cut]
+        if past and not plan.programs.keys() >= set(run.names):
+            raise CheckpointError(
+                f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
+                "that was deployed before, or give the run up"
+            )
         told = [change for change in past if not _is_bookkeeping(run.id, change)]
         if not told:
             return 0.0
@@ -111,40 +128,45 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedCh
     """What changes had done to what a run looks at; of each item the first change, unless it asks for all of them."""
     names, met = frozenset(run.names), set[str]()
     for change in changes:
-        verifies = run.kind == "verify"
-        added = _sums(plan, _restricted(change, names)) if verifies else {}
         images = change.record["dynamodb"]
-        is_own = change.delta is None and images["SequenceNumber"].zfill(len(change.sequence)) == change.sequence
+        # What comes back from the quarantine is no change of the item it was.
+        is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
+        is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(images)
         digest = item_digest(images["Keys"]) if is_own else ""
-        if digest in met and not added:
+        if digest in met and run.kind == "backfill":
             continue
-        if not is_own:
-            if added:
-                yield LoggedChange("", change.sequence, {}, added)
-            continue
-        old, new = (contribution(plan, names, images.get(name), run.since) for name in (OLD, NEW))
+        old, new = (contribution(plan, names, images.get(name) if is_own else None, run.since) for name in (OLD, NEW))
+        added: Sums = {}
+        if run.kind == "verify":
+            added = new if is_direct else _sums(plan, change, names)
         if old or new or added:
             met.add(digest)
-            yield LoggedChange(digest, change.sequence, old, added)
+            yield LoggedChange(digest, change.sequence, old, added, is_direct)
 
 
 def contribution(plan: Plan, names: frozenset[str], image: Any, at: float) -> Sums:
     """What an item contributes by itself, early or late as of a time; nothing if it cannot be counted."""
     if image is None:
         return {}
-    return _sums(plan, _restricted(Change(inserted(image, at, 1)), names))
+    # No insertion: what a transaction has counted counts, too.
+    return _sums(plan, Change({**inserted(image, at, 1), "eventName": "SCAN"}), names)
 
 
-def _restricted(change: Change, names: frozenset[str]) -> Change:
-    restricted = Change.__new__(Change)
-    for name in Change.__slots__:
-        setattr(restricted, name, getattr(change, name))
-    restricted.names = names if change.names is None else names & change.names
-    return restricted
+def _sums(plan: Plan, change: Change, names: frozenset[str]) -> Sums:
+    restricted = Change(
+        change.record, delta=change.delta, names=names if change.names is None else names & change.names
+    )
+    restricted.sequence, restricted.created = change.sequence, change.created
+    return {delta.ref: delta.measures for delta in fold(plan, [restricted]).deltas if any(delta.measures.values())}
 
 
-def _sums(plan: Plan, change: Change) -> Sums:
-    return {delta.ref: delta.measures for delta in fold(plan, [change]).deltas if any(delta.measures.values())}
+def _is_counted_once(images: Any) -> bool:
+    return bool(images[NEW].get(TYPE, {}).get("S", "").endswith(ONCE_SUFFIX))
+
+
+def _generation(change: Change) -> int:
+    images = change.record["dynamodb"]
+    return generation_number((images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", ""))
 
 
 def _is_beat(run: str, change: Change) -> bool:

@@ -1,4 +1,4 @@
-"""Generations: which items a declaration's counts are read from, as the table itself holds it.
+"""Statuses: which items a declaration's counts are read from, as the table itself holds it.
 
 A declaration that is backfilled or redefined counts into the items of its next generation; readers go on with the one
 before until the table says otherwise. A process reads that once a minute. Nothing is told of a declaration that counts
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
@@ -27,7 +27,7 @@ STATUS: Final = "status"
 FRESH: Final = MINUTE
 """Readers may rely so long on what they have read."""
 
-Declared = TypeVar("Declared", Aggregate, Window)
+Declared = TypeVar("Declared", bound=Declaration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def generations_item(statuses: Mapping[str, Status]) -> dict[str, Any]:
     return {**generations_key(), TYPE: {"S": CHECKPOINT}, STATUS: {"S": text}}
 
 
-class Generations:
+class Statuses:
     """The generations of one table's declarations, as one process reads them."""
 
     def __init__(self, table: Table) -> None:
@@ -73,8 +73,8 @@ class Generations:
         self._deployments: dict[str, tuple[Declaration, ...]] = {}
 
     @classmethod
-    def of_table(cls, table: Table) -> Generations:
-        found: Generations = table.remembered.setdefault("generations", cls(table))
+    def of_table(cls, table: Table) -> Statuses:
+        found: Statuses = table.remembered.setdefault("statuses", cls(table))
         return found
 
     def current(self, declaration: Declared) -> Declared:

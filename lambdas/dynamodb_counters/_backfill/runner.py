@@ -1,0 +1,385 @@
+"""What backfills and verifications have in common: open, scan beside the stream, and wait for the log to catch up.
+
+A run is a sequence of phases in the run's item, which only move forward. A process may die in any of them, and another
+one goes on; two that work on the same run do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.scan import Scan
+from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.control import Control, get, read_control, read_declarations
+from dynamodb_counters._stream.deployment_items import History
+from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item, run_key
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR, MINUTE
+from dynamodb_counters.errors import BackfillError
+
+CLOCKS: Final = MINUTE
+"""More than the difference of any two clocks, and more than a write that is acknowledged takes."""
+
+OPEN_AFTER: Final = FRESH + 2 * CLOCKS
+"""From the opening on: by then every process knows of it."""
+
+TRIES: Final = 5
+
+_POLL: Final = 2.0
+_DESCRIBE_EVERY: Final = HOUR
+_LINEAGE_KEPT: Final = 20 * HOUR
+"""Streams tell of their shards for a day."""
+
+OPENING: Final = "opening"
+WAITING: Final = "waiting"
+SCANNING: Final = "scanning"
+DRAINING: Final = "draining"
+COMPLETE: Final = "complete"
+VOID: Final = "void"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a backfill is.
+
+    Parameters
+    ----------
+    phase : {"waiting", "scanning", "draining", "adding", "complete"}
+    run : str
+        The run's id, by which another process goes on with it.
+    done, total : int
+        Of the phase: seconds, items scanned, shards, groups; total 0 if nobody knows.
+    units : float
+        Capacity units consumed by this process.
+    """
+
+    phase: str
+    run: str
+    done: int = 0
+    total: int = 0
+    units: float = 0.0
+
+
+@dataclass(slots=True)
+class State:
+    """What the run's item tells."""
+
+    run: Run
+    phase: str
+    segments: int
+    lineage: Lineage
+    described_at: float
+    ended_at: float = 0.0
+    items: int = 0
+    parts_done: int = 0
+    parts: int = 1
+
+    def values(self) -> dict[str, Any]:
+        shards = json.dumps([self.lineage.parents, sorted(self.lineage.open)])
+        return {
+            "kind": self.run.kind,
+            "since": self.run.since,
+            "names": json.dumps(self.run.names),
+            "phase": self.phase,
+            "segments": self.segments,
+            "shards": shards,
+            "described_at": self.described_at,
+            "ended_at": self.ended_at,
+            "items": self.items,
+            "parts_done": self.parts_done,
+            "parts": self.parts,
+        }
+
+    @classmethod
+    def of(cls, run: str, item: Mapping[str, Any]) -> State:
+        parents, is_open = json.loads(item["shards"]["S"])
+        names = tuple(json.loads(item["names"]["S"]))
+        return cls(
+            Run(run, item["kind"]["S"], int(item["since"]["N"]), names),
+            item["phase"]["S"],
+            int(item["segments"]["N"]),
+            Lineage(parents, frozenset(is_open)),
+            float(item["described_at"]["N"]),
+            float(item["ended_at"]["N"]),
+            int(item["items"]["N"]),
+            int(item["parts_done"]["N"]),
+            int(item["parts"]["N"]),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner(ABC):
+    """Works on one run of a table.
+
+    `now` is DynamoDB's time, by which records are created. `run` goes on with a run that another process began.
+    """
+
+    table: Table
+    shards: DescribeShards
+    now: Callable[[], float]
+    run: str = ""
+    segments: int = 4
+    units_per_second: float | None = None
+    key_names: tuple[str, ...] = ("pk", "sk")
+    page_items: int = 2000
+    _pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
+
+    def steps(self) -> Iterator[Progress]:
+        """Do it, and tell after each step where it is."""
+        state = self._found() if self.run else None
+        for _ in range(TRIES):
+            state = state or self._opened()
+            yield from self._wait(state)
+            if state.phase != WAITING or self._same_shards(state):
+                break
+            self._void(state)
+            state = None
+        else:
+            raise BackfillError("the table's stream is splitting its shards all the time: try again later")
+        if state.phase == WAITING:
+            self._enter(state, SCANNING)
+        if state.phase == SCANNING:
+            yield from self._scan(state)
+        if state.phase == DRAINING:
+            yield from self._drain(state)
+        yield from self._finish(state)
+        yield self._progress(state, 1, 1)
+
+    @abstractmethod
+    def _try_to_open(self, seen: Control, opened: float) -> State | None:
+        """Open a run; None if another process has written meanwhile."""
+
+    @abstractmethod
+    def _finish(self, state: State) -> Iterator[Progress]:
+        """What comes after the log has caught up with the scan."""
+
+    @abstractmethod
+    def _close(self, seen: Control, state: State) -> bool:
+        """Write a run's last phase, and that it is not open any more; False if another process has written."""
+
+    def _progress(self, state: State, done: float, total: float) -> Progress:
+        return Progress(state.phase, state.run.id, int(done), int(total), self._pace.consumed)
+
+    # Opening
+
+    def _found(self) -> State:
+        item = get(self.table, run_key(self.run))
+        if not item:
+            raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
+        state = State.of(self.run, item)
+        rested = self.now() - state.described_at > _LINEAGE_KEPT and state.phase in (SCANNING, DRAINING)
+        # Nobody has seen when an opening landed whose process died.
+        if rested or state.phase == OPENING:
+            self._void(state)
+        if state.phase == VOID:
+            raise BackfillError(f"run {self.run} is void: begin another one")
+        return state
+
+    def _opened(self) -> State:
+        for _ in self.table.tries(TRIES):
+            opened = self.now()
+            state = self._try_to_open(read_control(self.table), opened)
+            if state is None:
+                continue
+            if self.now() <= opened + CLOCKS:
+                self._enter(state, WAITING)
+                return state
+            self._void(state)
+        raise BackfillError("the table's deployments change all the time: try again later")
+
+    def _state(self, run: Run, opened: float) -> State:
+        lineage = Lineage()
+        lineage.meet(self.shards())
+        return State(run, OPENING, self.segments, lineage, opened)
+
+    def _since(self, opened: float) -> int:
+        return math.ceil(opened + OPEN_AFTER)
+
+    def _known(self, seen: Control) -> History:
+        history, knows = seen.history, seen.knows_runs
+        if history is None or knows is None:
+            raise BackfillError("no aggregator of this version has run on the table: deploy it, and wait for a batch")
+        if self.now() < knows:
+            raise BackfillError(
+                f"an aggregator of an earlier version may be running: try again in {knows - self.now():.0f} seconds"
+            )
+        return history
+
+    def _folded(self, deployment: str) -> tuple[Declaration, ...]:
+        found = read_declarations(self.table, deployment)
+        if found is None:
+            raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
+        return found
+
+    def _wait(self, state: State) -> Iterator[Progress]:
+        begun = self.now()
+        until = state.run.since + CLOCKS
+        while state.phase == WAITING and (now := self.now()) < until:
+            yield self._progress(state, now - begun, until - begun)
+            self.table.sleep(min(_POLL, until - now))
+
+    def _same_shards(self, state: State) -> bool:
+        """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
+        known = set(state.lineage.parents)
+        state.lineage.meet(self.shards())
+        return set(state.lineage.parents) == known
+
+    # Scanning and draining
+
+    def _plan(self, state: State) -> Plan:
+        folded = self._folded(self._known(read_control(self.table)).last.deployment)
+        if not {declaration.name for declaration in folded}.issuperset(state.run.names):
+            self._void(state)
+            raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+        return Plan(folded)
+
+    def _scan(self, state: State) -> Iterator[Progress]:
+        scan = Scan(
+            table=self.table,
+            source=self.table,
+            run=state.run,
+            plan=self._plan(state),
+            segments=state.segments,
+            pace=self._pace,
+            key_names=self.key_names,
+            page_items=self.page_items,
+        )
+        total = self.table.client.describe_table(TableName=self.table.name)["Table"].get("ItemCount", 0)
+        for scanned in scan.rounds():
+            state.items = scanned.items
+            if self.now() > state.described_at + _DESCRIBE_EVERY:
+                self._describe(state)
+            yield self._progress(state, scanned.items, max(total, scanned.items))
+        state.ended_at = self.now()
+        self._enter(state, DRAINING)
+
+    def _drain(self, state: State) -> Iterator[Progress]:
+        """Wait until every shard has logged something that came after the scan."""
+        beats_at = -math.inf
+        acknowledged: dict[str, bool] = {}
+        while True:
+            self._describe(state)
+            for shard in (*state.lineage.parents, ONLY):
+                if not acknowledged.get(shard):
+                    acknowledged[shard] = self._has_passed(state, shard)
+            waiting = state.lineage.waiting(acknowledged)
+            if not waiting:
+                break
+            count = len(state.lineage.open)
+            yield self._progress(state, count - len(waiting), count)
+            if self.now() > beats_at + 10 * _POLL:
+                beats_at = self.now()
+                self._beat(state, 2 * len(waiting))
+            self.table.sleep(_POLL)
+        # What acknowledged last has opened a later book before, if records were missing.
+        self._require_no_gap(state)
+
+    def _has_passed(self, state: State, shard: str) -> bool:
+        """Whether the last page of a shard's log is from after the scan."""
+        found = self.table.client.query(
+            TableName=self.table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": log_key(state.run.id, shard)[PK]},
+            ProjectionExpression="created, beats",
+            ScanIndexForward=False,
+            Limit=1,
+            ConsistentRead=True,
+        )["Items"]
+        return any(float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0" for page in found)
+
+    def _beat(self, state: State, count: int) -> None:
+        """Change items of random keys, so that idle shards have something to log."""
+        for _ in range(count):
+            item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
+            self.table.client.put_item(TableName=self.table.name, Item=item)
+            self._pace.spend(1.0)
+
+    def _require_no_gap(self, state: State) -> None:
+        """Records that Lambda gave up on are not in the log; where it may have, a later book was opened."""
+        for shard in state.lineage.parents:
+            for book in self.books(shard):
+                if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
+                    self._void(state)
+                    raise BackfillError(
+                        f"run {state.run.id} is void: Lambda may have given up on records of {shard}; redrive what is "
+                        "in the on-failure bucket, then begin another one"
+                    )
+
+    def books(self, shard: str) -> Iterator[Checkpoint]:
+        """The checkpoints of a shard's books."""
+        name = shard
+        while True:
+            item = get(self.table, checkpoint_key(shard_digest(name)))
+            known = Checkpoint.of(item) if item else Checkpoint()
+            yield known
+            if not known.successor:
+                return
+            name = f"{shard}{BOOK}{known.successor}"
+
+    # The run's item
+
+    def _item(self, state: State) -> dict[str, Any]:
+        return run_item(run_key(state.run.id), state.values(), self.table.clock())
+
+    def _write(self, state: State, phase: str) -> bool:
+        """Write the run's item if it is in a phase still."""
+        client = self.table.client
+        try:
+            client.put_item(
+                TableName=self.table.name,
+                Item=self._item(state),
+                ConditionExpression="#phase = :phase",
+                ExpressionAttributeNames={"#phase": "phase"},
+                ExpressionAttributeValues={":phase": {"S": phase}},
+            )
+        except client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def _enter(self, state: State, phase: str) -> None:
+        """Enter a phase, or the one that another process has brought the run to."""
+        before, state.phase = state.phase, phase
+        if not self._write(state, before):
+            self._reload(state)
+
+    def _describe(self, state: State) -> None:
+        state.lineage.meet(self.shards())
+        state.described_at = self.now()
+        if not self._write(state, state.phase):
+            self._reload(state)
+
+    def _reload(self, state: State) -> None:
+        known = State.of(state.run.id, get(self.table, run_key(state.run.id)))
+        if known.phase == VOID:
+            raise BackfillError(f"run {state.run.id} is void: another process gave it up")
+        known.lineage.parents |= state.lineage.parents
+        state.phase, state.lineage = known.phase, known.lineage
+        state.parts_done, state.parts = known.parts_done, known.parts
+        state.ended_at, state.items = known.ended_at, known.items
+
+    def _void(self, state: State) -> None:
+        """Give a run up; BackfillError if another process has done so, nothing if it is complete."""
+        for _ in self.table.tries(TRIES):
+            seen = read_control(self.table)
+            if state.run not in seen.runs:
+                self._reload(state)
+                return
+            state.phase = VOID
+            if self._close(seen, state):
+                return
+        raise BackfillError("the table's deployments change all the time: run it again")
