@@ -7,20 +7,23 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
-from dynamodb_counters._generations import FRESH as READERS_FRESH
 
-from dynamodb_counters._backfill import baseline
+from dynamodb_counters._backfill import backfill, baseline
+from dynamodb_counters._backfill import runner as runners
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._stream import run_logs
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 from simulation.backfill.population import Population
 from simulation.backfill.rebuilt_truth import Truth, audit
-from simulation.backfill.runner import Runner
+from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.subjects import FAMILIES, Subject
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.dynamodb.client import MemoryTable
@@ -79,8 +82,8 @@ class BackfillSchedule:
             max_age_seconds=math.inf,
         )
         self._mappings = [self._mapping_anew()]
-        self._runners: list[Runner] = []
-        self._left_behind: list[Runner] = []
+        self._runners: list[BackfillActor] = []
+        self._left_behind: list[BackfillActor] = []
         self._redeclare_left = rng.randint(1, 3)
         self._runs_left = rng.randint(1, 3)
         self._eager = rng.random() < 0.5
@@ -90,7 +93,10 @@ class BackfillSchedule:
         self._reached: Counter[str] = Counter()
 
     def run(self) -> Outcome:
-        with housekeeping(eager=self._eager), _small_pages(small=self._small):
+        with housekeeping(eager=self._eager), _adjusted(self._random, small=self._small):
+            self._go(self._is_over)
+            # What is declared takes over with the next batch at the latest.
+            self._population.touch()
             self._go(self._is_over)
             self._audit("after its runs", whole=False)
             self._finish()
@@ -109,6 +115,7 @@ class BackfillSchedule:
         """Have everything backfilled that is not whole, with nothing in the way."""
         self._calm = True
         self._faults.budget = 0
+        self._function.deploy(self._subjects())
         for _ in range(3):
             self._population.touch()
             self._go(self._is_over)
@@ -131,7 +138,9 @@ class BackfillSchedule:
     # The world
 
     def _subjects(self) -> list[Subject]:
-        return [subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]]
+        return [
+            subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]
+        ]
 
     def _declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self._subjects()]
@@ -185,9 +194,7 @@ class BackfillSchedule:
         """Up to when the next runner wakes, or a little."""
         now = self._backend.clock()
         wakes = [runner.wakes_at - now for runner in self._runners if runner.is_asleep]
-        self._backend.clock.advance(
-            min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8)
-        )
+        self._backend.clock.advance(min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8))
 
     # Deliveries
 
@@ -213,20 +220,20 @@ class BackfillSchedule:
 
     # Runners
 
-    def _start_runner(self, names: Collection[str] = (), run: str = "") -> Runner:
+    def _start_runner(self, names: Collection[str] = (), run: str = "") -> BackfillActor:
         self._reached[RESUMED if run else OPENED] += 1
-        runner = Runner(self._backend, self._backend.described, self._random, names, run)
+        runner = BackfillActor(self._backend, self._backend.described, self._random, names, run)
         self._runners.append(runner)
         return runner
 
-    def _step(self, runner: Runner) -> None:
+    def _step(self, runner: BackfillActor) -> None:
         runner.step(None if self._calm else self._faults)
         if runner.done:
             self._runners = [other for other in self._runners if other is not runner]
             self._left_behind = [other for other in self._left_behind if other is not runner]
             self._runner_ended(runner)
 
-    def _runner_ended(self, runner: Runner) -> None:
+    def _runner_ended(self, runner: BackfillActor) -> None:
         error = runner.error
         if error is None:
             self._reached[COMPLETE] += 1
@@ -360,15 +367,29 @@ class BackfillSchedule:
 
 
 @contextmanager
-def _small_pages(*, small: bool) -> Iterator[None]:
-    """If small, have pages of the log split, and the baseline worked off in parts."""
-    usual = run_logs.MOST_BYTES, baseline.MOST_HELD
+def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
+    """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
+    changed: list[tuple[ModuleType, str, Any]] = [(module, "secrets", _Ids(rng)) for module in (backfill, runners)]
     if small:
-        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = 120, 50
+        changed += [(run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50)]
+    usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
+    for module, name, value in changed:
+        vars(module)[name] = value
     try:
         yield
     finally:
-        vars(run_logs)["MOST_BYTES"], vars(baseline)["MOST_HELD"] = usual
+        for module, name, value in usual:
+            vars(module)[name] = value
+
+
+@dataclass
+class _Ids:
+    """Stands for the module `secrets`."""
+
+    rng: random.Random
+
+    def token_hex(self, size: int) -> str:
+        return self.rng.randbytes(size).hex()
 
 
 class WrongBackfillError(AssertionError):

@@ -53,6 +53,7 @@ def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callab
 _IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
     "Plan": lambda declarations, others=(): (id(declarations), *map(id, others)),
     "deployment_id": id,
+    "merged": lambda declared, effective, reads: (id(declared), id(effective), repr(sorted(reads.items()))),
     "deployment_item": id,
     "read_deployment": repr,
 }

@@ -148,6 +148,8 @@ class Runner(ABC):
             if state.phase != WAITING or self._same_shards(state):
                 break
             self._void(state)
+            if state.phase == COMPLETE:
+                break
             state = None
         else:
             raise BackfillError("the table's stream is splitting its shards all the time: try again later")
@@ -274,6 +276,13 @@ class Runner(ABC):
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe(state)
+            if state.phase == DRAINING and state.run not in read_control(self.table).runs:
+                # Nobody logs for it any more.
+                self._void(state)
+                if state.phase == VOID:
+                    raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+            if state.phase != DRAINING:
+                return
             for shard in (*state.lineage.parents, ONLY):
                 if not acknowledged.get(shard):
                     acknowledged[shard] = self._has_passed(state, shard)
@@ -377,7 +386,10 @@ class Runner(ABC):
         for _ in self.table.tries(TRIES):
             seen = read_control(self.table)
             if state.run not in seen.runs:
+                # Another process has ended it; or a deployment has, which writes nothing into the run's item.
                 self._reload(state)
+                if state.phase != COMPLETE:
+                    self._enter(state, VOID)
                 return
             state.phase = VOID
             if self._close(seen, state):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
 
-from dynamodb_counters._backfill.backfill import Backfill, Progress
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._backfill.shards import DescribeShards
 from dynamodb_counters._table import Table
 from simulation.faults.actors import Actor
@@ -21,7 +22,7 @@ _LANDING_SECONDS: Final = 50.0
 """A request that is heard of lands at most this long after it was sent; the protocol allows a minute."""
 
 
-class Runner:
+class BackfillActor:
     """One process that runs a backfill, step by step."""
 
     def __init__(
@@ -44,13 +45,13 @@ class Runner:
         table = Table(backend.name, client, clock=lambda: clock() + self.skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
         self._backfill = Backfill(
-            table,
-            shards,
-            lambda: float(int(clock())),
-            names,
-            run,
-            rng.randint(1, 4),
-            rng.choice((None, None, 5.0, 50.0)),
+            table=table,
+            shards=shards,
+            now=lambda: float(int(clock())),
+            names=names,
+            run=run,
+            segments=rng.randint(1, 4),
+            units_per_second=rng.choice((None, None, 5.0, 50.0)),
             page_items=rng.choice((1, 2, 5)),
         )
         self.actor = Actor(self._go)
