@@ -79,7 +79,7 @@ class Backfill(Runner):
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan = self._plan(state)
-        pages = Pages(self.table, state.run, state.segments, state.lineage)
+        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             refs = sorted(sums)

@@ -104,7 +104,7 @@ class Aggregator:
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
-        self._deployments = Deployments(retrying, declarations, name)
+        self._deployments = Deployments(retrying, declarations, name, source_table or "")
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))

@@ -34,6 +34,9 @@ from dynamodb_counters._table import Table
 DECLARED: Final = "declared"
 """Attribute of the history's item with the deployment that the stack declares."""
 
+SOURCE: Final = "source"
+"""Attribute with the ARN of the source table, if the aggregator has one."""
+
 KNOWS_RUNS: Final = "knows_runs"
 """Attribute with the time from which on no version runs that does not log what runs need."""
 
@@ -70,6 +73,11 @@ class Control:
         """The deployment that the stack declares."""
         history = self.history
         return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
+
+    @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.item.get(SOURCE, {}).get("S", ""))
 
     @property
     def knows_runs(self) -> float | None:

@@ -32,6 +32,7 @@ from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED
 from dynamodb_counters._stream.control import (
     DECLARED,
     KNOWS_RUNS,
+    SOURCE,
     Control,
     read_control,
     read_declarations,
@@ -86,12 +87,16 @@ def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | No
 class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
-    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any.
+    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
+    ARN of the source table, "" for none.
     """
 
-    def __init__(self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "") -> None:
+    def __init__(
+        self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "", source: str = ""
+    ) -> None:
         self._table = table
         self._aggregator = aggregator
+        self._source = source
         self._own = declarations
         own = tuple(map(definition, declarations))
         self._id = deployment_id(own)
@@ -188,7 +193,7 @@ class Deployments:
 
     def _holds(self, history: History, seen: Control) -> bool:
         """Whether what the own declarations come to is in force."""
-        if seen.declared != self._id or seen.knows_runs is None:
+        if seen.declared != self._id or seen.knows_runs is None or seen.source != self._source:
             return False
         if history.last.deployment == self._id:
             return True
@@ -219,6 +224,8 @@ class Deployments:
 
     def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        if self._source or seen.source:
+            attributes[SOURCE] = {"S": self._source}
         if seen.knows_runs is None:
             # An earlier version may be running that does not log for runs; there was none before the first history.
             first = history.last.valid_from == 0

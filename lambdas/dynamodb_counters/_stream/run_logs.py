@@ -146,9 +146,7 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedCh
             yield LoggedChange(digest, change.sequence, old, added, is_direct)
 
 
-def contribution(
-    plan: Plan, names: frozenset[str], image: Any, at: float, *, is_foreign: bool | None = None
-) -> Sums:
+def contribution(plan: Plan, names: frozenset[str], image: Any, at: float, *, is_foreign: bool | None = None) -> Sums:
     """What an item contributes by itself, early or late as of a time; nothing if it cannot be counted."""
     if image is None:
         return {}
