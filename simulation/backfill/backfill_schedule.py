@@ -21,9 +21,9 @@ from dynamodb_counters._stream import run_logs
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.population import Population
 from simulation.backfill.rebuilt_truth import Truth, audit
-from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.subjects import FAMILIES, Subject
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.dynamodb.client import MemoryTable

@@ -233,14 +233,14 @@ def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
 
 
 def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
-    """What the runtime is given for some specs, and for what looks at their groups."""
-    declared = [spec.declaration for spec in specs]
+    """What the runtime is given for some specs, and for what looks at their groups; what changes holds at once."""
+    declared: list[Declaration] = [replace(spec.declaration, on_change="keep") for spec in specs]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if family(source.name) == "by_desk":
             declared += _of_desks(source)
         elif family(source.name) == BOOKS.members.name:
             name = source.name.removesuffix("-members")
-            declared.append(replace(BOOKS.total, name=name, source=source))
+            declared.append(replace(BOOKS.total, name=name, source=source, on_change="keep"))
     return tuple(declared)
 
 

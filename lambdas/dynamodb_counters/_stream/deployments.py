@@ -69,12 +69,14 @@ class Takeover:
 
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
-    """The declarations of the last deployment; a `refusal` if the table does not tell."""
-    for last in deployed_declarations(table):
-        if last is None:
-            raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
-        return last
-    raise refusal("the table has no history of deployments: pass the declarations that counted it")
+    """What the last deployment declares; a `refusal` if the table does not tell."""
+    seen = read_control(table)
+    if seen.history is None:
+        raise refusal("the table has no history of deployments: pass the declarations that counted it")
+    found = read_declarations(table, seen.declared)
+    if found is None:
+        raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
+    return found
 
 
 def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | None]:
@@ -193,7 +195,7 @@ class Deployments:
 
     def _holds(self, history: History, seen: Control) -> bool:
         """Whether what the own declarations come to is in force."""
-        if seen.declared != self._id or seen.knows_runs is None or seen.source != self._source:
+        if seen.declared != self._id or seen.knows_runs is None or self._source not in ("", seen.source):
             return False
         if history.last.deployment == self._id:
             return True
@@ -224,7 +226,7 @@ class Deployments:
 
     def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
-        if self._source or seen.source:
+        if self._source:
             attributes[SOURCE] = {"S": self._source}
         if seen.knows_runs is None:
             # An earlier version may be running that does not log for runs; there was none before the first history.
