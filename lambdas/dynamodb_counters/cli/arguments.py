@@ -30,19 +30,33 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def fields_of(given: Sequence[str], known: Sequence[str], *, whole: bool = True) -> dict[str, str]:
-    """The values of fields given as field=value; `whole` if none may be missing."""
+def fields_of(given: Sequence[str], known: Sequence[str] | None, *, needed: Sequence[str] = ()) -> dict[str, str]:
+    """The values of fields given as field=value; those `needed` may not be missing, and others than `known` not be."""
     values: dict[str, str] = {}
+    listed = f"the fields are: {', '.join(known or needed) or 'none'}"
     for one in given:
         name, equals, value = one.partition("=")
         if not equals:
-            raise click.UsageError(f"{one!r} is no field=value; the fields are: {', '.join(known) or 'none'}")
-        if name not in known:
-            raise click.UsageError(f"there is no field {name!r}; the fields are: {', '.join(known) or 'none'}")
+            raise click.UsageError(f"{one!r} is no field=value; {listed}")
+        if known is not None and name not in known:
+            raise click.UsageError(f"there is no field {name!r}; {listed}")
         if name in values:
             raise click.UsageError(f"the field {name!r} is given twice")
         values[name] = value
-    missing = [name for name in known if name not in values]
-    if whole and missing:
+    missing = [name for name in needed if name not in values]
+    if missing:
         raise click.UsageError(f"missing {' '.join(f'{name}=…' for name in missing)}")
     return values
+
+
+def span_of(
+    now: float, last: timedelta | None, since: datetime | None, until: datetime | None
+) -> tuple[datetime, datetime]:
+    """From when to when: the last so much, or since a moment."""
+    end = until or datetime.fromtimestamp(now, UTC)
+    if (last is None) == (since is None):
+        raise click.UsageError("one of --last and --since says from when on")
+    start = since if since is not None else end - (last or timedelta())
+    if start >= end:
+        raise click.UsageError(f"--until must lie after --since, {start.isoformat()}")
+    return start, end

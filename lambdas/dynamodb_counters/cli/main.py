@@ -9,12 +9,18 @@ from typing import Final
 
 import click
 
+from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.diff import diff
+from dynamodb_counters.cli.events import events
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
+from dynamodb_counters.cli.series import series
 from dynamodb_counters.cli.session import Session, with_shared_options
+from dynamodb_counters.cli.top import top
+from dynamodb_counters.cli.trailing import window
+from dynamodb_counters.cli.watch import watch
 
-COMMANDS: Final[tuple[click.Command, ...]] = (diff, get)
+COMMANDS: Final[tuple[click.Command, ...]] = (describe, get, window, series, top, events, watch, diff)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

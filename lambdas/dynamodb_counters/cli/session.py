@@ -31,6 +31,7 @@ _SECONDS_PER_LINE: Final = 10.0
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
+Found = TypeVar("Found")
 
 
 class UnknownDeclarationsError(CountersError):
@@ -92,10 +93,15 @@ class Session:
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
-        known = {one.name: one for one in self._all() if isinstance(one, kind)}
+        return self._named(kind.__name__.lower(), name, {one.name: one for one in self._all() if isinstance(one, kind)})
+
+    def find_counted(self, name: str) -> Aggregate | Window:
+        """The aggregate or window with a name."""
+        return self._named("aggregate or window", name, {one.name: one for one in self.declarations})
+
+    def _named(self, what: str, name: str, known: dict[str, Found]) -> Found:
         if name in known:
             return known[name]
-        what = kind.__name__.lower()
         raise click.UsageError(f"no {what} {name!r} is declared; there is: {', '.join(sorted(known)) or f'no {what}'}")
 
     def emit(self, document: Any, shown: RenderableType) -> None:

@@ -77,7 +77,7 @@ def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
     [
         (("get", "shops", "shop=a", "kind=new"), "no table: name it with --table, or in COUNTERS_TABLE"),
         (("get", "shop", "--table", "sales"), "no aggregate 'shop' is declared; there is: shops"),
-        (("get", "shops", "shop=a", "--table", "sales"), "missing kind=…"),
+        (("get", "shops", "kind=new", "--table", "sales"), "missing shop=…"),
         (("get", "shops", "town=a", "--table", "sales"), "there is no field 'town'; the fields are: shop, kind"),
         (("get", "shops", "a", "--table", "sales"), "'a' is no field=value; the fields are: shop, kind"),
         (("get", "shops", "shop=a", "shop=b", "--table", "sales"), "the field 'shop' is given twice"),
