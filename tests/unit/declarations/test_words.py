@@ -173,6 +173,20 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
 
 
+def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
+    moved = replace(_VIEWS, pk="URL#{url}#{site}")
+    same = Aggregate("same", _VIEWS, pk="SAME", sk="ALL", measures={"n": Count()})
+    added = Aggregate("added", moved, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
+    found = merged((moved, added, replace(same, source=moved)), (_VIEWS, same))
+
+    for name in ("added", "same"):
+        said = advice(found, name)
+        assert said.title == "waits for a backfill of views"
+        assert said.next == "counters backfill views"
+    assert advice(found, "added").counts == "none"
+    assert advice(found, "same").counts == "exact, over the old views"
+
+
 def test_every_kind_of_change_is_told() -> None:
     big = replace(_VIEWS, where=Attr("bytes").gt(1))
     over = Aggregate("over", _VIEWS, pk="OVER", sk="ALL", measures={"n": Count()})
