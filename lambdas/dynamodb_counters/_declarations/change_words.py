@@ -168,7 +168,7 @@ _PHRASES: Final[dict[Kind, str]] = {
     "needed": "removes {names}, still counted for what waits for a backfill",
     "adjusted": "changes limits of {names}",
     "keep": "changes {names} in place, whose numbers are a mix from now on",
-    "waits": "changes {names}, until a backfill by the old definition",
+    "waits": "changes {names}, counted by the old definition until a backfill",
     "filling": "leaves the backfill of {names} open",
 }
 

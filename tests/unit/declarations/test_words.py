@@ -167,7 +167,7 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     found = merged((replace(total, where=Attr("bytes").gt(1)), fees), (total,))
     docs = (Path(__file__).parents[3] / "docs" / "changing-declarations.md").read_text()
 
-    assert told(found) == "adds fees; changes total, until a backfill by the old definition"
+    assert told(found) == "adds fees; changes total, counted by the old definition until a backfill"
     assert f"it {told(found)}" in " ".join(docs.split())
     assert told(merged((total,), (total,))) == "changes nothing"
     assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
