@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 
 from demo.cli_examples.blog import Blog
+from demo.cli_examples.synthesized import synthesized
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
@@ -43,7 +44,8 @@ def filled(text: str, blog: Blog) -> str:
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
-    return _BLOCK.sub(fill, text)
+    with synthesized():
+        return _BLOCK.sub(fill, text)
 
 
 def run(arguments: list[str], blog: Blog) -> tuple[int, str]:
