@@ -1,6 +1,6 @@
 """``python -m dynamodb_counters.redrive``: count what Lambda gave up on and left in the on-failure bucket.
 
-See docs/runbook.md, GivenUpAlarm.
+See docs/monitoring.md, GivenUpAlarm.
 """
 
 from __future__ import annotations
