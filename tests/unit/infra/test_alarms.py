@@ -96,7 +96,5 @@ def test_every_alarm_links_to_its_section_of_the_runbook() -> None:
     page = (PROJECT / "docs" / "runbook.md").read_text()
     runbook = dict(re.findall(r"^### (\w+)\n\n(.+)", page, re.MULTILINE))
     anchors = {name.lower() for name in runbook}
-    linked = {
-        alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms(monitoring=True)
-    }
+    linked = {alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms(monitoring=True)}
     assert linked == anchors
