@@ -143,7 +143,7 @@ def _packed(sizes: Sizes) -> Iterator[Compared]:
             yield Compared(f"{name}, {number} a flush", "accept", model, found["write_units"])
     # The layout's record takes the place of one chunk.
     flush, batch = _Packed.events_per_call, 20
-    number = flush * (batch * max(2, sizes.packed // flush // batch) - 1)
+    number = flush * (batch * max(4, sizes.packed // flush // batch) - 1)
     for name, views, counted in (
         ("hot", workloads.hot(number), Counted(_PAGES, skew=1.0)),
         ("scattered", workloads.long_tail(number, number // 2), Counted(number // 2)),

@@ -21,6 +21,9 @@ from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+PAGES: Final = (PAGE.with_name("cost.md"), PAGE.with_name("runbook.md"), PAGE)
+"""In this order, on one table: the last one lets time pass."""
+
 WIDTH: Final = 100
 
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")

@@ -43,7 +43,9 @@ class ChunkSizes:
         found = []
         for power in range(len(rows).bit_length()):
             events = 2**power
-            starts = range(0, len(rows) - events + 1, events)[:_MOST_MEASURED]
+            starts = range(0, len(rows) - events + 1, events)
+            # From all parts of the sample.
+            starts = starts[:: max(1, len(starts) // _MOST_MEASURED)]
             # Writers lay events of one key side by side.
             alike = [sorted(rows[start : start + events], key=_first_value) for start in starts]
             sizes = [len(encode_chunk(part, _BATCH_ID)) for part in alike]

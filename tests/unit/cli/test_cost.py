@@ -66,8 +66,7 @@ def test_a_sample_tells_how_large_events_are_and_how_they_pack(tmp_path: Path) -
         (("--rate=1", "--window=1m"), "Invalid value for '--window': '1m': expected precision/length, such as 1m/24h"),
         (
             ("--rate=1", "--window=2m/1h"),
-            "Invalid value for '--window': '2m/1h': expected a precision of 1s, 1m, 1h or 1d, and a length of as much "
-            "or more",
+            "Invalid value for '--window': '2m/1h': expected a precision of 1s, 1m, 1h or 1d, and",
         ),
         (("--rate=1", "--door=window"), "Invalid value for '--door': 'window' is not one of"),
         (("--rate=1", "--prices=missing.toml"), "No such file or directory"),

@@ -130,3 +130,11 @@ def test_every_price_has_its_source_and_how_it_was_checked() -> None:
     for name, price in PRICES.prices.items():
         assert price.source.startswith("https://aws.amazon.com/"), name
         assert price.checked.startswith(("list, 20", "page, 20")), name
+
+
+def test_the_page_shows_the_price_file() -> None:
+    page = (_PROJECT / "docs" / "cost.md").read_text()
+    assert f"as of {PRICES.date}, in {PRICES.region}" in page
+    for name, price in PRICES.prices.items():
+        dollars = f"{price.dollars:.10f}".rstrip("0").rstrip(".") + (" per million" if price.per > 1 else "")
+        assert f"| [`{name}`]({price.source}) | {dollars} | {price.checked} |" in page
