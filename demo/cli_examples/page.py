@@ -1,7 +1,7 @@
 """Runs the commands of a page and puts what they print below them.
 
 A block of the language ``console`` is a terminal: lines that begin with ``$ counters`` are run, in the order of the
-page, on one table; ``$ echo $?`` tells the last exit code; other lines that begin with ``$`` stay as they are.
+page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file; other lines that begin with ``$`` stay as they are.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import io
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from rich.console import Console
 
+from demo.cli_examples.beside import put_beside, write_files
 from demo.cli_examples.blog import Blog
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
@@ -38,12 +41,17 @@ def filled(text: str, blog: Blog) -> str:
             lines.append(line)
             if line == "$ echo $?":
                 lines.append(str(last))
+            elif line.startswith("$ cat "):
+                lines += Path(line.removeprefix("$ cat ")).read_text(encoding="utf-8").splitlines()
             elif line.startswith("$ counters"):
                 last, printed = run(shlex.split(line)[2:], blog)
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
-    return _BLOCK.sub(fill, text)
+    with TemporaryDirectory() as folder, chdir(folder):
+        put_beside(blog)
+        write_files(blog, Path(folder))
+        return _BLOCK.sub(fill, text)
 
 
 def run(arguments: list[str], blog: Blog) -> tuple[int, str]:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from dynamodb_counters.cli.decode import with_bytes
+
 OPEN: Final = [
     f"shardId-0000000{1_795_157_600_000 + start}-{name}"
     for start, name in ((0, "3f6a1c9e"), (118_204, "b27d40f5"), (240_777, "70e9c2a8"))
 ]
+RESTORED: Final = "blog-restored"
 CLOSED: Final = "shardId-00000001795050000000-f00dbabe"
 
 
@@ -32,8 +35,10 @@ class Shards:
         dynamodb = {**change["dynamodb"], "SequenceNumber": str(number), "ApproximateCreationDateTime": created}
         known.append({**change, "dynamodb": dynamodb})
 
-    def describe_stream(self, **_: Any) -> dict[str, Any]:
-        return {"StreamDescription": {"Shards": [self._described(name) for name in self.records]}}
+    def describe_stream(self, *, StreamArn: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        """The stream of any table; that of the restored one is new."""
+        names = () if f"table/{RESTORED}/" in StreamArn else self.records
+        return {"StreamDescription": {"StreamStatus": "DISABLED", "Shards": [self._described(name) for name in names]}}
 
     def get_shard_iterator(self, *, ShardId: str, SequenceNumber: str = "0", **_: Any) -> dict[str, Any]:  # noqa: N803
         return {"ShardIterator": f"{ShardId} {SequenceNumber}"}
@@ -50,6 +55,9 @@ class Shards:
 
 
 def _as_read(record: dict[str, Any]) -> dict[str, Any]:
-    dynamodb = record["dynamodb"]
-    created = datetime.fromtimestamp(dynamodb["ApproximateCreationDateTime"], UTC)
-    return {**record, "dynamodb": {**dynamodb, "ApproximateCreationDateTime": created}}
+    """As boto3 has it, where Lambda has seconds and base64."""
+    dynamodb = dict(record["dynamodb"])
+    dynamodb["ApproximateCreationDateTime"] = datetime.fromtimestamp(dynamodb["ApproximateCreationDateTime"], UTC)
+    for image in {"Keys", "OldImage", "NewImage"} & dynamodb.keys():
+        dynamodb[image] = {name: with_bytes(value) for name, value in dynamodb[image].items()}
+    return {**record, "dynamodb": dynamodb}

@@ -61,12 +61,13 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
     elif not document or not all(map(_is_typed, document.values())):
         raise ValueError('expected attributes such as {"pk": {"S": "…"}}')
     else:
-        yield {name: _with_bytes(value) for name, value in document.items()}
+        yield {name: with_bytes(value) for name, value in document.items()}
 
 
 def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
+    content: Any
     [(kind, content)] = value.items()
     if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
         return False
@@ -75,7 +76,7 @@ def _is_typed(value: Any) -> bool:
     return not kind.endswith("S") or all(isinstance(part, str) for part in content)
 
 
-def _with_bytes(value: Any) -> Any:
+def with_bytes(value: Any) -> Any:
     """A typed value with bytes for base64 text."""
     [(kind, content)] = value.items()
     if kind in ("B", "BS"):
@@ -86,9 +87,9 @@ def _with_bytes(value: Any) -> Any:
             raise ValueError(f"not base64: {error}") from None
         return {kind: found[0] if kind == "B" else found}
     if kind == "L":
-        return {kind: [_with_bytes(part) for part in content]}
+        return {kind: [with_bytes(part) for part in content]}
     if kind == "M":
-        return {kind: {name: _with_bytes(part) for name, part in content.items()}}
+        return {kind: {name: with_bytes(part) for name, part in content.items()}}
     return value
 
 
