@@ -61,22 +61,23 @@ def _items(document: Any) -> Iterator[dict[str, Any]]:
     elif not document or not all(map(_is_typed, document.values())):
         raise ValueError('expected attributes such as {"pk": {"S": "…"}}')
     else:
-        yield {name: with_bytes(value) for name, value in document.items()}
+        yield {name: _with_bytes(value) for name, value in document.items()}
 
 
 def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
-    content: Any
     [(kind, content)] = value.items()
-    if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
-        return False
+    return kind in _KINDS and isinstance(content, _KINDS[kind]) and _holds_typed(kind, value[kind])
+
+
+def _holds_typed(kind: str, content: Any) -> bool:
     if kind in ("L", "M"):
         return all(map(_is_typed, content if kind == "L" else content.values()))
     return not kind.endswith("S") or all(isinstance(part, str) for part in content)
 
 
-def with_bytes(value: Any) -> Any:
+def _with_bytes(value: Any) -> Any:
     """A typed value with bytes for base64 text."""
     [(kind, content)] = value.items()
     if kind in ("B", "BS"):
@@ -87,9 +88,9 @@ def with_bytes(value: Any) -> Any:
             raise ValueError(f"not base64: {error}") from None
         return {kind: found[0] if kind == "B" else found}
     if kind == "L":
-        return {kind: [with_bytes(part) for part in content]}
+        return {kind: [_with_bytes(part) for part in content]}
     if kind == "M":
-        return {kind: {name: with_bytes(part) for name, part in content.items()}}
+        return {kind: {name: _with_bytes(part) for name, part in content.items()}}
     return value
 
 
