@@ -105,7 +105,7 @@ def _ttl(ttl: Facts) -> Text:
 
 
 def _declarations(document: Facts) -> RenderableType:
-    shown = grid("name", "counts", wrap=("counts",))
+    shown = grid("name", "counts", keep=("name",))
     for one in document["declarations"]:
         shown.add_row(Text(one["name"], HEADING), one["counts"])
     return shown
@@ -114,7 +114,9 @@ def _declarations(document: Facts) -> RenderableType:
 def _deployments(deployments: list[Facts], now: float) -> RenderableType:
     if not deployments:
         return Text("none: no aggregator has counted this table", WARNING)
-    shown = grid("deployment", "for records from (UTC)", "what it changes", wrap=("what it changes",))
+    shown = grid(
+        "deployment", "for records from (UTC)", "what it changes", keep=("deployment", "for records from (UTC)")
+    )
     for one in deployments:
         since = _seconds(one["valid_from"])
         when = "the beginning" if since is None else clock_text(since)
@@ -133,7 +135,7 @@ def _shards(shards: list[Facts]) -> RenderableType:
         *(["waits"] if is_peeked else []),
         *([""] if any(_notes(one) for one in shards) else []),
         numbers=("ago", "waits"),
-        wrap=("",),
+        keep=("shard", "state", "counted through (UTC)"),
     )
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = one["shard"].removeprefix("shardId-").lstrip("0")
@@ -163,7 +165,7 @@ def _quarantine(quarantine: Facts) -> RenderableType:
     redriven = f"; {number(quarantine['redriven'])} redriven" if quarantine["redriven"] else ""
     if not quarantine["waiting"]:
         return Text(f"empty{redriven}", GOOD)
-    shown = grid("entries", "not counted by", "reason", numbers=("entries",), wrap=("reason",))
+    shown = grid("entries", "not counted by", "reason", numbers=("entries",))
     for one in quarantine["reasons"][:_MOST_REASONS]:
         names = ", ".join(one["declarations"]) or "all"
         shown.add_row(Text(number(one["entries"]), WARNING), names, reason_text(one["reason"]))

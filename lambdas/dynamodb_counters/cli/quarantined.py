@@ -68,7 +68,7 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
     found = find(session.table, replace(wanted, states=tuple(STATES.values()) if state == "any" else (state,)))
     told, now = ("state",) if state == "any" else (), session.clock()
     columns = ("id", "age", *told, "not counted by", "item", "reason")
-    shown = grid(*columns, numbers=("age",), wrap=("item", "reason"))
+    shown = grid(*columns, numbers=("age",), keep=("id", "state"))
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         names = ", ".join(entry.names) or "all"
