@@ -138,9 +138,7 @@ class BackfillSchedule:
     # The world
 
     def _subjects(self) -> list[Subject]:
-        return [
-            subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]
-        ]
+        return [subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]]
 
     def _declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self._subjects()]
@@ -194,7 +192,9 @@ class BackfillSchedule:
         """Up to when the next runner wakes, or a little."""
         now = self._backend.clock()
         wakes = [runner.wakes_at - now for runner in self._runners if runner.is_asleep]
-        self._backend.clock.advance(min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8))
+        self._backend.clock.advance(
+            min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8)
+        )
 
     # Deliveries
 

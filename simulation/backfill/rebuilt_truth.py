@@ -154,7 +154,9 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
         have = _read(backend, counters, declaration, current, want)
         for group in sorted({*want, *have}):
             if want.get(group, {}) != have.get(group, {}):
-                wrong.append(f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}")
+                wrong.append(
+                    f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+                )
     return wrong
 
 

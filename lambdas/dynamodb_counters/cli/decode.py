@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO
 
 import click
 
@@ -68,9 +68,10 @@ def _is_typed(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 1:
         return False
     [(kind, content)] = value.items()
-    if kind not in _KINDS or not isinstance(content, _KINDS[kind]):
-        return False
-    content = cast("Any", content)
+    return kind in _KINDS and isinstance(content, _KINDS[kind]) and _holds_typed(kind, value[kind])
+
+
+def _holds_typed(kind: str, content: Any) -> bool:
     if kind in ("L", "M"):
         return all(map(_is_typed, content if kind == "L" else content.values()))
     return not kind.endswith("S") or all(isinstance(part, str) for part in content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -33,6 +32,7 @@ from dynamodb_counters.cli.formats import (
     grid,
     number,
     pairs,
+    reason_text,
     size,
     span,
 )
@@ -168,16 +168,10 @@ def _quarantine(quarantine: Facts) -> RenderableType:
     shown = grid("entries", "not counted by", "reason", numbers=("entries",))
     for one in quarantine["reasons"][:_MOST_REASONS]:
         names = ", ".join(one["declarations"]) or "all"
-        shown.add_row(Text(number(one["entries"]), WARNING), names, _reason(one["reason"]))
+        shown.add_row(Text(number(one["entries"]), WARNING), names, reason_text(one["reason"]))
     more = len(quarantine["reasons"]) - _MOST_REASONS
     rest = f"; {number(more)} more reasons in --json" if more > 0 else ""
     return Lines(shown, Text(f"{number(quarantine['waiting'])} wait{redriven}{rest}", QUIET))
-
-
-def _reason(reason: str) -> str:
-    """A reason without the names and the kind of error, once if it is the same for all names."""
-    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
-    return "; ".join(dict.fromkeys(parts))
 
 
 def _queues(queues: list[Facts]) -> RenderableType:

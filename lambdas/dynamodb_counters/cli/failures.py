@@ -38,18 +38,17 @@ _CODES: Final[dict[type[BaseException], int]] = {
 }
 """By kind of error; the first that fits holds."""
 
+_MISSING: Final = (
+    "ResourceNotFoundException",
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "NoSuchBucket",
+)
+
 _HINTS: Final[dict[type[BaseException], str]] = {
     aws.NoCredentialsError: "name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     aws.NoRegionError: "name one with --region",
 }
-
-_MISSING: Final = {
-    "AWS.SimpleQueueService.NonExistentQueue": "queue",
-    "NoSuchBucket": "bucket",
-    "QueueDoesNotExist": "queue",
-    "ResourceNotFoundException": "table or stream",
-}
-"""What is not there, by the code of the answer."""
 
 
 def told(error: BaseException) -> tuple[int, str]:
@@ -57,7 +56,7 @@ def told(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
-    if _missing(error):
+    if _is_missing(error):
         code = WRONG_INPUT
     return code, " ".join(_line(error, code).split())
 
@@ -66,8 +65,8 @@ def _line(error: BaseException, code: int) -> str:
     if isinstance(error, aws.ClientError):
         said = error.response.get("Error", {})
         message = said.get("Message") or "no reason given"
-        if missing := _missing(error):
-            return f"{error.operation_name} found no such {missing} in this region: {message}"
+        if _is_missing(error):
+            return f"{error.operation_name} found nothing of that name in this region: {message}"
         return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
     if code == FAULT:
         return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
@@ -79,7 +78,6 @@ def _line(error: BaseException, code: int) -> str:
     return "; ".join([str(error).rstrip("."), *hints])
 
 
-def _missing(error: BaseException) -> str:
-    """What is not there; empty for another error."""
-    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, aws.ClientError) else ""
-    return _MISSING.get(code, "")
+def _is_missing(error: BaseException) -> bool:
+    """Whether what does not exist was named wrong: a table, a stream, a queue, a bucket."""
+    return isinstance(error, aws.ClientError) and error.response.get("Error", {}).get("Code") in _MISSING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -109,6 +110,16 @@ def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
     eighths = round(float(value) / float(top) * width * 8) if top else 0
     whole, rest = divmod(max(0, eighths), 8)
     return "█" * whole + (_PARTS[rest] if rest else "")
+
+
+def reason_text(reason: str) -> str:
+    """A reason without the names and the kind of error, once if it is the same for all names.
+
+    >>> reason_text("shops: MalformedImageError: 'price' is missing; towns: MalformedImageError: 'price' is missing")
+    "'price' is missing"
+    """
+    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
+    return "; ".join(dict.fromkeys(parts))
 
 
 def grid(*columns: str, numbers: Sequence[str] = (), keep: Sequence[str] = ("",)) -> Grid:

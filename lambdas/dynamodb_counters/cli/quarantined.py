@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -18,9 +19,10 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.formats import QUIET, grid, moment_text, number, span
+from dynamodb_counters.cli.formats import QUIET, grid, moment_text, number, reason_text, span
 from dynamodb_counters.cli.session import Session, shared
 
+_TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
 _DOUBT: Final = "may have been counted"
 
 
@@ -64,14 +66,15 @@ def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
 def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) -> None:
     """List entries, the oldest first."""
     found = find(session.table, replace(wanted, states=tuple(STATES.values()) if state == "any" else (state,)))
-    told = ("state",) if state == "any" else ()
-    shown, now = grid("id", "age", *told, "not counted by", "item", "reason", numbers=("age",)), session.clock()
-    for column in shown.columns[-2:]:
-        column.no_wrap, column.overflow = False, "fold"
+    told, now = ("state",) if state == "any" else (), session.clock()
+    columns = ("id", "age", *told, "not counted by", "item", "reason")
+    shown = grid(*columns, numbers=("age",), keep=("id", "state"))
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         names = ", ".join(entry.names) or "all"
-        shown.add_row(entry.id, age, *([entry.state] if told else []), names, entry.item_key, entry.kept.reason)
+        shown.add_row(
+            entry.id, age, *([entry.state] if told else []), names, entry.item_key, reason_text(entry.kept.reason)
+        )
     rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
     total = Text(f"{number(len(found))} {'entry' if len(found) == 1 else 'entries'}{rest}", QUIET)
     session.emit({"entries": [entry.document() for entry in found]}, Lines(shown, total) if found else total)
@@ -88,7 +91,8 @@ def show(session: Session, entry_id: str) -> None:
     lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
     lines += ["", *words(entry), ""]
     lines += [f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"]
-    lines += [json.dumps(entry.kept.content, indent=2, ensure_ascii=False)]
+    text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
+    lines += [_TYPED.sub(r"{\1}", text)]
     session.emit(entry.document(), "\n".join(lines))
 
 
