@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedC
 from dynamodb_counters import Aggregate, Count, Items, TableKeys, Window
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
+    PROJECT,
     STREAM_ARN,
     VIEWS,
     actions,
@@ -193,6 +195,17 @@ def test_two_aggregators_may_read_one_stream_and_no_third(stack: Stack) -> None:
         )
     with pytest.raises(InvalidArgumentError, match=r"at most 2 StreamAggregators per stream; .*'Test/A0'"):
         StreamAggregator(stack, "A2", table=DedupCounterTable(stack, "C2"), source_table=source)
+
+
+def test_the_documentation_shows_what_the_example_deploys() -> None:
+    page = (PROJECT / "docs" / "existing-tables.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:3]
+    example = PROJECT / "infra" / "examples" / "orders"
+    code = {
+        line.strip() for name in ("declarations", "stack") for line in (example / f"{name}.py").read_text().split("\n")
+    }
+    assert len(blocks) == 3
+    assert [line for block in blocks for line in block.split("\n") if line.strip() not in code] == []
 
 
 def own_v1(stack: Stack, **changes: Any) -> dynamodb.Table:
