@@ -138,12 +138,14 @@ class Backfill(Runner):
                 if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
             )
             ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
+            names = {declaration.name for declaration in kept}
             state.phase = COMPLETE
             if write_control(
                 self.table,
                 seen,
                 _followed(history, folded, kept, ends),
-                runs=[run for run in seen.runs if run != state.run],
+                # Others may fill earlier generations of the same names.
+                runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
                 statuses=seen.statuses | dict.fromkeys(bases, status),
                 deployments=(kept,),
                 also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
