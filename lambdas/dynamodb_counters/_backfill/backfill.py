@@ -15,7 +15,7 @@ from typing import Final
 from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
-from dynamodb_counters._declarations import Declaration, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.effective import same_meaning
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.item_layout import GroupRef
@@ -132,10 +132,13 @@ class Backfill(Runner):
             bases = {base_name(declaration.name) for declaration in filled}
             number = generation_number(filled[0].name)
             status = Status(number, history.last.deployment)
-            kept = tuple(
-                declaration
-                for declaration in folded
-                if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+            kept = _with_sources(
+                folded,
+                {
+                    declaration.name
+                    for declaration in folded
+                    if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+                },
             )
             ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
             names = {declaration.name for declaration in kept}
@@ -175,6 +178,16 @@ def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, .
     both = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
     require_consistent(both)
     return both
+
+
+def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
+    """Some of what is folded, and what that looks at."""
+    for declaration in folded:
+        source = declaration.source
+        while declaration.name in names and isinstance(source, Aggregate):
+            names.add(source.name)
+            source = source.source
+    return tuple(declaration for declaration in folded if declaration.name in names)
 
 
 def _followed(
