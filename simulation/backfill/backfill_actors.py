@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._backfill.shards import DescribeShards
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._table import Table
 from simulation.faults.actors import Actor
 from simulation.faults.disorder import in_disorder
@@ -22,6 +23,13 @@ _LANDING_SECONDS: Final = 50.0
 """A request that is heard of lands at most this long after it was sent; the protocol allows a minute."""
 
 
+class _OneThread:
+    """Stands for the table's threads, between which no actor can switch."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
+
+
 class BackfillActor:
     """One process that runs a backfill, step by step."""
 
@@ -32,6 +40,7 @@ class BackfillActor:
         rng: random.Random,
         names: Collection[str] = (),
         run: str = "",
+        kind: type[Backfill] | type[Verification] = Backfill,
     ) -> None:
         self._backend = backend
         self._random = rng
@@ -44,7 +53,8 @@ class BackfillActor:
         clock = backend.clock
         table = Table(backend.name, client, clock=lambda: clock() + self.skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
-        self._backfill = Backfill(
+        table.__dict__["pool"] = _OneThread()
+        self.work = kind(
             table=table,
             shards=shards,
             now=lambda: float(int(clock())),
@@ -75,7 +85,7 @@ class BackfillActor:
         self.actor.step(Fault.NONE if calm or faults is None else faults.draw(str(waiting)))
 
     def _go(self) -> None:
-        for progress in self._backfill.steps():
+        for progress in self.work.steps():
             self._told(progress)
             self.actor.pause(_STEP)
 

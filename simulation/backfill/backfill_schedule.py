@@ -15,6 +15,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill import backfill, baseline
 from dynamodb_counters._backfill import runner as runners
+from dynamodb_counters._backfill import verification
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._stream import run_logs
@@ -35,7 +38,7 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.sandbox import Invocation
 
-_MOST_STEPS: Final = 20_000
+_MOST_STEPS: Final = 60_000
 _HOUR: Final = 3600.0
 _NEAR: Final = 150.0
 
@@ -57,6 +60,8 @@ RETURNED: Final = "deployment before deployed again"
 
 class BackfillSchedule:
     """One run of writers, deliveries, deployments and runners, step by step."""
+
+    _work: type[Backfill] | type[Verification] = Backfill
 
     def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         rng = random.Random(seed)
@@ -94,13 +99,21 @@ class BackfillSchedule:
 
     def run(self) -> Outcome:
         with housekeeping(eager=self._eager), _adjusted(self._random, small=self._small):
-            self._go(self._is_over)
-            # What is declared takes over with the next batch at the latest.
-            self._population.touch()
-            self._go(self._is_over)
-            self._audit("after its runs", whole=False)
-            self._finish()
-        outcome = Outcome(
+            outcome = self._run()
+        self._backend.drop()
+        return outcome
+
+    def _run(self) -> Outcome:
+        self._go(self._is_over)
+        # What is declared takes over with the next batch at the latest.
+        self._population.touch()
+        self._go(self._is_over)
+        self._audit("after its runs", whole=False)
+        self._finish()
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        return Outcome(
             self._seed,
             self._wrong + self._function.standstills,
             sum(mapping.deliveries for mapping in self._mappings),
@@ -108,8 +121,6 @@ class BackfillSchedule:
             self._faults.injected,
             self._reached + self._function.reached,
         )
-        self._backend.drop()
-        return outcome
 
     def _finish(self) -> None:
         """Have everything backfilled that is not whole, with nothing in the way."""
@@ -222,7 +233,7 @@ class BackfillSchedule:
 
     def _start_runner(self, names: Collection[str] = (), run: str = "") -> BackfillActor:
         self._reached[RESUMED if run else OPENED] += 1
-        runner = BackfillActor(self._backend, self._backend.described, self._random, names, run)
+        runner = BackfillActor(self._backend, self._backend.described, self._random, names, run, self._work)
         self._runners.append(runner)
         return runner
 
@@ -237,6 +248,7 @@ class BackfillSchedule:
         error = runner.error
         if error is None:
             self._reached[COMPLETE] += 1
+            self._completed(runner)
             if Truth(self._backend).phase(runner.run) != "complete":
                 self._wrong.append(f"run {runner.run}: told to be complete, but is not")
         elif isinstance(error, BackfillError):
@@ -248,6 +260,9 @@ class BackfillSchedule:
                 self._start_runner(run=runner.run)
         else:
             self._wrong.append(f"run {runner.run}: {type(error).__name__}: {error}")
+
+    def _completed(self, runner: BackfillActor) -> None:
+        """A runner has ended well."""
 
     # Trouble
 
@@ -369,7 +384,9 @@ class BackfillSchedule:
 @contextmanager
 def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
-    changed: list[tuple[ModuleType, str, Any]] = [(module, "secrets", _Ids(rng)) for module in (backfill, runners)]
+    changed: list[tuple[ModuleType, str, Any]] = [
+        (module, "secrets", _Ids(rng)) for module in (backfill, runners, verification)
+    ]
     if small:
         changed += [(run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50)]
     usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
@@ -395,9 +412,9 @@ class _Ids:
 class WrongBackfillError(AssertionError):
     """A schedule ended with wrong counts; the message says how to run it again."""
 
-    def __init__(self, outcome: Outcome, engine: str) -> None:
-        lines = "\n  ".join(outcome.wrong)
-        again = f"python -m simulation.backfill --engine {engine} --seed {outcome.seed} --count 1"
+    def __init__(self, outcome: Outcome, engine: str, kind: str = "backfill") -> None:
+        lines = "\n  ".join(outcome.wrong[:20])
+        again = f"python -m simulation.backfill --engine {engine} --kind {kind} --seed {outcome.seed} --count 1"
         super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")
 
 

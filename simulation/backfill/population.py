@@ -15,11 +15,12 @@ _CUSTOMERS = ("ann", "bob", "c#d")
 class Population:
     """What a seed makes of a table's items; each call is one change, `left` says how many are to come."""
 
-    def __init__(self, backend: Backend, rng: random.Random, operations: int) -> None:
+    def __init__(self, backend: Backend, rng: random.Random, operations: int, *, expires: bool = True) -> None:
         self._backend = backend
         self._random = rng
         self._counters = Counters(backend.name, client=backend.client, clock=backend.clock, bulk="put")
         self._taps: list[dict[str, Any]] = []
+        self._expires = expires
         self.left = operations
 
     def write(self) -> None:
@@ -67,14 +68,15 @@ class Population:
 
     def _order_values(self) -> dict[str, Any]:
         draw = self._random
-        return {
+        expires_at = {"N": str(int(self._backend.clock()) + draw.choice((300, 1800, 10**7)))}
+        values = {
             "customer": {"S": draw.choice(_CUSTOMERS)},
             "shop": {"S": draw.choice("xyz")},
             "price": {"N": str(draw.randint(1, 9))},
             "size": {"N": str(draw.randint(1, 5))},
             "tags": {"L": [{"S": tag} for tag in draw.sample("pqr", draw.randint(0, 3))]},
-            "ttl": {"N": str(int(self._backend.clock()) + draw.choice((300, 1800, 10**7)))},
         }
+        return {**values, "ttl": expires_at} if self._expires else values
 
     def _visit(self) -> None:
         draw = self._random

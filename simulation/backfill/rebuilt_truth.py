@@ -21,7 +21,7 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._table import Table
-from simulation.backfill.subjects import ORDER, SUBJECTS, Group, Parts, Subject, Values, signature
+from simulation.backfill.subjects import ORDER, SUBJECTS, Counted, Group, Parts, Subject, signature
 from simulation.dynamodb.stream_source import Record
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.schedules.backend import Backend
@@ -59,7 +59,9 @@ class Truth:
             below = declaration.source
             for group, parts in self.of(below).items():
                 zero = dict.fromkeys(below.attributes, Decimal(0))
-                _add(groups, subject, {**zero, **parts, **dict(zip(below.fields, group, strict=True))}, 1)
+                values = {**zero, **parts, **dict(zip(below.fields, group, strict=True))}
+                for derived, added in subject.counted(values):
+                    _add_parts(groups[derived], added, 1)
         else:
             for item in self._items:
                 self._add_item(groups, subject, item, 1)
@@ -74,17 +76,8 @@ class Truth:
         return "" if item is None else str(item["phase"]["S"])
 
     def _add_item(self, groups: defaultdict[Group, Parts], subject: Subject, item: Image, sign: int) -> None:
-        source = subject.declaration.source
-        kind = item.get("_type", {}).get("S", "")
-        if source == ORDER:
-            if not kind and "customer" in item:
-                _add(groups, subject, _values(item), sign)
-        elif kind == source.name:
-            _add(groups, subject, _values(item), sign)
-        elif kind == f"{source.name}#pack":
-            for mark, values in rows_of(item):
-                if mark in ROW_SIGNS:
-                    _add(groups, subject, values, sign * ROW_SIGNS[mark])
+        for group, parts in counted_of(subject, item):
+            _add_parts(groups[group], parts, sign)
 
     # Cuts
 
@@ -121,6 +114,8 @@ class Truth:
 
     def _check_cuts(self) -> None:
         for run, since in self._positions.values():
+            if self.phase(run) != "complete":
+                continue
             for shard, record in self._history:
                 ahead = float(record["dynamodb"]["ApproximateCreationDateTime"]) - since
                 if abs(ahead) > _DISORDER and self._past(run, since, shard, record) != (ahead > 0):
@@ -217,11 +212,27 @@ def _attributes(measures: Mapping[str, Any]) -> Parts:
     return parts
 
 
-def _add(groups: defaultdict[Group, Parts], subject: Subject, values: Values, sign: int) -> None:
-    for group, parts in subject.counted(values):
-        held = groups[group]
-        for name, part in parts.items():
-            held[name] = held.get(name, Decimal(0)) + sign * part
+def counted_of(subject: Subject, item: Image) -> Counted:
+    """What an item adds to which groups of what looks at it itself."""
+    source = subject.declaration.source
+    kind = item.get("_type", {}).get("S", "")
+    if source == ORDER:
+        return subject.counted(_values(item)) if not kind and "customer" in item else []
+    if kind == source.name:
+        return subject.counted(_values(item))
+    if kind != f"{source.name}#pack":
+        return []
+    return [
+        (group, {name: ROW_SIGNS[mark] * part for name, part in parts.items()})
+        for mark, values in rows_of(item)
+        if mark in ROW_SIGNS
+        for group, parts in subject.counted(values)
+    ]
+
+
+def _add_parts(held: Parts, parts: Parts, sign: int) -> None:
+    for name, part in parts.items():
+        held[name] = held.get(name, Decimal(0)) + sign * part
 
 
 def _values(item: Image) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Final
 from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
-from dynamodb_counters._declarations import Declaration, require_consistent
+from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._fold.item_layout import GroupRef
@@ -82,6 +82,8 @@ class Backfill(Runner):
         pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
+            # The log that was read for the sums may go on beyond what the shards had acknowledged.
+            self._require_no_gap(state)
             refs = sorted(sums)
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]
@@ -132,18 +134,23 @@ class Backfill(Runner):
             bases = {base_name(declaration.name) for declaration in filled}
             number = generation_number(filled[0].name)
             status = Status(number, history.last.deployment)
-            kept = tuple(
-                declaration
-                for declaration in folded
-                if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+            kept = _with_sources(
+                folded,
+                {
+                    declaration.name
+                    for declaration in folded
+                    if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+                },
             )
             ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
+            names = {declaration.name for declaration in kept}
             state.phase = COMPLETE
             if write_control(
                 self.table,
                 seen,
                 _followed(history, folded, kept, ends),
-                runs=[run for run in seen.runs if run != state.run],
+                # Others may fill earlier generations of the same names.
+                runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
                 statuses=seen.statuses | dict.fromkeys(bases, status),
                 deployments=(kept,),
                 also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
@@ -173,6 +180,16 @@ def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, .
     both = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
     require_consistent(both)
     return both
+
+
+def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
+    """Some of what is folded, and what that looks at."""
+    for declaration in folded:
+        source = declaration.source
+        while declaration.name in names and isinstance(source, Aggregate):
+            names.add(source.name)
+            source = source.source
+    return tuple(declaration for declaration in folded if declaration.name in names)
 
 
 def _followed(

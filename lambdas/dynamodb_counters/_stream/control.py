@@ -129,6 +129,13 @@ def write_control(
     return new
 
 
+def close_runs(table: Table) -> None:
+    """Give up all runs that are open: they end as void."""
+    while (seen := read_control(table)).runs and seen.history is not None:
+        if write_control(table, seen, seen.history, runs=()) is not None:
+            return
+
+
 def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:
     """Put an item on condition that some attributes are as they were seen."""
     conditions = [

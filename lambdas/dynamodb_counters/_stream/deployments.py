@@ -22,6 +22,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.change_words import told as changes_told
 from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._fold.plan import Plan
@@ -43,7 +44,6 @@ from dynamodb_counters._stream.deployment_items import (
     UNKNOWN,
     Era,
     History,
-    changes_between,
     deployment_id,
 )
 from dynamodb_counters._stream.run_items import Run
@@ -186,10 +186,8 @@ class Deployments:
         folded = (self._load(history.last.deployment) if history is not None else None) or ()
         new = merged(self._own, folded, seen.reads)
         if new.refused:
-            raise CheckpointError(
-                f"the deployment changes {', '.join(new.refused)}, declared with on_change='fail': deploy what was "
-                "declared before, or declare what is to happen, on_change='backfill' or 'keep'"
-            )
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in new.refused.items())
+            raise CheckpointError(f"the deployment cannot take over: {reasons}")
         self._declarations[deployment_id(new.effective)] = new.effective
         return new
 
@@ -255,9 +253,7 @@ class Deployments:
         known = self._load(before.last.deployment)
         if known is None:
             return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
-        told = f"{told}; it {changes_between(known, new.effective)}"
-        waiting = [name for name, change in new.changes.items() if change.kind == "waits"]
-        return f"{told}; {' '.join(waiting)} as declared before, until `counters backfill`" if waiting else told
+        return f"{told}; it {changes_told(new)}"
 
     def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
         if deployment not in self._declarations:
@@ -267,13 +263,13 @@ class Deployments:
 
 def _statuses(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
     """How declarations stand once a deployment has taken over a table that others have counted."""
-    after = {name: status for name, status in before.items() if name in new.changes}
+    after: dict[str, Status] = {}
     for name, change in new.changes.items():
+        known = before.get(change.renamed_from or name)
         if change.kind in ("new", "keep"):
-            reads = new.reads.get(name, 0)
-            after[name] = Status(reads, era.deployment, whole=False, since=era.valid_from)
-        elif change.kind == "waits":
-            after[name] = replace(before.get(name, Status()), deployment=era.deployment)
-        elif change.kind == "removed":
-            after.pop(name, None)
+            after[name] = Status(new.reads.get(name, 0), era.deployment, whole=False, since=era.valid_from)
+        elif change.kind == "waits" or (known is not None and change.renamed_from):
+            after[name] = replace(known or Status(), deployment=era.deployment)
+        elif known is not None and change.kind != "removed":
+            after[name] = known
     return after
