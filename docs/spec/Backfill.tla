@@ -32,7 +32,7 @@ CONSTANTS
   Settled,       \* From S until the shards are compared and the scan begins: at least Clocks.
   Group          \* Shard of the generation's own item, or None.
 
-AllFeatures == {"beats", "quiet end", "read only", "split", "gaps", "drop", "late opening", "old"}
+AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps", "drop", "late opening", "old"}
 
 AllGuards == {
   "cut stored", "cut", "near", "own items",
@@ -150,37 +150,34 @@ Batch(r) == (r.from + 1)..r.last
 MayKnow == run.openedAt # None
 MayNotKnow == IF run.openedAt = None THEN TRUE ELSE now <= run.openedAt + Fresh
 
+IsPast(s, n) == stream[s][n].created >= run.since \/ (Has("own items") /\ stream[s][n].key = Own)
+NoCut == 1000
+
+(* Whoever folds records near S learns of the cut of their shard, or says what it is: put if absent. *)
+PutCut(s, batch) ==
+  LET past == {n \in batch : IsPast(s, n)} IN
+  IF cut[s] = None /\ past # {} THEN Min(past) ELSE cut[s]
+UsedCut(s, batch) ==
+  LET past == {n \in batch : IsPast(s, n)}
+      near == past # {} \/ (Has("near") /\ \E n \in batch : stream[s][n].created >= run.since - 2 * Clocks) IN
+  IF ~Has("cut stored") THEN (IF past = {} THEN NoCut ELSE Min(past))
+  ELSE IF ~near \/ PutCut(s, batch) = None THEN NoCut ELSE PutCut(s, batch)
+
 (* The mapping delivers any records from anywhere up to where it stands, even while other invocations run. *)
 Deliver(p, s, begin, last, knows) ==
-  LET from == Max({begin, checkpoint[s]}) IN
+  LET from == Max({begin, checkpoint[s]})
+      batch == (from + 1)..last IN
   /\ ~Running(p)
   /\ begin <= acked[s] /\ last <= Len(stream[s]) /\ from < last
   /\ Parents[s] # None => Parents[s] \in closed /\ acked[Parents[s]] = Len(stream[Parents[s]])
   /\ IF knows THEN MayKnow ELSE MayNotKnow
+  /\ cut' = IF knows THEN [cut EXCEPT ![s] = PutCut(s, batch)] ELSE cut
   /\ process' = [process EXCEPT ![p] =
-       [Idle EXCEPT !.phase = "begun", !.shard = s, !.from = from, !.last = last, !.knows = knows]]
+       [phase |-> "begun", shard |-> s, from |-> from, last |-> last, knows |-> knows, done |-> {},
+        cut |-> IF knows THEN UsedCut(s, batch) ELSE NoCut]]
   \* What comes after records that Lambda gave up on opens a later book, first of all.
   /\ gap' = IF begin = acked[s] /\ \E n \in 1..begin : <<s, n>> \in given THEN gap \cup {s} ELSE gap
-  /\ UNCHANGED <<now, source, mapping, items, checkpoint, cut, log, pages, run, runner>>
-
-IsPast(s, n) ==
-  \/ stream[s][n].created >= run.since
-  \/ Has("own items") /\ stream[s][n].key = Own
-NoCut == 1000
-
-(* Whoever folds records near S learns of the cut, or says what it is. *)
-Cut(p) ==
-  LET r == process[p]
-      s == r.shard
-      past == {n \in Batch(r) : IsPast(s, n)}
-      near == past # {} \/ (Has("near") /\ \E n \in Batch(r) : stream[s][n].created >= run.since - 2 * Clocks)
-      put == IF cut[s] = None /\ past # {} THEN Min(past) ELSE cut[s]
-      used == IF ~Has("cut stored") THEN (IF past = {} THEN NoCut ELSE Min(past))
-              ELSE IF ~near \/ put = None THEN NoCut ELSE put IN
-  /\ r.phase = "begun"
-  /\ cut' = IF r.knows THEN [cut EXCEPT ![s] = put] ELSE cut
-  /\ process' = [process EXCEPT ![p].phase = "cut", ![p].cut = IF r.knows THEN used ELSE NoCut]
-  /\ UNCHANGED <<now, source, mapping, items, checkpoint, log, gap, pages, run, runner>>
+  /\ UNCHANGED <<now, source, mapping, items, checkpoint, log, pages, run, runner>>
 
 (* The records that the run counts. *)
 Belongs(r, n) ==
@@ -201,7 +198,7 @@ SameName(x, y) ==
 Log(p) ==
   LET r == process[p]
       there == {x \in log : SameName(x, Page(r))} IN
-  /\ r.phase # "idle" /\ r.phase # "begun" /\ "logged" \notin r.done
+  /\ r.phase = "begun" /\ "logged" \notin r.done
   /\ Told(r) # {}
   \* A page that is named by what is in it may as well be put again.
   /\ log' = IF ~Has("first in name") THEN (log \ there) \cup {Page(r)}
@@ -211,14 +208,16 @@ Log(p) ==
 
 IsLogged(r) == "logged" \in r.done \/ Told(r) = {}
 
-(* Before or after the log: it is the checkpoint and the acknowledgement that need it. *)
+InOrder == Has("logged before checkpoint") /\ Has("logged before ack")
+
 Fold(p, created) ==
   LET r == process[p]
       of == {<<r.shard, n>> : n \in {m \in Batch(r) : Belongs(r, m) /\ stream[r.shard][m].key # Heartbeat}}
       source_of == {x \in of \ counted : OfSource(x)}
       before == {n \in Batch(r) : stream[r.shard][n].key \in Keys
                     /\ IF run.oldUntil = None THEN TRUE ELSE stream[r.shard][n].created < run.oldUntil} IN
-  /\ r.phase = "cut" /\ "folded" \notin r.done
+  /\ r.phase = "begun" /\ "folded" \notin r.done
+  /\ InOrder => IsLogged(r)
   /\ counted' = counted \cup of
   /\ old' = IF With("old") THEN old \cup {<<r.shard, n>> : n \in before} ELSE old
   /\ IF Group = None \/ source_of = {} THEN stream' = stream /\ created = now
@@ -228,7 +227,7 @@ Fold(p, created) ==
 
 Move(p) ==
   LET r == process[p] IN
-  /\ r.phase = "cut" /\ "folded" \in r.done /\ ~With("gaps")
+  /\ With("checkpoints") /\ r.phase = "begun" /\ "folded" \in r.done
   /\ Has("logged before checkpoint") => IsLogged(r)
   /\ r.last > checkpoint[r.shard]
   /\ checkpoint' = [checkpoint EXCEPT ![r.shard] = r.last]
@@ -236,7 +235,7 @@ Move(p) ==
 
 Finish(p) ==
   LET r == process[p] IN
-  /\ r.phase = "cut" /\ "folded" \in r.done
+  /\ r.phase = "begun" /\ "folded" \in r.done
   /\ Has("logged before ack") => IsLogged(r)
   /\ acked' = [acked EXCEPT ![r.shard] = Max({@, r.last})]
   /\ process' = [process EXCEPT ![p] = Idle]
@@ -264,14 +263,16 @@ Away == [phase |-> "away", held |-> None, at |-> 1]
 
 Ask(r) ==
   /\ run.phase = "none" /\ run.asked = None
-  /\ run' = [run EXCEPT !.asked = now, !.since = now + Margin, !.shards = Existing]
-  /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = "opening"]]
+  /\ LET asked == [run EXCEPT !.asked = now, !.since = now + Margin, !.shards = Existing] IN
+     IF With("late opening")
+     THEN run' = asked /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = "opening"]]
+     ELSE /\ run' = [asked EXCEPT !.openedAt = now, !.phase = "waiting", !.open = TRUE]
+          /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = "waiting"]]
   /\ UNCHANGED <<now, source, mapping, process, items, books, pages>>
 
 (* The request lands, later perhaps, even if whoever sent it is dead. *)
 Opens ==
   /\ run.asked # None /\ run.openedAt = None
-  /\ ~With("late opening") => now <= run.asked + Landing
   /\ run' = [run EXCEPT !.openedAt = now, !.phase = "opening", !.open = TRUE]
   /\ UNCHANGED <<now, source, mapping, process, items, books, pages, runner>>
 
@@ -394,14 +395,10 @@ Complete(r) ==
      ELSE Void(r)
   /\ OnlyRun
 
-Kill(r) ==
-  /\ ~Steps(r, "away")
-  /\ runner' = [runner EXCEPT ![r] = Away]
-  /\ UNCHANGED <<now, source, mapping, process, items, books, pages, run>>
-
-(* Another runner goes on, while the first may be there still. *)
+(* Another runner joins; or one that died, wherever it was, is followed by another one. *)
 Resume(r) ==
-  /\ Steps(r, "away") /\ run.phase \in {"opening", "waiting", "scanning", "draining", "adding"}
+  /\ run.phase \in {"opening", "waiting", "scanning", "draining", "adding"}
+  /\ runner[r] # [Away EXCEPT !.phase = run.phase]
   /\ IF run.phase = "opening" /\ Has("opened in time") THEN Void(r)
      ELSE /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = run.phase]]
           /\ UNCHANGED run
@@ -445,11 +442,11 @@ Next ==
   \/ \E p \in Processes :
        \/ \E s \in Shards, knows \in BOOLEAN : \E begin \in 0..acked[s] : \E last \in (begin + 1)..Len(stream[s]) :
             Deliver(p, s, begin, last, knows)
-       \/ Cut(p) \/ Log(p) \/ Move(p) \/ Finish(p) \/ Crash(p)
+       \/ Log(p) \/ Move(p) \/ Finish(p) \/ Crash(p)
        \/ \E created \in Stamps : Fold(p, created)
   \/ \E r \in Runners :
        \/ Ask(r) \/ Confirm(r) \/ BeginScan(r) \/ Read(r) \/ Seal(r) \/ EndScan(r) \/ EndDrain(r) \/ EndDrainUnasked(r)
-       \/ SumUp(r) \/ Complete(r) \/ Kill(r) \/ Resume(r)
+       \/ SumUp(r) \/ Complete(r) \/ Resume(r)
        \/ \E s \in Shards : Beat(r, s)
        \/ \E created \in Stamps : Add(r, created)
 

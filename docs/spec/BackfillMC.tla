@@ -34,7 +34,15 @@ SeenRun ==
 Times(all, x) == Cardinality({r \in DOMAIN all : all[r] = x})
 Bag(all) == [x \in {all[r] : r \in DOMAIN all} |-> Times(all, x)]
 
+(* Of the log: the earliest change of each item, and who has acknowledged. *)
+First(k) == LET all == Changes(k) IN
+  IF all = {} THEN None ELSE CHOOSE x \in all : \A y \in all : Before(x, y) \/ x = y
+SeenLog ==
+  IF ~(Has("first in name") /\ Has("last in name") /\ Has("first image") /\ Has("lineage")) \/ With("quiet end") THEN log
+  ELSE <<[k \in Keys |-> First(k)], {x.shard : x \in {y \in log : HasBeat(y)}},
+         IF With("read only") THEN [s \in Shards |-> LoggedTo(s)] ELSE 0>>
+
 View ==
   <<[s \in Shards |-> [n \in 1..Len(stream[s]) |-> SeenRecord(stream[s][n])]], image, closed, acked, given, checkpoint,
-    Bag(process), counted, old, base, cut, log, gap, pages, SeenRun, Bag(runner)>>
+    Bag(process), counted, old, base, cut, SeenLog, gap, pages, SeenRun, Bag(runner)>>
 =============================================================================

@@ -1,0 +1,138 @@
+"""What TLC explores of backfills: configurations of docs/spec/Backfill.tla, and each of its guards removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from simulation.specification import explorations
+from simulation.specification.explorations import Removal, Specification
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "None": "= None",
+    "Keys": "= {1}",
+    "Images": "<- OneChange",
+    "Shards": "= {1}",
+    "Home": "<- FirstShard",
+    "Parents": "<- NoParents",
+    "Processes": "= {1}",
+    "Runners": "= {1}",
+    "Features": '= {"beats"}',
+    "Without": "= {}",
+    "Fresh": "= 0",
+    "Clocks": "= 0",
+    "Landing": "= 0",
+    "Margin": "= 1",
+    "Settled": "= 0",
+    "Group": "= None",
+}
+BACKFILL: Final = Specification(
+    "BackfillMC", ("TypeOK", "Exact", "OverExact", "OldExact", "NoGhosts"), _DEFAULTS
+)
+Configuration: Final = partial(explorations.Configuration, BACKFILL)
+
+_CLOCKS: Final = {"Clocks": "= 1", "Margin": "= 2", "Settled": "= 1"}
+_COPIES: Final = {"Fresh": "= 1", "Margin": "= 2"}
+_ROLLOVER: Final = {"Shards": "= {1, 2}", "Parents": "<- Rollover"}
+
+BACKFILLS: Final = (
+    Configuration(
+        "backfill",
+        "two processes of the aggregator, checkpoints; one item, one change",
+        {"Processes": "= {1, 2}", "Features": '= {"beats", "checkpoints"}'},
+    ),
+    Configuration(
+        "changes",
+        "an item that is created and changed; checkpoints",
+        {"Images": "<- Inserted", "Features": '= {"beats", "checkpoints"}'},
+    ),
+    Configuration("two runners", "a runner that dies, or is doubled; one item, one change", {"Runners": "= {1, 2}"}),
+    Configuration(
+        "clocks apart",
+        "times of creation that do not grow; an item that is created and changed",
+        {**_CLOCKS, "Images": "<- Inserted"},
+    ),
+    Configuration("copied runs", "processes that use what they have read before", _COPIES),
+    Configuration(
+        "late opening",
+        "the run's opening lands late, and its runner dies before it hears of it",
+        {**_COPIES, "Features": '= {"beats", "late opening"}'},
+    ),
+    Configuration(
+        "split shard",
+        "a shard that splits between two changes of an item",
+        {**_ROLLOVER, "Images": "<- Inserted", "Features": '= {"beats", "split"}'},
+    ),
+    Configuration(
+        "split near the cut",
+        "a shard that splits, clocks apart",
+        {**_ROLLOVER, **_CLOCKS, "Images": "<- Inserted", "Features": '= {"quiet end", "beats", "split"}'},
+    ),
+    Configuration(
+        "two shards",
+        "two shards, an item in each, of which one is changed",
+        {"Keys": "= {1, 2}", "Images": "<- TwoKeys", "Shards": "= {1, 2}", "Home": "<- FirstShards"},
+    ),
+    Configuration(
+        "quiet end",
+        "no heartbeats: the log's last records tell that the scan's end has passed",
+        {**_CLOCKS, "Features": '= {"quiet end"}'},
+    ),
+    Configuration(
+        "read-only source",
+        "no heartbeats: the source's stream is read to its end; a shard that splits",
+        {**_ROLLOVER, "Features": '= {"read only", "split"}'},
+    ),
+    Configuration(
+        "given up",
+        "records that Lambda gives up on, and delivers again later",
+        {"Features": '= {"beats", "gaps"}', "Images": "<- Inserted"},
+    ),
+    Configuration(
+        "dropped",
+        "a deployment that does not declare the generation takes over meanwhile",
+        {"Features": '= {"beats", "drop"}'},
+    ),
+    Configuration(
+        "redefined",
+        "the generation that readers used before: counted until they use the new one, then deleted",
+        {**_COPIES, "Features": '= {"beats", "checkpoints", "old"}'},
+    ),
+    Configuration(
+        "over it",
+        "an aggregate over the generation, whose item changes in another shard; clocks apart",
+        {**_CLOCKS, "Shards": "= {1, 2}", "Group": "= 2"},
+    ),
+)
+
+BACKFILL_REMOVALS: Final = (
+    Removal("nothing is logged before the checkpoint moves", "backfill", "logged before checkpoint", quick=True),
+    Removal("nothing is logged before a batch is acknowledged", "backfill", "logged before ack", quick=True),
+    Removal("pages hold records below the cut, too", "changes", "from cut"),
+    Removal("a page is named by its first record only: another one is refused", "changes", "last in name"),
+    Removal("a page is named by its last record only, and put again", "changes", "first in name"),
+    Removal("the last logged image counts, not the first", "changes", "first image"),
+    Removal("the cut is where each invocation first sees it", "clocks apart", "cut stored"),
+    Removal("no cut: times of creation decide", "clocks apart", "cut"),
+    Removal("only batches with a record past S ask for the cut", "clocks apart", "near"),
+    Removal("the scan begins at S", "clocks apart", constants={"Settled": "= 0"}),
+    Removal("S is too early for clocks", "clocks apart", constants={"Margin": "= 1"}),
+    Removal("S is too early for processes that do not know of the run", "copied runs", constants={"Margin": "= 1"}),
+    Removal("a run is resumed though nobody saw it opened in time", "late opening", "opened in time", quick=True),
+    Removal("the log is ordered by sequence numbers, not by lineage", "split shard", "lineage"),
+    Removal("shards are not compared before the scan", "split near the cut", "same shards"),
+    Removal("pages of the scan are put again", "two runners", "sealed"),
+    Removal("the end waits for no acknowledgement", "backfill", "drained", quick=True),
+    Removal("the end waits for one shard only", "two shards", "every shard"),
+    Removal("the end waits for open shards only", "read-only source", "closed shards", quick=True),
+    Removal("the baseline is added without a condition", "two runners", "baseline once"),
+    Removal("a runner sets the run's phase back", "two runners", "phase forward"),
+    Removal("a run that is over is voided", "two runners", "void while open"),
+    Removal("gaps are not asked for", "given up", "gaps"),
+    Removal("gaps are asked for before the last acknowledgement", "given up", "gaps last"),
+    Removal("readers switch to what a deployment has dropped", "dropped", "complete as held", quick=True),
+    Removal("the generation before ends with the switch", "redefined", "readers first"),
+    Removal("the generation before is deleted while an invocation folds it", "redefined", "zombies over"),
+    Removal("records of the generation's own items are below the cut by their times", "over it", "own items"),
+)
