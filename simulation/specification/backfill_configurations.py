@@ -1,4 +1,4 @@
-"""What TLC explores of backfills: configurations of docs/spec/Backfill.tla, and each of its guards removed."""
+"""What TLC explores of backfills and verifications: docs/spec/Backfill.tla and Verify.tla, and their guards removed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from typing import Final
 from simulation.specification import explorations
 from simulation.specification.explorations import Removal, Specification
 
+_VERIFY_DEFAULTS: Final[Mapping[str, str]] = {
+    "None": "= None",
+    "Adds": "<- TwoRecords",
+    "AtFirst": "= 5",
+    "CutAt": "= 1",
+    "Processes": "= {1}",
+    "Verifiers": "= {1}",
+    "Features": '= {"pruning"}',
+    "Without": "= {}",
+}
 _DEFAULTS: Final[Mapping[str, str]] = {
     "None": "= None",
     "Keys": "= {1}",
@@ -27,10 +37,11 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Settled": "= 0",
     "Group": "= None",
 }
-BACKFILL: Final = Specification(
-    "BackfillMC", ("TypeOK", "Exact", "OverExact", "OldExact", "NoGhosts"), _DEFAULTS
-)
+BACKFILL: Final = Specification("BackfillMC", ("TypeOK", "Exact", "OverExact", "OldExact", "NoGhosts"), _DEFAULTS)
+VERIFY: Final = Specification("VerifyMC", ("TypeOK", "NoFalseDrift", "Exact"), _VERIFY_DEFAULTS)
 Configuration: Final = partial(explorations.Configuration, BACKFILL)
+
+Verification: Final = partial(explorations.Configuration, VERIFY)
 
 _CLOCKS: Final = {"Clocks": "= 1", "Margin": "= 2", "Settled": "= 1"}
 _COPIES: Final = {"Fresh": "= 1", "Margin": "= 2"}
@@ -104,6 +115,17 @@ BACKFILLS: Final = (
         "an aggregate over the generation, whose item changes in another shard; clocks apart",
         {**_CLOCKS, "Shards": "= {1, 2}", "Group": "= 2"},
     ),
+    Verification("verification", "nothing is wrong; one process, two records, pruning"),
+    Verification("cut", "the same with a record below the cut", {"CutAt": "= 2"}),
+    Verification(
+        "zombies", "nothing is wrong; two processes, one record", {"Processes": "= {1, 2}", "Adds": "<- OneRecord"}
+    ),
+    Verification(
+        "repair",
+        "the item is spoiled once; two verifiers, one record",
+        {"Verifiers": "= {1, 2}", "Adds": "<- OneRecord", "Features": '= {"pruning", "corruption"}'},
+    ),
+    Verification("lost item", "the item is lost once; two records", {"Features": '= {"loss"}'}),
 )
 
 BACKFILL_REMOVALS: Final = (
@@ -135,4 +157,12 @@ BACKFILL_REMOVALS: Final = (
     Removal("the generation before ends with the switch", "redefined", "readers first"),
     Removal("the generation before is deleted while an invocation folds it", "redefined", "zombies over"),
     Removal("records of the generation's own items are below the cut by their times", "over it", "own items"),
+    Removal("the position is the watermark alone", "verification", "checkpoint", quick=True),
+    Removal("the position is the checkpoint alone", "verification", "watermark", quick=True),
+    Removal("the item is read before the checkpoint", "verification", "checkpoint first", quick=True),
+    Removal("the log is read before the item", "verification", "log last", quick=True),
+    Removal("a batch is committed before it is logged", "verification", "logged before commit", quick=True),
+    Removal("a checkpoint settles between the reads", "verification", "fresh checkpoint", quick=True),
+    Removal("an item that is missing counts nothing", "lost item", "read again", quick=True),
+    Removal("a repair without a condition", "repair", "repair mark", quick=True),
 )
