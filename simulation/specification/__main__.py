@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
-from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
+from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.tlc import MODULES, Verdict, check

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simulation.engines import EngineUnavailableError, maven
-from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.backfill_configurations import BACKFILL, BACKFILL_REMOVALS, BACKFILLS, VERIFY
+from simulation.specification.broken_handlers import BROKEN
 from simulation.specification.configurations import CONFIGURATIONS, COUNTING, REMOVALS
 from simulation.specification.explorations import Configuration, Removal, Specification
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
