@@ -38,7 +38,7 @@ AllGuards == {
   "cut stored", "cut", "near", "own items",
   "logged before checkpoint", "logged before ack", "from cut", "last in name", "first in name", "first image", "lineage",
   "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps last",
-  "baseline once", "complete as held", "opened in time", "void while open", "phase forward",
+  "baseline once", "complete as held", "opened in time", "void while open",
   "readers first", "zombies over"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
@@ -276,13 +276,10 @@ Opens ==
   /\ run' = [run EXCEPT !.openedAt = now, !.phase = "opening", !.open = TRUE]
   /\ UNCHANGED <<now, source, mapping, process, items, books, pages, runner>>
 
-(* The run's item moves from the phase that the runner knows to the next; otherwise the runner goes on from what is there. *)
+(* The run's item says where the run is, whatever it said before: a slower runner sets it back. *)
 Enter(r, next, ended) ==
-  IF run.phase = runner[r].phase \/ ~Has("phase forward")
-  THEN /\ run' = [run EXCEPT !.phase = next, !.ended = ended]
-       /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = next]]
-  ELSE /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = run.phase]]
-       /\ UNCHANGED run
+  /\ run' = [run EXCEPT !.phase = next, !.ended = ended]
+  /\ runner' = [runner EXCEPT ![r] = [Away EXCEPT !.phase = next]]
 
 (* The generation ends; readers keep what they use. *)
 Void(r) ==
@@ -468,8 +465,15 @@ Quiescent ==
 (* Once readers use the generation, it counts what the table holds whenever everything is acknowledged. *)
 Exact == run.reads = 1 /\ Quiescent => Value = Whole
 
-(* So does an aggregate over it. *)
-OverExact == Group # None /\ run.reads = 1 /\ Quiescent => Over = Value
+(* An aggregate over it counts what it counts, at any time. *)
+OverExact == Group # None /\ run.gone = None /\ Quiescent => Over = Value
+
+(* Across shards, too: of an item, all changes count from some change on. *)
+Later(x, y) == Depth(y[1]) > Depth(x[1]) \/ (y[1] = x[1] /\ y[2] > x[2])
+Onwards ==
+  With("split") /\ run.phase \in {"scanning", "draining", "adding", "complete"} =>
+    \A x \in counted : \A s \in Shards : \A n \in 1..acked[s] :
+      OfSource(x) /\ stream[s][n].key = stream[x[1]][x[2]].key /\ Later(x, <<s, n>>) => <<s, n>> \in counted
 
 (* As long as a reader may use the generation before it, that counts, too. *)
 MayReadOld == IF run.reads = 0 THEN TRUE ELSE now <= run.switched + Fresh

@@ -37,7 +37,9 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Settled": "= 0",
     "Group": "= None",
 }
-BACKFILL: Final = Specification("BackfillMC", ("TypeOK", "Exact", "OverExact", "OldExact", "NoGhosts"), _DEFAULTS)
+BACKFILL: Final = Specification(
+    "BackfillMC", ("TypeOK", "Exact", "OverExact", "Onwards", "OldExact", "NoGhosts"), _DEFAULTS
+)
 VERIFY: Final = Specification("VerifyMC", ("TypeOK", "NoFalseDrift", "Exact"), _VERIFY_DEFAULTS)
 Configuration: Final = partial(explorations.Configuration, BACKFILL)
 
@@ -78,7 +80,7 @@ BACKFILLS: Final = (
     Configuration(
         "split near the cut",
         "a shard that splits, clocks apart",
-        {**_ROLLOVER, **_CLOCKS, "Images": "<- Inserted", "Features": '= {"quiet end", "beats", "split"}'},
+        {**_ROLLOVER, **_CLOCKS, "Images": "<- Inserted", "Features": '= {"read only", "split"}'},
     ),
     Configuration(
         "two shards",
@@ -149,7 +151,6 @@ BACKFILL_REMOVALS: Final = (
     Removal("the end waits for one shard only", "two shards", "every shard"),
     Removal("the end waits for open shards only", "read-only source", "closed shards", quick=True),
     Removal("the baseline is added without a condition", "two runners", "baseline once"),
-    Removal("a runner sets the run's phase back", "two runners", "phase forward"),
     Removal("a run that is over is voided", "two runners", "void while open"),
     Removal("gaps are not asked for", "given up", "gaps"),
     Removal("gaps are asked for before the last acknowledgement", "given up", "gaps last"),
