@@ -156,7 +156,12 @@ BACKFILL_REMOVALS: Final = (
     Removal("gaps are asked for before the last acknowledgement", "given up", "gaps last"),
     Removal("readers switch to what a deployment has dropped", "dropped", "complete as held", quick=True),
     Removal("the generation before ends with the switch", "redefined", "readers first"),
-    Removal("the generation before is deleted while an invocation folds it", "redefined", "zombies over"),
+    Removal(
+        "the generation before is deleted while an invocation folds it",
+        "redefined",
+        "zombies over",
+        constants={"Processes": "= {1, 2}", "Fresh": "= 0", "Margin": "= 1"},
+    ),
     Removal("records of the generation's own items are below the cut by their times", "over it", "own items"),
     Removal("the position is the watermark alone", "verification", "checkpoint", quick=True),
     Removal("the position is the checkpoint alone", "verification", "watermark", quick=True),
