@@ -66,11 +66,12 @@ BACKFILLS: Final = (
         "times of creation that do not grow; an item that is created and changed",
         {**_CLOCKS, "Images": "<- Inserted"},
     ),
-    Configuration("copied runs", "processes that use what they have read before", _COPIES),
+    Configuration("copied runs", "processes that use what they have read before", _COPIES, states=2_098),
     Configuration(
         "late opening",
         "the run's opening lands late, and its runner dies before it hears of it",
         {**_COPIES, "Features": '= {"beats", "late opening"}'},
+        states=2_689,
     ),
     Configuration(
         "split shard",
@@ -96,6 +97,7 @@ BACKFILLS: Final = (
         "read-only source",
         "no heartbeats: the source's stream is read to its end; a shard that splits",
         {**_ROLLOVER, "Features": '= {"read only", "split"}'},
+        states=3_091,
     ),
     Configuration(
         "given up",
@@ -117,7 +119,7 @@ BACKFILLS: Final = (
         "an aggregate over the generation, whose item changes in another shard; clocks apart",
         {**_CLOCKS, "Shards": "= {1, 2}", "Group": "= 2"},
     ),
-    Verification("verification", "nothing is wrong; one process, two records, pruning"),
+    Verification("verification", "nothing is wrong; one process, two records, pruning", states=1_944),
     Verification("cut", "the same with a record below the cut", {"CutAt": "= 2"}),
     Verification(
         "zombies", "nothing is wrong; two processes, one record", {"Processes": "= {1, 2}", "Adds": "<- OneRecord"}
@@ -126,12 +128,13 @@ BACKFILLS: Final = (
         "repair",
         "the item is spoiled once; two verifiers, one record",
         {"Verifiers": "= {1, 2}", "Adds": "<- OneRecord", "Features": '= {"pruning", "corruption"}'},
+        states=7_588,
     ),
-    Verification("lost item", "the item is lost once; two records", {"Features": '= {"loss"}'}),
+    Verification("lost item", "the item is lost once; two records", {"Features": '= {"loss"}'}, states=8_034),
 )
 
 BACKFILL_REMOVALS: Final = (
-    Removal("nothing is logged before the checkpoint moves", "backfill", "logged before checkpoint", quick=True),
+    Removal("nothing is logged before the checkpoint moves", "backfill", "logged before checkpoint"),
     Removal("nothing is logged before a batch is acknowledged", "backfill", "logged before ack", quick=True),
     Removal("pages hold records below the cut, too", "changes", "from cut"),
     Removal("a page is named by its first record only: another one is refused", "changes", "last in name"),
@@ -155,14 +158,16 @@ BACKFILL_REMOVALS: Final = (
     Removal("gaps are not asked for", "given up", "gaps"),
     Removal("gaps are asked for before the last acknowledgement", "given up", "gaps last"),
     Removal("readers switch to what a deployment has dropped", "dropped", "complete as held", quick=True),
-    Removal("the generation before ends with the switch", "redefined", "readers first"),
+    Removal("the generation before ends with the switch", "redefined", "readers first", quick=True),
     Removal(
         "the generation before is deleted while an invocation folds it",
         "redefined",
         "zombies over",
         constants={"Processes": "= {1, 2}", "Fresh": "= 0", "Margin": "= 1"},
     ),
-    Removal("records of the generation's own items are below the cut by their times", "over it", "own items"),
+    Removal(
+        "records of the generation's own items are below the cut by their times", "over it", "own items", quick=True
+    ),
     Removal("the position is the watermark alone", "verification", "checkpoint", quick=True),
     Removal("the position is the checkpoint alone", "verification", "watermark", quick=True),
     Removal("the item is read before the checkpoint", "verification", "checkpoint first", quick=True),
