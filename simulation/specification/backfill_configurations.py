@@ -92,6 +92,7 @@ BACKFILLS: Final = (
         "quiet end",
         "no heartbeats: the log's last records tell that the scan's end has passed",
         {**_CLOCKS, "Features": '= {"quiet end"}'},
+        states=1_565,
     ),
     Configuration(
         "read-only source",
