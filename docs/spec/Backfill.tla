@@ -37,7 +37,7 @@ AllFeatures == {"checkpoints", "beats", "quiet end", "read only", "split", "gaps
 AllGuards == {
   "cut stored", "cut", "near", "own items",
   "logged before checkpoint", "logged before ack", "from cut", "last in name", "first in name", "first image", "lineage",
-  "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps last",
+  "same shards", "sealed", "drained", "every shard", "closed shards", "gaps", "gaps last", "gaps summed",
   "baseline once", "complete as held", "opened in time", "void while open",
   "readers first", "zombies over"}
 
@@ -372,9 +372,16 @@ SumUp(r) ==
   /\ runner' = [runner EXCEPT ![r].held = Sum([k \in Keys |-> AtCut(k)])]
   /\ UNCHANGED <<now, source, mapping, process, items, books, pages, run>>
 
+(* Of what Lambda gave up on since, the log that was summed up lacks the first change: it is asked again. *)
+SeeGap(r) ==
+  /\ Has("gaps summed") /\ Has("gaps") /\ gap # {} /\ Steps(r, "adding") /\ runner[r].held # None
+  /\ Void(r)
+  /\ OnlyRun
+
 Add(r, created) ==
   LET held == runner[r].held IN
   /\ Steps(r, "adding") /\ held # None
+  /\ Has("gaps summed") /\ Has("gaps") => gap = {}
   /\ base' = IF base = None THEN held ELSE IF Has("baseline once") THEN base ELSE base + held
   /\ IF base' = base \/ Group = None THEN stream' = stream /\ created = now
      ELSE Changed(Value, Value + held, created)
@@ -443,7 +450,7 @@ Next ==
        \/ \E created \in Stamps : Fold(p, created)
   \/ \E r \in Runners :
        \/ Ask(r) \/ Confirm(r) \/ BeginScan(r) \/ Read(r) \/ Seal(r) \/ EndScan(r) \/ EndDrain(r) \/ EndDrainUnasked(r)
-       \/ SumUp(r) \/ Complete(r) \/ Resume(r)
+       \/ SumUp(r) \/ SeeGap(r) \/ Complete(r) \/ Resume(r)
        \/ \E s \in Shards : Beat(r, s)
        \/ \E created \in Stamps : Add(r, created)
 
