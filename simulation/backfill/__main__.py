@@ -3,54 +3,40 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from simulation.backfill.backfill_schedule import BackfillSchedule, WrongBackfillError
 from simulation.backfill.local_table import DatedLocalBackend
 from simulation.backfill.verification_schedule import VerificationSchedule
 from simulation.engines import dynamodb_local
-from simulation.schedules.backend import Backend, MakeBackend, MemoryBackend
+from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.outcome import Outcome
 
 ENGINES: Final = ("memory", "dynamodb-local")
 KINDS: Final = {"backfill": BackfillSchedule, "verify": VerificationSchedule}
 
-_for_life: Final = ExitStack()
-_make_backend: MakeBackend = MemoryBackend
 
-
-def _prepare(engine: str) -> None:
-    global _make_backend  # noqa: PLW0603
-    if engine == "dynamodb-local":
-        local = _for_life.enter_context(dynamodb_local.start())
-
-        def make(rng: random.Random) -> Backend:
-            return DatedLocalBackend(local, rng)
-
-        _make_backend = make
-
-
-def _run(kind: str, seed: int) -> Outcome:
+def _outcome(kind: str, seed: int, make_backend: MakeBackend) -> Outcome:
     try:
-        return KINDS[kind](seed, _make_backend).run()
+        return KINDS[kind](seed, make_backend).run()
     except Exception as error:  # noqa: BLE001
         # The others go on; the seed tells.
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
 def _outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
-    seeds = range(options.seed, options.seed + options.count)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.processes, spawn, _prepare, (options.engine,)) as pool:
-        yield from pool.map(_run, [options.kind] * len(seeds), seeds)
+    with ExitStack() as stack:
+        make_backend: MakeBackend = MemoryBackend
+        if options.engine == "dynamodb-local":
+            make_backend = partial(DatedLocalBackend, stack.enter_context(dynamodb_local.start()))
+        for seed in range(options.seed, options.seed + options.count):
+            yield _outcome(options.kind, seed, make_backend)
 
 
 def main() -> int:
@@ -60,7 +46,6 @@ def main() -> int:
     parser.add_argument("--kind", choices=sorted(KINDS), default="backfill")
     parser.add_argument("--seed", type=int, default=1, help="first seed")
     parser.add_argument("--count", type=int, default=2000, help="how many schedules")
-    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     begun, wrong, deliveries, records = time.monotonic(), 0, 0, 0
     reached: Counter[str] = Counter()

@@ -55,9 +55,10 @@ class VerificationSchedule(BackfillSchedule):
         self._calm, self._faults.budget = True, 0
         self._go(self._is_over)
         again = self._verify()
-        if again is None:
+        names = {declaration.name for declaration in self._declared()}
+        if again is None and any(item.get("_type", {}).get("S") in names for item in self._backend.items()):
             self._wrong.append("a verification with nothing in its way did not end")
-        elif found is not None:
+        elif found is not None and again is not None:
             self._wrong += [f"after the repair: {_text(each)}" for each in again.differences if each.verdict == "drift"]
         if not self._unknown():
             self._audit("after the repair", whole=True)
@@ -79,7 +80,8 @@ class VerificationSchedule(BackfillSchedule):
 
     def _completed(self, runner: BackfillActor) -> None:
         assert isinstance(runner.work, Verification)
-        if runner.phase == "complete" and (runner.work.compared or not runner.work.differences):
+        # One whose run another process has ended compares nothing.
+        if runner.work.compared:
             self._verified.append(runner.work)
 
     def _judge(self, found: Verification) -> None:
