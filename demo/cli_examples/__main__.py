@@ -8,11 +8,10 @@ from pathlib import Path
 # A clone is enough, as for app.py: the runtime need not be installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lambdas"))
 
-from demo.cli_examples.blog import seeded
-from demo.cli_examples.page import PAGES, filled
+from demo.cli_examples.page import PAGES, filled, workplace
 
 if __name__ == "__main__":
-    with seeded() as blog:
+    with workplace() as blog:
         for page in PAGES:
             page.write_text(filled(page.read_text(encoding="utf-8"), blog), encoding="utf-8")
     if "--pictures" in sys.argv:

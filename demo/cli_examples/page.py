@@ -9,14 +9,15 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
 from demo.cli_examples.beside import put_beside, write_files
-from demo.cli_examples.blog import Blog
+from demo.cli_examples.blog import Blog, seeded
 from demo.cli_examples.synthesized import synthesized
 from dynamodb_counters._counters import Counters
 from dynamodb_counters.cli.main import main
@@ -51,10 +52,16 @@ def filled(text: str, blog: Blog) -> str:
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
-    with synthesized():
+    return _BLOCK.sub(fill, text)
+
+
+@contextmanager
+def workplace() -> Iterator[Blog]:
+    """The blog's table, what lies beside it, and a folder with the files that the commands read."""
+    with seeded() as blog, synthesized():
         put_beside(blog)
         write_files(blog, Path.cwd())
-        return _BLOCK.sub(fill, text)
+        yield blog
 
 
 def run(arguments: list[str], blog: Blog) -> tuple[int, str]:

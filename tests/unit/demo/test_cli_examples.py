@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from demo.cli_examples.blog import seeded
-from demo.cli_examples.page import PAGE, PAGES, filled
+from demo.cli_examples.page import PAGE, PAGES, filled, workplace
 from dynamodb_counters.cli.main import COMMANDS
 
 
@@ -23,7 +22,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 @pytest.mark.snapshot
 def test_the_pages_show_what_the_commands_print() -> None:
-    with seeded() as blog:
+    with workplace() as blog:
         for page in PAGES:
             text = page.read_text(encoding="utf-8")
             assert filled(text, blog) == text, f"{page.name}: make cli-examples"
