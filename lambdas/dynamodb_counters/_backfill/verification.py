@@ -130,7 +130,7 @@ class Verification(Runner):
         if state.phase == DRAINING:
             self._enter(state, COMPARING)
         if state.phase != COMPARING:
-            return
+            raise BackfillError(f"nothing was compared: another process has ended run {state.run.id}")
         self._run_id, self._cut_at = state.run.id, state.run.since
         self._repair_plan = plan = self._plan(state)
         pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
