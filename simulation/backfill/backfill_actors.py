@@ -40,7 +40,7 @@ class BackfillActor:
         rng: random.Random,
         names: Collection[str] = (),
         run: str = "",
-        kind: type[Backfill] | type[Verification] = Backfill,
+        kind: type[Backfill | Verification] = Backfill,
     ) -> None:
         self._backend = backend
         self._random = rng
@@ -106,4 +106,6 @@ class BackfillActor:
                 send()
 
         clock = self._backend.clock
-        clock.call_at(clock.now + self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS)), land)
+        clock.call_at(
+            clock.now + self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS)), land
+        )

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill import backfill, baseline
+from dynamodb_counters._backfill import backfill, baseline, verification
 from dynamodb_counters._backfill import runner as runners
-from dynamodb_counters._backfill import verification
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration
@@ -24,9 +23,9 @@ from dynamodb_counters._stream import run_logs
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.population import Population
 from simulation.backfill.rebuilt_truth import Truth, audit
-from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.subjects import FAMILIES, Subject
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.dynamodb.client import MemoryTable
@@ -61,7 +60,7 @@ RETURNED: Final = "deployment before deployed again"
 class BackfillSchedule:
     """One run of writers, deliveries, deployments and runners, step by step."""
 
-    _work: type[Backfill] | type[Verification] = Backfill
+    _work: type[Backfill | Verification] = Backfill
 
     def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         rng = random.Random(seed)
@@ -149,9 +148,7 @@ class BackfillSchedule:
     # The world
 
     def _subjects(self) -> list[Subject]:
-        return [
-            subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]
-        ]
+        return [subject for name, variant in self._deployments[-1].items() for subject in FAMILIES[name][variant]]
 
     def _declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self._subjects()]
@@ -205,7 +202,9 @@ class BackfillSchedule:
         """Up to when the next runner wakes, or a little."""
         now = self._backend.clock()
         wakes = [runner.wakes_at - now for runner in self._runners if runner.is_asleep]
-        self._backend.clock.advance(min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8))
+        self._backend.clock.advance(
+            min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8)
+        )
 
     # Deliveries
 
@@ -384,7 +383,9 @@ class BackfillSchedule:
 @contextmanager
 def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
-    changed: list[tuple[ModuleType, str, Any]] = [(module, "secrets", _Ids(rng)) for module in (backfill, runners, verification)]
+    changed: list[tuple[ModuleType, str, Any]] = [
+        (module, "secrets", _Ids(rng)) for module in (backfill, runners, verification)
+    ]
     if small:
         changed += [(run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50)]
     usual = [(module, name, vars(module)[name]) for module, name, _ in changed]

@@ -6,10 +6,9 @@ for a generation that a run has filled, since the run's cut.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -148,9 +147,11 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
             continue
         want = truth.of(current)
         have = _read(backend, counters, declaration, current, want)
-        for group in sorted({*want, *have}):
-            if want.get(group, {}) != have.get(group, {}):
-                wrong.append(f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}")
+        wrong += [
+            f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+            for group in sorted({*want, *have})
+            if want.get(group, {}) != have.get(group, {})
+        ]
     return wrong
 
 

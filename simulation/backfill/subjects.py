@@ -112,8 +112,18 @@ def _bins() -> Family:
         return Aggregate("bins", ORDER, pk="BINS", sk="ALL", measures={"sizes": histogram})
 
     return (
-        [_subject(of(Histogram("size", exactly=(1, 2, 3))), lambda _: (), lambda v: _exactly("sizes", (1, 2, 3), v["size"]))],
-        [_subject(of(Histogram("size", at_least=(2, 4))), lambda _: (), lambda v: _at_least("sizes", (2, 4), v["size"]))],
+        [
+            _subject(
+                of(Histogram("size", exactly=(1, 2, 3))),
+                lambda _: (),
+                lambda v: _exactly("sizes", (1, 2, 3), v["size"]),
+            )
+        ],
+        [
+            _subject(
+                of(Histogram("size", at_least=(2, 4))), lambda _: (), lambda v: _at_least("sizes", (2, 4), v["size"])
+            )
+        ],
     )
 
 
@@ -271,8 +281,5 @@ def signature(declaration: Declaration) -> tuple[Any, ...]:
 
 
 SUBJECTS: Final = {
-    signature(subject.declaration): subject
-    for family in FAMILIES.values()
-    for variant in family
-    for subject in variant
+    signature(subject.declaration): subject for family in FAMILIES.values() for variant in family for subject in variant
 }

@@ -1,4 +1,4 @@
-"""A schedule of verifications beside live traffic: nothing is reported of what is right, all of what somebody spoiled."""
+"""A schedule of verifications beside live traffic: they find what somebody spoiled, and nothing else."""
 
 from __future__ import annotations
 
@@ -137,9 +137,7 @@ class VerificationSchedule(BackfillSchedule):
         place = declaration.name, tuple(values[field] for field in declaration.fields)
         if draw.random() < 0.4:
             self._reached[LOST] += 1
-            self._backend.client.delete_item(
-                TableName=self._backend.name, Key={"pk": item["pk"], "sk": item["sk"]}
-            )
+            self._backend.client.delete_item(TableName=self._backend.name, Key={"pk": item["pk"], "sk": item["sk"]})
             lost = {name: -Decimal(item[name]["N"]) for name in declaration.attributes if name in item}
             self._note(place, lost)
         else:
@@ -161,9 +159,7 @@ class VerificationSchedule(BackfillSchedule):
     def _add(self, declaration: Aggregate, place: _Place, parts: Parts, item: Any = None) -> None:
         values = dict(zip(declaration.fields, place[1], strict=True))
         if item is None:
-            [key] = [
-                {name: each[name] for name in ("pk", "sk")} for each in group_keys(declaration, values)[:1]
-            ]
+            [key] = [{name: each[name] for name in ("pk", "sk")} for each in group_keys(declaration, values)[:1]]
             if "Item" not in self._backend.client.get_item(TableName=self._backend.name, Key=key, ConsistentRead=True):
                 return
         else:

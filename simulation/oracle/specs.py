@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -226,7 +226,14 @@ def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
 
 
-def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
+class Declares(Protocol):
+    """Whatever stands beside a declaration."""
+
+    @property
+    def declaration(self) -> Declaration: ...
+
+
+def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
     """What the runtime is given for some specs, and for what looks at their groups."""
     declared = [spec.declaration for spec in specs]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):

@@ -56,7 +56,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        mutations soak hostile
+        mutations soak hostile backfill
     """,
 }
 _LEVELS = {
