@@ -38,6 +38,7 @@ class BackfillActor:
         backend: Backend,
         shards: DescribeShards,
         rng: random.Random,
+        *,
         names: Collection[str] = (),
         run: str = "",
         kind: type[Backfill | Verification] = Backfill,

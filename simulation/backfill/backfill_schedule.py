@@ -125,7 +125,9 @@ class BackfillSchedule:
         """Have everything backfilled that is not whole, with nothing in the way."""
         self._calm = True
         self._faults.budget = 0
+        self._go(self._is_over)
         self._function.deploy(self._subjects())
+        self._backend.clock.advance(61)
         for _ in range(3):
             self._population.touch()
             self._go(self._is_over)
@@ -232,7 +234,9 @@ class BackfillSchedule:
 
     def _start_runner(self, names: Collection[str] = (), run: str = "") -> BackfillActor:
         self._reached[RESUMED if run else OPENED] += 1
-        runner = BackfillActor(self._backend, self._backend.described, self._random, names, run, self._work)
+        runner = BackfillActor(
+            self._backend, self._backend.described, self._random, names=names, run=run, kind=self._work
+        )
         self._runners.append(runner)
         return runner
 
@@ -267,7 +271,14 @@ class BackfillSchedule:
 
     def _disturb(self) -> None:
         choices = [self._time_out, self._rewind, self._split, self._land, self._wait, self._wait, self._crowd]
-        choices += [self._population.expire, self._redeclare, self._run_again, self._run_again, self._replay]
+        choices += [
+            self._population.expire,
+            self._redeclare,
+            self._run_again,
+            self._run_again,
+            self._replay,
+            self._retire,
+        ]
         choices += [self._kill, self._kill, self._double, self._resume_any, self._split_near]
         self._random.choice(choices)()
 
@@ -327,6 +338,10 @@ class BackfillSchedule:
         if draw.random() < 0.5:
             # So that it takes over soon.
             self._population.touch()
+
+    def _retire(self) -> None:
+        """The last process of a deployment before is gone."""
+        self._function.deploy(self._subjects())
 
     def _crowd(self) -> None:
         if not self._faults.crowded and self._faults.strikes("nine in ten calls refused", 0.1):
