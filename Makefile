@@ -55,7 +55,7 @@ nightly: mutations soak spec ## Run mutations, soak and spec one after the other
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
 
-cli-examples: $(ENVIRONMENT) ## Run the examples of docs/cli.md and write what they print; with PICTURES=1, its pictures
+cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
 	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)
 
 lint: $(ENVIRONMENT) ## Check style and types

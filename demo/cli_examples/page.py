@@ -1,7 +1,7 @@
 """Runs the commands of a page and puts what they print below them.
 
 A block of the language ``console`` is a terminal: lines that begin with ``$ counters`` are run, in the order of the
-page, on one table; ``$ echo $?`` tells the last exit code; other lines that begin with ``$`` stay as they are.
+page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file; other lines that begin with ``$`` stay.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from typing import Final
 
 from rich.console import Console
 
+from demo.cli_examples.beside import put_beside, write_files
 from demo.cli_examples.blog import Blog
+from demo.cli_examples.synthesized import synthesized
+from dynamodb_counters._counters import Counters
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+PAGES: Final = (PAGE.with_name("cost.md"), PAGE.with_name("runbook.md"), PAGE)
+"""In this order, on one table: the last one lets time pass."""
+
 WIDTH: Final = 100
 
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
@@ -38,12 +44,17 @@ def filled(text: str, blog: Blog) -> str:
             lines.append(line)
             if line == "$ echo $?":
                 lines.append(str(last))
+            elif line.startswith("$ cat "):
+                lines += Path(line.removeprefix("$ cat ")).read_text(encoding="utf-8").splitlines()
             elif line.startswith("$ counters"):
                 last, printed = run(shlex.split(line)[2:], blog)
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
-    return _BLOCK.sub(fill, text)
+    with synthesized():
+        put_beside(blog)
+        write_files(blog, Path.cwd())
+        return _BLOCK.sub(fill, text)
 
 
 def run(arguments: list[str], blog: Blog) -> tuple[int, str]:
@@ -56,7 +67,7 @@ def run(arguments: list[str], blog: Blog) -> tuple[int, str]:
 def session(blog: Blog, console: Callable[[], Console]) -> Session:
     """A session at the table's time; a person there says yes."""
     shown = console()
-    return Session(
+    made = Session(
         table_name="blog",
         make_client=blog.clients.__getitem__,
         clock=blog.clock,
@@ -66,6 +77,9 @@ def session(blog: Blog, console: Callable[[], Console]) -> Session:
         answer=lambda _: True,
         has_person=lambda: True,
     )
+    # moto knows no parameters of PartiQL statements.
+    made.counters = Counters("blog", client=blog.clients["dynamodb"], bulk="put", clock=blog.clock)
+    return made
 
 
 def plain_console(stream: io.StringIO, width: int = WIDTH) -> Console:

@@ -25,7 +25,7 @@ class TableGrants:
     take the ``events`` it is for: synth then fails if one of them could be mistaken for another item of the table.
     """
 
-    _table: dynamodb.ITableV2
+    _table: dynamodb.ITable
 
     def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow accepting events, one by one and in batches."""
@@ -76,7 +76,7 @@ class TableGrants:
 
 
 def grant(
-    table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
+    table: dynamodb.ITable, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
 ) -> iam.Grant:
     """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts."""
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
@@ -78,6 +78,10 @@ class Table:
         other = copy(self)
         object.__setattr__(other, "client", client)
         return other
+
+    def read_item(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        """One item, strongly consistent; empty if there is none."""
+        return dict(self.client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item", {}))
 
     @cached_property
     def pool(self) -> ThreadPoolExecutor:

@@ -49,6 +49,10 @@ class ShardUnknownError(CountersError):
     """A stream event names no shard, so nothing can be counted exactly once."""
 
 
+class StreamUnknownError(CountersError, ValueError):
+    """A record is of neither the counts' table nor the source table, so nobody can tell what it holds."""
+
+
 class CheckpointError(CountersError):
     """Two stream shards of a table have the same 72-bit digest, or another aggregator counts the table."""
 

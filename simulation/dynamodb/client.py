@@ -56,9 +56,9 @@ class MemoryDynamoDB:
         self.page_items = page_items
         self._lock = threading.RLock()
 
-    def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1) -> Table:
+    def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
         """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
-        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock))
+        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock, name), ttl=ttl)
         return table
 
     def get_item(self, **request: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class MemoryDynamoDB:
 
 
 class MemoryTable(MemoryDynamoDB):
-    """A client with one table of ``pk`` and ``sk``; `indexes` has the partition and sort key of each index by name."""
+    """A client with one table; `indexes` has the partition and sort key of each index by name."""
 
     def __init__(
         self,
@@ -193,10 +193,12 @@ class MemoryTable(MemoryDynamoDB):
         *,
         page_items: int = 1000,
         indexes: Mapping[str, tuple[str, str]] | None = None,
+        keys: tuple[str, ...] = ("pk", "sk"),
+        ttl: str = "ttl",
     ) -> None:
         super().__init__(clock, page_items)
         self.name = name
-        self._only = self.create(name, "pk", "sk", seed=seed, shards=shards)
+        self._only = self.create(name, *keys, seed=seed, shards=shards, ttl=ttl)
         self._only.indexes |= indexes or {}
         self.stream = self._only.stream
 

@@ -43,8 +43,9 @@ class MemoryStream:
     disorder: Callable[[], float] = staticmethod(lambda: 0.0)
     """By how many seconds the time of a record is wrong."""
 
-    def __init__(self, seed: int, shards: int, clock: Callable[[], float]) -> None:
-        self.arn = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
+    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
+        self._table = table
         self._random = random.Random(seed)
         self._clock = clock
         self._shards: dict[str, _Shard] = {}
@@ -85,7 +86,7 @@ class MemoryStream:
             "SizeBytes": size,
         }
         record: Record = {
-            "eventID": f"{shard.id[-8:]}{sequence}",
+            "eventID": f"{self._table}-{shard.id[-8:]}{sequence}",
             "eventName": "INSERT" if old is None else "REMOVE" if new is None else "MODIFY",
             "eventVersion": "1.1",
             "eventSource": "aws:dynamodb",

@@ -41,6 +41,7 @@ class Table:
     stream: MemoryStream
     partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
     indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ttl: str = "ttl"
 
     def items(self) -> Iterator[Item]:
         for partition in self.partitions.values():
@@ -119,7 +120,8 @@ class Table:
 
     def expire(self, now: float, limit: int | None) -> list[Item]:
         """Delete and return items whose TTL is over."""
-        due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= now][:limit]
+        ttl = self.ttl
+        due = [item for item in self.items() if ttl in item and float(item[ttl]["N"]) <= now][:limit]
         for item in due:
             self.store(self.key_of({"Item": item}), item, None, size=item_bytes(item), by_ttl=True)
         return due

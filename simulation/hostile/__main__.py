@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from simulation.hostile.costly import BODIES
@@ -22,6 +23,7 @@ from simulation.hostile.doors import Answer, Door, all_doors
 from simulation.hostile.requests import Stranger
 
 MAX_CPU_SECONDS: Final = 1.0
+_REPETITIONS: Final = 3
 _MOST_SHOWN: Final = 20
 
 
@@ -53,9 +55,22 @@ def attack(
         if number >= requests:
             break
         with contextlib.redirect_stdout(io.StringIO()):
-            answer = door.answer(request)
+            answer = _answer(door, request)
         totals[door.name].add(answer, what)
     return totals
+
+
+def _answer(door: Door, request: Any) -> Answer:
+    """Answer a request; a slow one again, and the fastest counts: a busy machine slows some, garbage of others one."""
+    answer = door.answer(request)
+    for _ in range(_REPETITIONS):
+        if answer.wrong or answer.cpu_seconds <= MAX_CPU_SECONDS:
+            break
+        gc.collect()
+        # The consumer's events are duplicates now: to the function, they cost no less.
+        again = door.answer(request)
+        answer = replace(again, cpu_seconds=min(answer.cpu_seconds, again.cpu_seconds))
+    return answer
 
 
 def _requests(

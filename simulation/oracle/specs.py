@@ -18,6 +18,7 @@ from dynamodb_counters._declarations import (
     Distinct,
     Event,
     Histogram,
+    Items,
     Packed,
     Ranking,
     Sum,
@@ -226,6 +227,11 @@ def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
 
 
+def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
+    """The same counts of trades that other code writes."""
+    return [replace(spec, declaration=replace(spec.declaration, source=source)) for spec in specs]
+
+
 class Declares(Protocol):
     """Whatever stands beside a declaration."""
 
@@ -234,14 +240,16 @@ class Declares(Protocol):
 
 
 def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
-    """What the runtime is given for some specs, and for what looks at their groups."""
-    declared = [spec.declaration for spec in specs]
+    """What the runtime is given for some specs, and for what looks at their groups; a change of a spec holds at once."""
+    declared: list[Declaration] = [
+        replace(spec.declaration, on_change="keep") if isinstance(spec, Spec) else spec.declaration for spec in specs
+    ]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if family(source.name) == "by_desk":
             declared += _of_desks(source)
         elif family(source.name) == BOOKS.members.name:
             name = source.name.removesuffix("-members")
-            declared.append(replace(BOOKS.total, name=name, source=source))
+            declared.append(replace(BOOKS.total, name=name, source=source, on_change="keep"))
     return tuple(declared)
 
 

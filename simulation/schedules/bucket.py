@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from dynamodb_counters._fold.records import padded
+from dynamodb_counters._fold.records import sequence_number
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.dynamodb.stream_source import Record
+from simulation.dynamodb.stream_source import Record, shard_id
 
 
 class Bucket:
@@ -28,8 +28,8 @@ class Bucket:
         if not waiting:
             return None
         shard = rng.choice(sorted(waiting))
-        records = min(waiting[shard], key=lambda batch: (_sequence(batch[0]), _sequence(batch[-1])))
-        taken = Delivery(shard, records, {"shardId": shard, "Records": records}, given_up=True)
+        records = min(waiting[shard], key=lambda batch: (sequence_number(batch[0]), sequence_number(batch[-1])))
+        taken = Delivery(shard, records, {"shardId": shard_id(shard), "Records": records}, given_up=True)
         self._busy[shard] = taken
         return taken
 
@@ -43,7 +43,3 @@ class Bucket:
 
 def _identity(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(record["eventID"] for record in records)
-
-
-def _sequence(record: Record) -> str:
-    return padded(record["dynamodb"]["SequenceNumber"])

@@ -108,7 +108,12 @@ class Sandbox:
         self._aggregator: Aggregator | OldAggregator = (
             OldAggregator(table, declarations, deployment)
             if old_version
-            else Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
+            else Aggregator(
+                table,
+                declarations,
+                quarantine_retention_seconds=QUARANTINE_SECONDS,
+                source_table=backend.source_table,
+            )
         )
         self.deployment = deployment
         self.old_version = old_version

@@ -123,8 +123,13 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
 
     installed = site_packages(home) / "dynamodb_counters"
     # A function never runs the command line.
-    cli = {path.relative_to(installed) for path in installed.glob("cli/**/*.py")}
-    assert cli
+    cli = {
+        path.relative_to(installed)
+        for folder in ("cli", "_cost")
+        for path in (*installed.glob(f"{folder}/**/*.py"), installed / "_price_file.py")
+    }
+    assert len(cli) > 1
+    assert (installed / "prices.toml").is_file()
     assert {path.relative_to(installed) for path in installed.rglob("*.py")} - cli == {
         path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
     }

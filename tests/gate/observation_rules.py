@@ -25,7 +25,7 @@ _COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "Given
 
 @cache
 def _anchors() -> set[str]:
-    lines = (PROJECT / "docs" / "monitoring.md").read_text().splitlines()
+    lines = (PROJECT / "docs" / "runbook.md").read_text().splitlines()
     return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line[:1] == "#"}
 
 
@@ -51,9 +51,9 @@ def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]
 def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str]:
     """The description ends with a link whose anchor exists."""
     for alarm in template.each("CloudWatch::Alarm"):
-        found = re.search(r"docs/monitoring\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
+        found = re.search(r"docs/runbook\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
         if alarm["Namespace"] in _DIMENSIONS and (found is None or found[1] not in _anchors()):
-            yield f"{alarm.id}: no section {found and found[1]} in docs/monitoring.md"
+            yield f"{alarm.id}: no section {found and found[1]} in docs/runbook.md"
 
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")

@@ -22,11 +22,13 @@ _ROOMS = {
         _items
         _declarations
         _fold
+        _cost
+        _price_file
         _clients _table
         _layouts _statuses
         _writes _stream _reads
         _backfill _erase
-        _counters _evaluate restore erase redrive
+        _counters _evaluate
         _http
         _queue
         handlers cli
@@ -34,7 +36,7 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
-        _batching _function_settings _log_groups _tenancy
+        _batching _function_settings _log_groups _table_schemas _tenancy
         _http _metrics _observed
         _registry
         _grants _validations
@@ -63,7 +65,7 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold")
+_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold", "_cost")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",

@@ -16,8 +16,8 @@ from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
 from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
-from dynamodb_counters._declarations.effective import same_meaning
 from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
@@ -79,9 +79,11 @@ class Backfill(Runner):
 
     def _add(self, state: State) -> Iterator[Progress]:
         plan = self._plan(state)
-        pages = Pages(self.table, state.run, state.segments, state.lineage)
+        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
+            # The log that was read for the sums may go on beyond what the shards had acknowledged.
+            self._require_no_gap(state)
             refs = sorted(sums)
             for start in range(0, len(refs), _AT_A_TIME):
                 some = refs[start : start + _AT_A_TIME]

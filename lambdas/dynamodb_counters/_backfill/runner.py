@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._backfill.scan import Scan
-from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage
+from dynamodb_counters._backfill.scan import Scan, Source
+from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage, Shard
+from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import Control, get, read_control, read_declarations
+from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.deployment_items import History
 from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item, run_key
 from dynamodb_counters._stream.watermarks import shard_digest
@@ -38,6 +39,9 @@ OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 TRIES: Final = 5
 
 _POLL: Final = 2.0
+_LAST_PAGES: Final = 25
+"""A batch that is delivered again in parts may have written the last ones."""
+
 _DESCRIBE_EVERY: Final = HOUR
 _LINEAGE_KEPT: Final = 20 * HOUR
 """Streams tell of their shards for a day."""
@@ -132,7 +136,7 @@ class Runner(ABC):
     run: str = ""
     segments: int = 4
     units_per_second: float | None = None
-    key_names: tuple[str, ...] = ("pk", "sk")
+    source: SourceTable | None = None
     page_items: int = 2000
     _pace: Pace = field(init=False)
 
@@ -180,7 +184,7 @@ class Runner(ABC):
     # Opening
 
     def _found(self) -> State:
-        item = get(self.table, run_key(self.run))
+        item = self.table.read_item(run_key(self.run))
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
@@ -206,8 +210,11 @@ class Runner(ABC):
 
     def _state(self, run: Run, opened: float) -> State:
         lineage = Lineage()
-        lineage.meet(self.shards())
+        lineage.meet(self._all_shards())
         return State(run, OPENING, self.segments, lineage, opened)
+
+    def _all_shards(self) -> list[Shard]:
+        return [*self.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def _since(self, opened: float) -> int:
         return math.ceil(opened + OPEN_AFTER)
@@ -238,7 +245,7 @@ class Runner(ABC):
     def _same_shards(self, state: State) -> bool:
         """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
         known = set(state.lineage.parents)
-        state.lineage.meet(self.shards())
+        state.lineage.meet(self._all_shards())
         return set(state.lineage.parents) == known
 
     # Scanning and draining
@@ -251,17 +258,18 @@ class Runner(ABC):
         return Plan(folded)
 
     def _scan(self, state: State) -> Iterator[Progress]:
+        sources = self._sources()
         scan = Scan(
             table=self.table,
-            source=self.table,
+            sources=sources,
             run=state.run,
             plan=self._plan(state),
             segments=state.segments,
             pace=self._pace,
-            key_names=self.key_names,
             page_items=self.page_items,
         )
-        total = self.table.client.describe_table(TableName=self.table.name)["Table"].get("ItemCount", 0)
+        described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
+        total = sum(table.get("ItemCount", 0) for table in described)
         for scanned in scan.rounds():
             state.items = scanned.items
             if self.now() > state.described_at + _DESCRIBE_EVERY:
@@ -287,9 +295,13 @@ class Runner(ABC):
                 if not acknowledged.get(shard):
                     acknowledged[shard] = self._has_passed(state, shard)
             waiting = state.lineage.waiting(acknowledged)
+            if self.source is not None:
+                # That a child has no more says nothing of its parent.
+                known = filter(self.source.has, state.lineage.parents)
+                waiting += [shard for shard in known if not acknowledged[shard] and shard not in waiting]
             if not waiting:
                 break
-            count = len(state.lineage.open)
+            count = len(state.lineage.parents)
             yield self._progress(state, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
                 beats_at = self.now()
@@ -298,18 +310,34 @@ class Runner(ABC):
         # What acknowledged last has opened a later book before, if records were missing.
         self._require_no_gap(state)
 
+    def _sources(self) -> tuple[Source, ...]:
+        """What is scanned: the table of the counts, and the source table if there is one."""
+        if self.source is None:
+            return (Source(self.table, (PK, SK)),)
+        return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
+
     def _has_passed(self, state: State, shard: str) -> bool:
-        """Whether the last page of a shard's log is from after the scan."""
-        found = self.table.client.query(
+        """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
+        if self.source is not None and self.source.has(shard) and self.now() > state.ended_at + CLOCKS:
+            logged = [page["last"]["S"] for page in self._last_pages(state, shard, _LAST_PAGES)]
+            return not self.source.has_more(shard, max(logged, default=""), state.run.since, state.ended_at + CLOCKS)
+        return any(
+            float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0"
+            for page in self._last_pages(state, shard, 1)
+        )
+
+    def _last_pages(self, state: State, shard: str, most: int) -> list[Any]:
+        found: list[Any] = self.table.client.query(
             TableName=self.table.name,
             KeyConditionExpression=f"{PK} = :pk",
             ExpressionAttributeValues={":pk": log_key(state.run.id, shard)[PK]},
-            ProjectionExpression="created, beats",
+            ProjectionExpression="#created, #beats, #last",
+            ExpressionAttributeNames={"#created": "created", "#beats": "beats", "#last": "last"},
             ScanIndexForward=False,
-            Limit=1,
+            Limit=most,
             ConsistentRead=True,
         )["Items"]
-        return any(float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0" for page in found)
+        return found
 
     def _beat(self, state: State, count: int) -> None:
         """Change items of random keys, so that idle shards have something to log."""
@@ -333,7 +361,7 @@ class Runner(ABC):
         """The checkpoints of a shard's books."""
         name = shard
         while True:
-            item = get(self.table, checkpoint_key(shard_digest(name)))
+            item = self.table.read_item(checkpoint_key(shard_digest(name)))
             known = Checkpoint.of(item) if item else Checkpoint()
             yield known
             if not known.successor:
@@ -367,13 +395,13 @@ class Runner(ABC):
             self._reload(state)
 
     def _describe(self, state: State) -> None:
-        state.lineage.meet(self.shards())
+        state.lineage.meet(self._all_shards())
         state.described_at = self.now()
         if not self._write(state, state.phase):
             self._reload(state)
 
     def _reload(self, state: State) -> None:
-        known = State.of(state.run.id, get(self.table, run_key(state.run.id)))
+        known = State.of(state.run.id, self.table.read_item(run_key(state.run.id)))
         if known.phase == VOID:
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents

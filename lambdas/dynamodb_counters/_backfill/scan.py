@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dynamodb_counters._backfill.group_items import group_of_item
 from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._declarations import Items
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, TTL, TYPE
@@ -44,6 +45,15 @@ class _Segment:
     limit: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that is scanned; `is_foreign` as of a `Change`."""
+
+    table: Table
+    key_names: tuple[str, ...]
+    is_foreign: bool | None = None
+
+
 @dataclass(slots=True)
 class Scanned:
     """How far a scan is."""
@@ -59,18 +69,18 @@ class Scan:
     """Scans a source in parallel segments, strongly consistent, for one run."""
 
     table: Table
-    source: Table
+    sources: tuple[Source, ...]
     run: Run
     plan: Plan
     segments: int
     pace: Pace
-    key_names: tuple[str, ...]
     page_items: int
     _segments: list[_Segment] = field(default_factory=list)
 
     def rounds(self) -> Iterator[Scanned]:
         """Read a page of each segment at a time, side by side."""
-        self._segments = [_Segment(number, limit=self.page_items) for number in range(self.segments)]
+        count = self.segments * len(self.sources)
+        self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
         self._side_by_side(self._resume, self._segments)
         while left := [segment for segment in self._segments if not segment.is_done]:
             yield self._scanned()
@@ -86,7 +96,7 @@ class Scan:
         return Scanned(
             sum(segment.items for segment in self._segments),
             sum(segment.page for segment in self._segments),
-            self.segments,
+            len(self._segments),
             sum(segment.is_done for segment in self._segments),
         )
 
@@ -112,9 +122,10 @@ class Scan:
         segment.is_done = _END not in page
 
     def _advance(self, segment: _Segment) -> None:
+        source = self.sources[segment.number // self.segments]
         request: Any = {
-            "TableName": self.source.name,
-            "Segment": segment.number,
+            "TableName": source.table.name,
+            "Segment": segment.number % self.segments,
             "TotalSegments": self.segments,
             "ConsistentRead": True,
             "Limit": segment.limit,
@@ -122,14 +133,14 @@ class Scan:
         }
         if segment.start is not None:
             request["ExclusiveStartKey"] = segment.start
-        answer = self.source.client.scan(**request)
-        if "LastEvaluatedKey" in answer and all(map(is_bookkeeping, answer["Items"])):
+        answer = source.table.client.scan(**request)
+        if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
             # Not sealed: the scan would meet the page, seal that, and so on without end.
             segment.start = answer["LastEvaluatedKey"]
             self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             return
         expiring = set[str]()
-        rows = pack_scanned(self._rows(answer["Items"], expiring))
+        rows = pack_scanned(self._rows(source, answer["Items"], expiring))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
@@ -159,17 +170,25 @@ class Scan:
         self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
         self._adopt(segment, item)
 
-    def _rows(self, items: Sequence[Image], expiring: set[str]) -> Iterator[tuple[str, Any]]:
+    def _rows(self, source: Source, items: Sequence[Image], expiring: set[str]) -> Iterator[tuple[str, Any]]:
         names = frozenset(self.run.names)
         for item in items:
-            if is_bookkeeping(item):
+            if not source.is_foreign and is_bookkeeping(item):
                 continue
-            sums = contribution(self.plan, names, item, self.run.since)
+            sums = contribution(self.plan, names, item, self.run.since, is_foreign=source.is_foreign)
             if sums:
-                expiring |= {name for name, _ in sums} if TTL in item else set()
-                yield item_digest({name: item[name] for name in self.key_names}), sums
+                expiring |= {name for name, _ in sums if self._expires(name, item)}
+                keys = {name: item[name] for name in source.key_names}
+                yield item_digest(keys, is_foreign=bool(source.is_foreign)), sums
+            if source.is_foreign:
+                continue
             if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
                 group = group_of_item(self.plan.programs[item[TYPE]["S"]].layout.declaration, item)
                 if group is not None:
                     yield "", {(item[TYPE]["S"], group): {}}
+
+    def _expires(self, name: str, item: Image) -> bool:
+        source = self.plan.programs[name].layout.declaration.source
+        ttl = source.table_keys.ttl if isinstance(source, Items) else TTL
+        return ttl in item

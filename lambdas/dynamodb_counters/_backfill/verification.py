@@ -133,7 +133,7 @@ class Verification(Runner):
             return
         self._run_id, self._cut_at = state.run.id, state.run.since
         self._repair_plan = plan = self._plan(state)
-        pages = Pages(self.table, state.run, state.segments, state.lineage)
+        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
         self._expiring = pages.expiring()
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)

@@ -11,7 +11,7 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.effective import Change, Kind, Merged
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._declarations.summary import event_words, words_of
+from dynamodb_counters._declarations.summary import aspects, event_words
 
 _BACKFILL: Final = "counters backfill {name}"
 
@@ -134,7 +134,7 @@ def differences(change: Change) -> list[tuple[str, str, str]]:
     """The aspects in which a declared definition differs from the one that readers use: aspect, before, after."""
     if change.before is None or change.after is None:
         return []
-    return _changed(_flat(words_of(change.before)), _flat(words_of(change.after)))
+    return _changed(_flat(aspects(change.before)), _flat(aspects(change.after)))
 
 
 def event_differences(
@@ -168,7 +168,7 @@ _PHRASES: Final[dict[Kind, str]] = {
     "needed": "removes {names}, still counted for what waits for a backfill",
     "adjusted": "changes limits of {names}",
     "keep": "changes {names} in place, whose numbers are a mix from now on",
-    "waits": "changes {names}, until a backfill by the old definition",
+    "waits": "changes {names}, counted by the old definition until a backfill",
     "filling": "leaves the backfill of {names} open",
 }
 
@@ -212,8 +212,8 @@ def _changed_root(merged: Merged, declaration: Declaration | None) -> str:
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    aspects = [*after, *(aspect for aspect in before if aspect not in after)]
-    found = [(aspect, before.get(aspect, "nothing"), after.get(aspect, "nothing")) for aspect in aspects]
+    every = [*after, *(aspect for aspect in before if aspect not in after)]
+    found = [(aspect, before.get(aspect, "nothing"), after.get(aspect, "nothing")) for aspect in every]
     return [each for each in found if each[1] != each[2]]
 
 

@@ -53,13 +53,14 @@ def require_attribute(argument: str, name: object) -> None:
         raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
-def require_where(where: object) -> None:
+def require_where(where: object, *, bookkeeping: bool = False) -> None:
+    """Refuse all but None and conditions; those on this package's attributes unless `bookkeeping` is other code's."""
     if where is None:
         return
     if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
     for name in where.attributes:
-        if name.startswith(RESERVED_PREFIX):
+        if name.startswith(RESERVED_PREFIX) and not bookkeeping:
             raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 

@@ -79,6 +79,7 @@ def require_consistent(
             _require_apart(one, two)
     for declaration in declarations:
         _require_shown(declaration)
+    _require_one_table([part for part in named.values() if isinstance(part, Items)])
     _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
@@ -119,6 +120,12 @@ def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
     raise InvalidArgumentError(
         "sk", two.sk, f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
     )
+
+
+def _require_one_table(sources: list[Items]) -> None:
+    for one in sources[1:]:
+        if one.table_keys != sources[0].table_keys:
+            raise InvalidArgumentError("keys", one.keys, f"those of {sources[0].name!r}, which lies in the same table")
 
 
 def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
-from dynamodb_counters._declarations.meaning import same_condition, same_meaning
+from dynamodb_counters._declarations.meaning import same_items, same_meaning
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -233,7 +233,7 @@ class _Merge:
         declared = self._plain_sources.get(base_name(source.name))
         if declared is None or declared == source:
             return source
-        if isinstance(declared, Items) and same_condition(declared.where, source.where):
+        if isinstance(declared, Items) and same_items(declared, source):
             return declared
         if generation_number(source.name):
             return source

@@ -10,7 +10,6 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.generations import base_name, generation
 from dynamodb_counters._declarations.sources import Items
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._items.conditions import Condition
 
 _LIMITS: Final = {"max_groups", "late", "future_tolerance", "precision", "longest"}
 """Settings that change nothing about what is counted as long as the rest is the same."""
@@ -19,13 +18,18 @@ _LIMITS: Final = {"max_groups", "late", "future_tolerance", "precision", "longes
 def same_meaning(one: Declaration, two: Declaration, *, limits: bool = False) -> bool:
     """Whether two definitions count the same, whatever they are called; with `limits`, also within the same limits.
 
-    What they look at is compared by name, `Items` by their condition.
+    What they look at is compared by name, `Items` by their keys and their condition.
     """
     return bool(_meaning(one, limits=limits) == _meaning(two, limits=limits))
 
 
-def same_condition(one: Condition, two: Condition) -> bool:
-    return bool(_plain(one) == _plain(two))
+def same_items(one: Items, two: Items) -> bool:
+    """Whether two sources are the same items, whatever they are called."""
+    return bool(_items(one) == _items(two))
+
+
+def _items(source: Items) -> Any:
+    return _plain((source.where, source.pk, source.sk, source.table_keys))
 
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
@@ -35,7 +39,7 @@ def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     if isinstance(plain, Window):
         parts["tiers"] = tuple(tier.name for tier in plain.kept_tiers)
     source = plain.source
-    seen = _plain(source.where) if isinstance(source, Items) else base_name(source.name)
+    seen = _items(source) if isinstance(source, Items) else base_name(source.name)
     return type(plain).__name__, parts, type(source).__name__, seen
 
 

@@ -102,7 +102,7 @@ class Window:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
-        require_where(self.where)
+        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_key("pk", self.pk)
         if any(name.endswith(LIST_MARK) for name in self.fields):
             raise InvalidArgumentError("pk", self.pk, "fields that are not lists; an Aggregate counts each member")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate
@@ -11,8 +12,11 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.decimals import format_number
 
-_COMPARED: Final = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "begins_with": "begins with"}
+_COMPARED: Final = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "begins_with": "begins with"}
+"""ASCII, because CloudFormation forgets other characters of a template's metadata."""
+
 _UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
@@ -35,7 +39,9 @@ def words_of(declaration: Declaration) -> str:
 def source_words(source: Event | Items | Aggregate) -> str:
     """What is counted."""
     if isinstance(source, Items):
-        return f"items {source.name} ({condition_words(source.where)})"
+        forms = [f"{name} like {template.text}" for name, template in source.templates]
+        tests = [condition_words(source.where)] if source.where is not None else []
+        return f"items {source.name} ({' and '.join((*forms, *tests)) or 'all'})"
     return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
 
 
@@ -59,6 +65,8 @@ def condition_words(condition: Condition) -> str:
     "status = 'paid' and no test"
     """
     name, parts = condition.operator, condition.operands
+    if name == "or" and len({(part.operator, part.attribute) for part in parts}) == 1 and parts[0].operator == "eq":
+        return f"{parts[0].attribute} is one of {', '.join(_literal(part.operands[0]) for part in parts)}"
     if name in ("and", "or"):
         words = [condition_words(part) for part in parts]
         inner = [
@@ -71,8 +79,7 @@ def condition_words(condition: Condition) -> str:
         return f"no {parts[0].attribute}" if parts[0].operator == "exists" else f"not ({denied})"
     if name == "exists":
         return f"{condition.attribute} exists"
-    operand = repr(parts[0]) if isinstance(parts[0], str) else str(parts[0])
-    return f"{condition.attribute} {_COMPARED[name]} {operand}"
+    return f"{condition.attribute} {_COMPARED[name]} {_literal(parts[0])}"
 
 
 def length_words(length: timedelta) -> str:
@@ -82,9 +89,15 @@ def length_words(length: timedelta) -> str:
     ('25 hours', '1 week', '1 minute')
     """
     seconds = length.total_seconds()
-    unit, unit_seconds = next((one for one in _UNITS if seconds % one[1] == 0), _UNITS[-1])
+    unit, unit_seconds = next((one for one in _UNITS if seconds and seconds % one[1] == 0), _UNITS[-1])
     times = seconds / unit_seconds
     return f"{times:g} {unit}{'' if times == 1 else 's'}"
+
+
+def _literal(value: str | int | Decimal | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, str) else format_number(value)
 
 
 def _details(declaration: Declaration) -> Iterator[str]:

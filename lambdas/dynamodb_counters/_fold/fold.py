@@ -113,8 +113,8 @@ class _Folding:
         failed: dict[str, Exception] = {}
         try:
             images = change.record["dynamodb"]
-            sources = self._plan.sources(images[image_name])
-            if not sources and image_name == OLD and images.get(NEW) is not None:
+            sources = self._plan.sources(images[image_name], is_foreign=change.is_foreign)
+            if not sources and not change.is_foreign and image_name == OLD and images.get(NEW) is not None:
                 sources = self._plan.sources_before_rename(images[OLD], images[NEW])
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
@@ -140,9 +140,9 @@ class _Folding:
                 contributions += self._chunk(source, programs, change, image_name)
                 continue
             try:
-                if source.holds is not None and not source.holds(image):
-                    continue
                 shown = image if source.show is None else source.show(image)
+                if shown is not None and source.holds is not None and not source.holds(shown):
+                    continue
             except UNFOLDABLE as error:
                 failed |= {program.layout.name: error for program in programs}
                 continue
@@ -191,7 +191,7 @@ class _Folding:
                 for program in programs
                 if base_name(program.layout.name) in bases and not (inserts and program.layout.name in counted)
             ]
-        if image_name == OLD and is_expiry(change.record):
+        if image_name == OLD and is_expiry(change.record, source.ttl):
             programs = [program for program in programs if not program.keeps_expired]
         if change.names is not None:
             waited_for = self._plan.present_names(change.names)

@@ -10,13 +10,14 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.records import Record, padded
-from dynamodb_counters._stream.books import Book, Books, created, sequence
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._stream.books import Book, Books
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
 from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
+from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
 from dynamodb_counters._stream.redrive_entries import unwrap
@@ -85,7 +86,8 @@ class Report:
 class Aggregator:
     """Keeps the aggregates of one table current.
 
-    `single_shard` says that the stream has one shard, so that events need not name it (local emulators).
+    `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
+    `source_table` is the ARN of the table whose `Items` are counted, if that is another.
     """
 
     def __init__(
@@ -95,15 +97,17 @@ class Aggregator:
         *,
         quarantine_retention_seconds: float,
         single_shard: bool = False,
+        source_table: str | None = None,
         name: str = "",
     ) -> None:
+        self._origins = Origins(table.name, source_table)
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
-        self._deployments = Deployments(retrying, declarations, name)
+        self._deployments = Deployments(retrying, declarations, name, source_table or "")
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
-        self._quarantine = Quarantine(retrying, quarantine_retention_seconds)
+        self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
         self._single_shard = single_shard
 
@@ -143,7 +147,7 @@ class Aggregator:
         watermark = Watermark(
             shard, old_format=checkpoint.old_format, now=self._clock(), book=book.name, before=book.before
         )
-        batch = unwrap(records)
+        batch = unwrap(records, self._origins)
         unfoldable = batch.unreadable
         for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
             report.write_units += self._deployments.log(plan, shard, changes)
@@ -168,7 +172,7 @@ class Aggregator:
                     )
         self._keep(shard, unfoldable, checkpoint, report)
         if report.touched and book.moves:
-            report.applied_through, report.created = sequence(records[-1]), created(records[-1])
+            report.applied_through, report.created = sequence_number(records[-1]), created_of(records[-1])
             report.book = book.name
             if given_up:
                 self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
@@ -204,9 +208,9 @@ class Aggregator:
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")
         if shard:
-            return str(shard)
+            return self._origins.shard(str(shard), event)
         if self._single_shard:
-            return _ONLY_SHARD
+            return self._origins.shard(_ONLY_SHARD, event)
         raise ShardUnknownError(
             "the event has no shardId, without which a redelivery cannot be told from a new record: configure a "
             "tumbling window on the event source mapping, or single_shard if the stream has one shard"
@@ -214,6 +218,6 @@ class Aggregator:
 
 
 def _after(applied_through: str, records: Sequence[Record]) -> Sequence[Record]:
-    if applied_through < padded(records[0]["dynamodb"]["SequenceNumber"]):
+    if applied_through < sequence_number(records[0]):
         return records
-    return [record for record in records if applied_through < padded(record["dynamodb"]["SequenceNumber"])]
+    return [record for record in records if applied_through < sequence_number(record)]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._fold.records import Record, padded
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
 from dynamodb_counters._stream.checkpoint_items import BOOK, SETTLED_AFTER, SKEW, Checkpoint
 from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._timeline.times import HOUR
@@ -59,10 +59,10 @@ class Books:
         """Cut a batch where another book begins; `given_up` says that it comes from the bucket."""
         before: tuple[str, ...] = ()
         name = shard
-        place: dict[str, Any] = {"since": sequence(records[0])}
+        place: dict[str, Any] = {"since": sequence_number(records[0])}
         while records:
             begins = _met(records) | place
-            checkpoint = self._checkpoints.of(name, sequence(records[-1]), deadline, begins)
+            checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, begins)
             early, records = _cut(records, checkpoint.since)
             if early:
                 yield self._early(shard, checkpoint.since, early, deadline, given_up=given_up)
@@ -79,14 +79,14 @@ class Books:
     def _early(self, shard: str, since: str, records: Sequence[Record], deadline: float, *, given_up: bool) -> Book:
         """Records before the first that anybody tried to count. From the stream, they come in a replay."""
         name = shard + BOOK
-        checkpoint = self._checkpoints.of(name, sequence(records[-1]), deadline, {"successor": since})
+        checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, {"successor": since})
         return Book(shard, name, () if given_up else (shard,), checkpoint, records, moves=given_up)
 
     def _continued(
         self, name: str, known: Checkpoint, records: Sequence[Record], deadline: float, now: float, *, is_last: bool
     ) -> Checkpoint:
         """The checkpoint, once it tells as far as need be whether the records are in its book."""
-        first, last = sequence(records[0]), sequence(records[-1])
+        first, last = sequence_number(records[0]), sequence_number(records[-1])
         while not known.successor and now >= known.met_at + _TELL_AFTER and last > known.applied_through:
             told = _met(records)
             missing = first > known.met and now >= known.met_at + _OPEN_AFTER
@@ -108,21 +108,13 @@ class Books:
         return known
 
 
-def sequence(record: Record) -> str:
-    return padded(record["dynamodb"]["SequenceNumber"])
-
-
-def created(record: Record) -> float:
-    return float(record["dynamodb"].get("ApproximateCreationDateTime", 0.0))
-
-
 def _met(records: Sequence[Record]) -> dict[str, Any]:
-    return {"met": sequence(records[0]), "met_at": math.floor(created(records[0]))}
+    return {"met": sequence_number(records[0]), "met_at": math.floor(created_of(records[0]))}
 
 
 def _cut(records: Sequence[Record], at: str) -> tuple[Sequence[Record], Sequence[Record]]:
     """The records before a sequence number, and the others."""
-    if not records or not at or sequence(records[0]) >= at:
+    if not records or not at or sequence_number(records[0]) >= at:
         return (), records
-    early = sum(sequence(record) < at for record in records)
+    early = sum(sequence_number(record) < at for record in records)
     return records[:early], records[early:]

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.records import Record, padded
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.control import close_runs
 from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
 from dynamodb_counters._stream.redrive_entries import unwrap
@@ -27,7 +28,6 @@ from dynamodb_counters._stream.restored_images import (
     ItemKey,
     chains_of,
     compare,
-    created_of,
     first_images,
     key_of,
 )
@@ -94,7 +94,7 @@ class CatchUp:
         self._deployments = Deployments(table, self._declarations)
 
     def is_done(self) -> bool:
-        return bool(self._get(_DONE).get("stream", {}).get("S") == self._stream)
+        return bool(self._table.read_item(_DONE).get("stream", {}).get("S") == self._stream)
 
     def find(self) -> Uncounted:
         """What is to be counted; RestoreError if that cannot be told."""
@@ -136,8 +136,8 @@ class CatchUp:
                 key = key_of(record)
                 places[key] = places.get(key, 0) + 1
                 if places[key] > copy.included.get(key, 0):
-                    ahead += [record] if _sequence(record) <= copied[shard].applied_through else []
-                elif _sequence(record) > counted:
+                    ahead += [record] if sequence_number(record) <= copied[shard].applied_through else []
+                elif sequence_number(record) > counted:
                     found.records.setdefault(shard, []).append(record)
         self._refuse(
             [key_of(record) for record in ahead if self._net([record])],
@@ -149,6 +149,8 @@ class CatchUp:
         """Count it; return how many items were updated, and how many entries quarantined."""
         aggregator = Aggregator(self._table, self._declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
         updated = quarantined = 0
+        # What is counted here is in no run's log.
+        close_runs(self._table)
         for shard, records in uncounted.records.items():
             self._step_back(shard, uncounted.counted_through[shard])
             for start in range(0, len(records), _BATCH):
@@ -169,7 +171,7 @@ class CatchUp:
                 late += created_of(record) > until
                 if late > _PROBES:
                     break
-                if _sequence(record) > settled:
+                if sequence_number(record) > settled:
                     kept.append(record)
             return kept
 
@@ -200,7 +202,7 @@ class CatchUp:
             return
 
     def _finish(self) -> None:
-        if AGGREGATOR in self._get(history_key()):
+        if AGGREGATOR in self._table.read_item(history_key()):
             self._table.client.update_item(
                 TableName=self._table.name,
                 Key=history_key(),
@@ -221,7 +223,7 @@ class CatchUp:
         batches = [unwrap([record]) for record in records]
         if any(batch.unreadable for batch in batches):
             return True
-        if self._get(history_key()):  # Without, it would begin one.
+        if self._table.read_item(history_key()):  # Without, it would begin one.
             self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
         parts = self._deployments.parts([change for batch in batches for change in batch.changes])
         folded = [fold(plan, changes) for plan, changes, _ in parts]
@@ -229,7 +231,7 @@ class CatchUp:
 
     def _checkpoint(self, shard: str) -> Checkpoint:
         try:
-            return Checkpoint.of(self._get(checkpoint_key(shard_digest(shard))))
+            return Checkpoint.of(self._table.read_item(checkpoint_key(shard_digest(shard))))
         except ValueError as error:
             raise RestoreError(f"the checkpoint of {shard} cannot be read: {error}") from error
 
@@ -240,12 +242,4 @@ class CatchUp:
         return Checkpoint.of(before[place] or {}) if place in before else now
 
     def _item(self, key: ItemKey) -> dict[str, Any] | None:
-        return self._get({PK: {"S": key[0]}, SK: {"S": key[1]}}) or None
-
-    def _get(self, key: dict[str, Any]) -> dict[str, Any]:
-        answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True)
-        return dict(answer.get("Item", {}))
-
-
-def _sequence(record: Record) -> str:
-    return padded(record["dynamodb"]["SequenceNumber"])
+        return self._table.read_item({PK: {"S": key[0]}, SK: {"S": key[1]}}) or None

@@ -34,6 +34,9 @@ from dynamodb_counters._table import Table
 DECLARED: Final = "declared"
 """Attribute of the history's item with the deployment that the stack declares."""
 
+SOURCE: Final = "source"
+"""Attribute with the ARN of the source table, if the aggregator has one."""
+
 KNOWS_RUNS: Final = "knows_runs"
 """Attribute with the time from which on no version runs that does not log what runs need."""
 
@@ -72,6 +75,11 @@ class Control:
         return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
 
     @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.item.get(SOURCE, {}).get("S", ""))
+
+    @property
     def knows_runs(self) -> float | None:
         """From when on no version runs that does not log what runs need; None if nobody can tell."""
         stamp = self.item.get(KNOWS_RUNS, {}).get("N")
@@ -79,16 +87,12 @@ class Control:
 
 
 def read_control(table: Table) -> Control:
-    return Control(get(table, history_key()), get(table, generations_key()))
+    return Control(table.read_item(history_key()), table.read_item(generations_key()))
 
 
 def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] | None:
     """What a deployment folds; None if this version cannot fold by it."""
-    return read_deployment(get(table, deployment_key(deployment)))
-
-
-def get(table: Table, key: dict[str, Any]) -> dict[str, Any]:
-    return dict(table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {}))
+    return read_deployment(table.read_item(deployment_key(deployment)))
 
 
 def write_control(
@@ -123,6 +127,13 @@ def write_control(
             raise
         return None
     return new
+
+
+def close_runs(table: Table) -> None:
+    """Give up all runs that are open: they end as void."""
+    while (seen := read_control(table)).runs and seen.history is not None:
+        if write_control(table, seen, seen.history, runs=()) is not None:
+            return
 
 
 def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters.errors import InvalidArgumentError
@@ -115,4 +116,4 @@ def changes_between(before: tuple[Declaration, ...], after: tuple[Declaration, .
 
 
 def _text(declarations: tuple[Declaration, ...]) -> str:
-    return encode(tuple(sorted(declarations, key=lambda declaration: declaration.name)))
+    return encode(tuple(sorted(map(definition, declarations), key=lambda declaration: declaration.name)))

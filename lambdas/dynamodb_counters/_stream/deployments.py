@@ -22,6 +22,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.change_words import told as changes_told
 from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._fold.plan import Plan
@@ -32,6 +33,7 @@ from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED
 from dynamodb_counters._stream.control import (
     DECLARED,
     KNOWS_RUNS,
+    SOURCE,
     Control,
     read_control,
     read_declarations,
@@ -42,7 +44,6 @@ from dynamodb_counters._stream.deployment_items import (
     UNKNOWN,
     Era,
     History,
-    changes_between,
     deployment_id,
 )
 from dynamodb_counters._stream.run_items import Run
@@ -68,25 +69,36 @@ class Takeover:
 
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
-    """The declarations of the last deployment; a `refusal` if the table does not tell."""
-    history = read_control(table).history
-    if history is None:
+    """What the last deployment declares; a `refusal` if the table does not tell."""
+    seen = read_control(table)
+    if seen.history is None:
         raise refusal("the table has no history of deployments: pass the declarations that counted it")
-    found = read_declarations(table, history.last.deployment)
+    found = read_declarations(table, seen.declared)
     if found is None:
         raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
     return found
 
 
+def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | None]:
+    """The declarations of the table's deployments, the latest first; None for those that this version cannot read."""
+    history = read_control(table).history
+    for name in dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else ():
+        yield read_declarations(table, name)
+
+
 class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
-    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any.
+    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
+    ARN of the source table, "" for none.
     """
 
-    def __init__(self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "") -> None:
+    def __init__(
+        self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "", source: str = ""
+    ) -> None:
         self._table = table
         self._aggregator = aggregator
+        self._source = source
         self._own = declarations
         own = tuple(map(definition, declarations))
         self._id = deployment_id(own)
@@ -174,16 +186,14 @@ class Deployments:
         folded = (self._load(history.last.deployment) if history is not None else None) or ()
         new = merged(self._own, folded, seen.reads)
         if new.refused:
-            raise CheckpointError(
-                f"the deployment changes {', '.join(new.refused)}, declared with on_change='fail': deploy what was "
-                "declared before, or declare what is to happen, on_change='backfill' or 'keep'"
-            )
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in new.refused.items())
+            raise CheckpointError(f"the deployment cannot take over: {reasons}")
         self._declarations[deployment_id(new.effective)] = new.effective
         return new
 
     def _holds(self, history: History, seen: Control) -> bool:
         """Whether what the own declarations come to is in force."""
-        if seen.declared != self._id or seen.knows_runs is None:
+        if seen.declared != self._id or seen.knows_runs is None or self._source not in ("", seen.source):
             return False
         if history.last.deployment == self._id:
             return True
@@ -214,6 +224,8 @@ class Deployments:
 
     def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        if self._source:
+            attributes[SOURCE] = {"S": self._source}
         if seen.knows_runs is None:
             # An earlier version may be running that does not log for runs; there was none before the first history.
             first = history.last.valid_from == 0
@@ -241,9 +253,7 @@ class Deployments:
         known = self._load(before.last.deployment)
         if known is None:
             return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
-        told = f"{told}; it {changes_between(known, new.effective)}"
-        waiting = [name for name, change in new.changes.items() if change.kind == "waits"]
-        return f"{told}; {' '.join(waiting)} as declared before, until `counters backfill`" if waiting else told
+        return f"{told}; it {changes_told(new)}"
 
     def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
         if deployment not in self._declarations:
@@ -253,13 +263,13 @@ class Deployments:
 
 def _statuses(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
     """How declarations stand once a deployment has taken over a table that others have counted."""
-    after = {name: status for name, status in before.items() if name in new.changes}
+    after: dict[str, Status] = {}
     for name, change in new.changes.items():
+        known = before.get(change.renamed_from or name)
         if change.kind in ("new", "keep"):
-            reads = new.reads.get(name, 0)
-            after[name] = Status(reads, era.deployment, whole=False, since=era.valid_from)
-        elif change.kind == "waits":
-            after[name] = replace(before.get(name, Status()), deployment=era.deployment)
-        elif change.kind == "removed":
-            after.pop(name, None)
+            after[name] = Status(new.reads.get(name, 0), era.deployment, whole=False, since=era.valid_from)
+        elif change.kind == "waits" or (known is not None and change.renamed_from):
+            after[name] = replace(known or Status(), deployment=era.deployment)
+        elif known is not None and change.kind != "removed":
+            after[name] = known
     return after

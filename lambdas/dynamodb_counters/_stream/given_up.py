@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
-from dynamodb_counters._fold.records import Record, padded
+from dynamodb_counters._fold.records import NEW, OLD, Record, sequence_number
 from dynamodb_counters.errors import GivenUpError
+
+_MOST_SECONDS: Final = 10**11
+"""Of a time since 1970: longer than a calendar lasts."""
 
 PREFIX: Final = "aws/lambda/"
 """Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
@@ -28,9 +32,7 @@ class GivenUp:
     @property
     def place(self) -> tuple[str, str]:
         """The first and the last sequence number: a shard's batches are counted in this order."""
-        return padded(self.records[0]["dynamodb"]["SequenceNumber"]), padded(
-            self.records[-1]["dynamodb"]["SequenceNumber"]
-        )
+        return sequence_number(self.records[0]), sequence_number(self.records[-1])
 
 
 def read_given_up(body: str | bytes) -> GivenUp:
@@ -40,11 +42,26 @@ def read_given_up(body: str | bytes) -> GivenUp:
         payload = document["payload"]
         records = (json.loads(payload) if isinstance(payload, str) else payload)["Records"]
         batch = document["DDBStreamBatchInfo"]
-        given_up = GivenUp(str(batch["shardId"]), str(batch["streamArn"]), tuple(records))
-        _ = given_up.place
+        given_up = GivenUp(str(batch["shardId"]), str(batch["streamArn"]), _in_order(records))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise GivenUpError(f"not what Lambda writes of a batch of a DynamoDB stream ({type(error).__name__})") from None
     return given_up
+
+
+def _in_order(records: Any) -> tuple[Record, ...]:
+    """The records, if the aggregator can take them for a batch."""
+    numbers = [sequence_number(record) for record in records]
+    if not numbers or any(later <= number for number, later in pairwise(numbers)):
+        raise ValueError("not ascending")
+    if not all(0 <= record["dynamodb"]["ApproximateCreationDateTime"] < _MOST_SECONDS for record in records):
+        raise ValueError("not a time")
+    if not all(_is_image(record["dynamodb"].get(name, {})) for record in records for name in (NEW, OLD)):
+        raise ValueError("not an image")
+    return tuple(records)
+
+
+def _is_image(image: Any) -> bool:
+    return all(isinstance(value.get(kind, ""), str) for value in image.values() for kind in ("S", "N", "B"))
 
 
 class OnFailureBucket:

@@ -16,12 +16,14 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._stream.given_up import GivenUp, OnFailureBucket
+from dynamodb_counters._stream.origins import table_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 _TRIES: Final = 5
 _QUARANTINE_SECONDS: Final = 90 * DAY
+_PROBLEMS: Final = (CountersError, ClientError, BotoCoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +54,25 @@ def redrive_bucket(
     bucket: OnFailureBucket,
     *,
     declarations: tuple[Declaration, ...] | None = None,
+    source_table: str | None = None,
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
-    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others."""
+    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
+
+    `source_table` is the ARN of the aggregator's source table, if it has one.
+    """
     declarations = last_declarations(table, GivenUpError) if declarations is None else declarations
-    aggregator = Aggregator(table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
-    by_shard: dict[str, list[tuple[tuple[str, str], str]]] = {}
+    aggregator = Aggregator(
+        table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS, source_table=source_table
+    )
+    by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
-        try:
-            batch = bucket.read(key)
-        except GivenUpError as error:
-            yield RedrivenBatch(key, problem=str(error))
-            continue
-        if _is_of(batch.stream, table.name):
-            by_shard.setdefault(batch.shard, []).append((batch.place, key))
+        batch = _read(bucket, key)
+        if isinstance(batch, RedrivenBatch):
+            yield batch
+        elif _is_of(batch.stream, table.name) or table_of(batch.stream) == source_table:
+            by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
     for batches in by_shard.values():
         # An item's watermark tells the last record only, so a shard's batches are counted in their order.
         for _, key in sorted(batches):
@@ -79,7 +85,9 @@ def redrive_bucket(
 def _redrive(
     aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
 ) -> RedrivenBatch:
-    batch = bucket.read(key)
+    batch = _read(bucket, key)
+    if isinstance(batch, RedrivenBatch):
+        return batch
     if dry_run:
         return RedrivenBatch(key, len(batch.records))
     updated = quarantined = 0
@@ -88,10 +96,18 @@ def _redrive(
         updated, quarantined = report.updated, report.quarantined
         if not keep:
             bucket.delete(key)
-    except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
+    except (*_PROBLEMS, TimeoutError) as error:
         problem = f"{type(error).__name__}: {error}"
         return RedrivenBatch(key, len(batch.records), updated, quarantined, problem)
     return RedrivenBatch(key, len(batch.records), updated, quarantined)
+
+
+def _read(bucket: OnFailureBucket, key: str) -> GivenUp | RedrivenBatch:
+    """The batch, or why it cannot be read: an object may be deleted meanwhile."""
+    try:
+        return bucket.read(key)
+    except _PROBLEMS as error:
+        return RedrivenBatch(key, problem=str(error))
 
 
 def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
@@ -106,5 +122,4 @@ def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
 
 def _is_of(stream: str, table_name: str) -> bool:
     """Whether a stream, by its ARN, is that of a table, by its name or ARN."""
-    named = stream.partition(":table/")[2].partition("/stream/")[0]
-    return named == table_name.rpartition("/")[2]
+    return table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from dynamodb_counters._fold.records import NEW, OLD, Record
+from dynamodb_counters._fold.records import NEW, OLD, Record, created_of
 from dynamodb_counters._items.table_schema import PK, SK
 
 _APPROXIMATELY: Final = 2.0
@@ -91,10 +91,6 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
         if len(fitting) > 1:
             found.ambiguous[key] = fitting[0], fitting[-1]
     return found
-
-
-def created_of(record: Record) -> float:
-    return float(record["dynamodb"]["ApproximateCreationDateTime"])
 
 
 def _comparable(value: Any) -> Any:

@@ -111,10 +111,15 @@ def run_item(key: Mapping[str, Any], values: Mapping[str, Any], now: float) -> d
     return {**key, TYPE: {"S": CHECKPOINT}, TTL: {"N": str(int(now + KEPT))}, **typed}
 
 
-def item_digest(keys: Image) -> str:
-    """What a run names an item by: 96 bits of its key's digest."""
-    text = json.dumps([[name, keys[name]] for name in sorted(keys)], default=str)
+def item_digest(keys: Image, *, is_foreign: bool = False) -> str:
+    """What a run names an item by: 96 bits of its key's digest, and of whether it lies in the source table."""
+    text = json.dumps([is_foreign, *([name, keys[name]] for name in sorted(keys))], default=_text)
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_DIGEST_BYTES]).decode()
+
+
+def _text(binary: bytes) -> str:
+    """Binary keys as stream records have them."""
+    return base64.b64encode(bytes(binary)).decode()
 
 
 def pack_log(changes: Iterable[LoggedChange]) -> bytes:

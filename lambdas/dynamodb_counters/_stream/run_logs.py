@@ -13,7 +13,7 @@ from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
@@ -24,7 +24,6 @@ from dynamodb_counters._stream.run_items import (
     cut_key,
     generation_of,
     is_beat,
-    is_bookkeeping,
     item_digest,
     log_key,
     pack_log,
@@ -60,7 +59,7 @@ class RunLogs:
             (
                 change.sequence
                 for change in changes
-                if (change.created or 0.0) >= since or (number and _generation(change) == number)
+                if (change.created or 0.0) >= since or (number and generation_number(_type_of(change)) == number)
             ),
             None,
         )
@@ -131,11 +130,14 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedCh
         images = change.record["dynamodb"]
         # What comes back from the quarantine is no change of the item it was.
         is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
-        is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(images)
-        digest = item_digest(images["Keys"]) if is_own else ""
+        is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(change)
+        digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
         if digest in met and run.kind == "backfill":
             continue
-        old, new = (contribution(plan, names, images.get(name) if is_own else None, run.since) for name in (OLD, NEW))
+        old, new = (
+            contribution(plan, names, images.get(name) if is_own else None, run.since, is_foreign=change.is_foreign)
+            for name in (OLD, NEW)
+        )
         added: Sums = {}
         if run.kind == "verify":
             added = new if is_direct else _sums(plan, change, names)
@@ -144,12 +146,12 @@ def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedCh
             yield LoggedChange(digest, change.sequence, old, added, is_direct)
 
 
-def contribution(plan: Plan, names: frozenset[str], image: Any, at: float) -> Sums:
+def contribution(plan: Plan, names: frozenset[str], image: Any, at: float, *, is_foreign: bool | None = None) -> Sums:
     """What an item contributes by itself, early or late as of a time; nothing if it cannot be counted."""
     if image is None:
         return {}
     # No insertion: what a transaction has counted counts, too.
-    return _sums(plan, Change({**inserted(image, at, 1), "eventName": "SCAN"}), names)
+    return _sums(plan, Change({**inserted(image, at, 1), "eventName": "SCAN"}, is_foreign=is_foreign), names)
 
 
 def _sums(plan: Plan, change: Change, names: frozenset[str]) -> Sums:
@@ -160,20 +162,20 @@ def _sums(plan: Plan, change: Change, names: frozenset[str]) -> Sums:
     return {delta.ref: delta.measures for delta in fold(plan, [restricted]).deltas if any(delta.measures.values())}
 
 
-def _is_counted_once(images: Any) -> bool:
-    return bool(images[NEW].get(TYPE, {}).get("S", "").endswith(ONCE_SUFFIX))
+def _is_counted_once(change: Change) -> bool:
+    return _type_of(change).endswith(ONCE_SUFFIX)
 
 
-def _generation(change: Change) -> int:
+def _type_of(change: Change) -> str:
+    """What wrote an item of our own table."""
     images = change.record["dynamodb"]
-    return generation_number((images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", ""))
+    return "" if change.is_foreign else (images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", "")
 
 
 def _is_beat(run: str, change: Change) -> bool:
-    return is_beat(run, change.record["dynamodb"].get("Keys", {}))
+    return not change.is_foreign and is_beat(run, change.record["dynamodb"].get("Keys", {}))
 
 
 def _is_bookkeeping(run: str, change: Change) -> bool:
     """Whether it concerns the table's own items, whose log would be logged without end; heartbeats ask for it."""
-    images = change.record["dynamodb"]
-    return is_bookkeeping(images.get(NEW) or images.get(OLD) or {}) and not _is_beat(run, change)
+    return _type_of(change) == CHECKPOINT and not _is_beat(run, change)

@@ -44,19 +44,16 @@ class BarChart:
 
 def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> BarChart:
     """Draw points that follow each other."""
-    tick, ticks = _scale(max((point.count for point in points), default=0))
-    labels = [number(_whole(tick * place)) for place in range(ticks + 1)]
-    margin = max(map(len, labels))
-    room = max(1, width - margin - 3)
-    merged = math.ceil(len(points) / room)
-    bars = [
-        Point(points[first].start, sum(point.count for point in points[first : first + merged]))
-        for first in range(0, len(points), merged)
-    ]
-    if merged > 1:
-        tick, ticks = _scale(max(one.count for one in bars))
+    merged = 1
+    while True:
+        bars = [_merged(points[first : first + merged]) for first in range(0, len(points), merged)]
+        tick, ticks = _scale([one.count for one in bars])
         labels = [number(_whole(tick * place)) for place in range(ticks + 1)]
-        margin = max(margin, *map(len, labels))
+        margin = max(map(len, labels))
+        room = max(1, width - margin - 3)
+        if len(bars) <= room:
+            break
+        merged = max(merged + 1, math.ceil(len(points) / room))
     pitch = min(_WIDEST, max(1, room // max(1, len(bars))))
     thick = pitch - 1 if pitch > 1 else 1
     per_tick = _HEIGHT // ticks
@@ -68,22 +65,28 @@ def bar_chart(points: Sequence[Point], width: int, tz: tzinfo) -> BarChart:
         cells = (_cell(one.count, tick / per_tick, row) * thick + " " * (pitch - thick) for one in bars)
         line.append("".join(cells).rstrip(), ACCENT)
         lines.append(line)
-    axis, below = _time_axis(bars, pitch, tz)
+    axis, below = _time_axis(bars, pitch, room, tz)
     lines.append(Text(f"{labels[0]:>{margin}} └{axis}", QUIET))
     lines.append(Text(f"{'':>{margin}}  {below}", QUIET))
     return BarChart(lines, merged)
 
 
-def _scale(top: float) -> tuple[float, int]:
+def _merged(points: Sequence[Point]) -> Point:
+    return Point(points[0].start, sum(point.count for point in points))
+
+
+def _scale(counts: Sequence[float]) -> tuple[float, int]:
     """The distance of ticks, and how many it takes: as little above the top as round numbers allow."""
+    top = max(counts, default=0)
     if top <= 0:
         return 1, 1
     power = 10.0 ** (math.floor(math.log10(top)) - 1)
     candidates = [factor * power * scale for scale in (1, 10) for factor in _FACTORS]
-    whole = [tick for tick in candidates if top < _FEWEST_TICKS or tick == int(tick)]
-    ticks = [(tick, math.ceil(top / tick - 1e-9)) for tick in whole]
-    fitting = [(tick, times) for tick, times in ticks if _FEWEST_TICKS <= times <= _MOST_TICKS]
-    return min(fitting, key=lambda one: (one[0] * one[1], one[1]))
+    if all(count == int(count) for count in counts):
+        candidates = [tick for tick in candidates if tick >= 1 and tick == int(tick)]
+    ticks = [(tick, math.ceil(top / tick - 1e-9)) for tick in candidates]
+    fitting = [(tick, times) for tick, times in ticks if times <= _MOST_TICKS]
+    return min(fitting, key=lambda one: (one[1] < _FEWEST_TICKS, one[0] * one[1], one[1]))
 
 
 def _cell(count: float, row_height: float, row: int) -> str:
@@ -94,7 +97,7 @@ def _cell(count: float, row_height: float, row: int) -> str:
     return BLOCKS[max(0, min(8, eighths))]
 
 
-def _time_axis(bars: Sequence[Point], pitch: int, tz: tzinfo) -> tuple[str, str]:
+def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tuple[str, str]:
     """The axis with its ticks, and the labels below it, at round times."""
     width = pitch * len(bars)
     axis, below = ["─"] * width, [" "] * (width + 12)
@@ -108,13 +111,15 @@ def _time_axis(bars: Sequence[Point], pitch: int, tz: tzinfo) -> tuple[str, str]
     spacing = next(
         (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2), math.inf
     )
+    round_ones = [place for place, when in enumerate(local) if _is_round(when, spacing, local[0])]
+    # Steps may begin beside all round times, such as in a zone half an hour from the next.
     free = 0
-    for place, when in enumerate(local):
+    for place in round_ones or range(len(local)):
         at = place * pitch + (pitch - 1) // 2
         begin = max(0, at - length // 2)
-        if begin < free or not _is_round(when, spacing, local[0]):
+        if begin < free or begin + length > room + 1:
             continue
-        label = when.strftime(form)
+        label = local[place].strftime(form)
         axis[at] = "┬"
         below[begin : begin + len(label)] = label
         free = begin + len(label) + 2

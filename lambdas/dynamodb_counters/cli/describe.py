@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -33,6 +32,7 @@ from dynamodb_counters.cli.formats import (
     grid,
     number,
     pairs,
+    reason_text,
     size,
     span,
 )
@@ -105,7 +105,7 @@ def _ttl(ttl: Facts) -> Text:
 
 
 def _declarations(document: Facts) -> RenderableType:
-    shown = grid("name", "counts", wrap=("counts",))
+    shown = grid("name", "counts", keep=("name",))
     for one in document["declarations"]:
         shown.add_row(Text(one["name"], HEADING), one["counts"])
     return shown
@@ -114,7 +114,9 @@ def _declarations(document: Facts) -> RenderableType:
 def _deployments(deployments: list[Facts], now: float) -> RenderableType:
     if not deployments:
         return Text("none: no aggregator has counted this table", WARNING)
-    shown = grid("deployment", "for records from (UTC)", "what it changes", wrap=("what it changes",))
+    shown = grid(
+        "deployment", "for records from (UTC)", "what it changes", keep=("deployment", "for records from (UTC)")
+    )
     for one in deployments:
         since = _seconds(one["valid_from"])
         when = "the beginning" if since is None else clock_text(since)
@@ -133,7 +135,7 @@ def _shards(shards: list[Facts]) -> RenderableType:
         *(["waits"] if is_peeked else []),
         *([""] if any(_notes(one) for one in shards) else []),
         numbers=("ago", "waits"),
-        wrap=("",),
+        keep=("shard", "state", "counted through (UTC)"),
     )
     for one in sorted(shards, key=lambda one: (not one["open"], one["shard"])):
         name = one["shard"].removeprefix("shardId-").lstrip("0")
@@ -163,19 +165,13 @@ def _quarantine(quarantine: Facts) -> RenderableType:
     redriven = f"; {number(quarantine['redriven'])} redriven" if quarantine["redriven"] else ""
     if not quarantine["waiting"]:
         return Text(f"empty{redriven}", GOOD)
-    shown = grid("entries", "not counted by", "reason", numbers=("entries",), wrap=("reason",))
+    shown = grid("entries", "not counted by", "reason", numbers=("entries",))
     for one in quarantine["reasons"][:_MOST_REASONS]:
         names = ", ".join(one["declarations"]) or "all"
-        shown.add_row(Text(number(one["entries"]), WARNING), names, _reason(one["reason"]))
+        shown.add_row(Text(number(one["entries"]), WARNING), names, reason_text(one["reason"]))
     more = len(quarantine["reasons"]) - _MOST_REASONS
     rest = f"; {number(more)} more reasons in --json" if more > 0 else ""
     return Lines(shown, Text(f"{number(quarantine['waiting'])} wait{redriven}{rest}", QUIET))
-
-
-def _reason(reason: str) -> str:
-    """A reason without the names and the kind of error, once if it is the same for all names."""
-    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
-    return "; ".join(dict.fromkeys(parts))
 
 
 def _queues(queues: list[Facts]) -> RenderableType:

@@ -15,10 +15,10 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.deployment_items import (
     changes_between,
-    deployment_key,
     history_key,
     read_deployment,
     read_history,
@@ -33,6 +33,8 @@ Facts = dict[str, Any]
 
 _MOST_BOOKS: Final = 20
 _MOST_PAGES: Final = 5
+_FEWEST_DIGITS: Final = 21
+"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html"""
 
 
 def table_facts(session: Session) -> Facts:
@@ -170,7 +172,7 @@ def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Che
     """
     streams = session.client("dynamodbstreams")
     asked: dict[str, Any] = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
-    through = known.applied_through.lstrip("0") if known is not None else ""
+    through = _as_streams_write(known.applied_through) if known is not None else None
     if through:
         asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": through}
     iterator = streams.get_shard_iterator(**asked).get("ShardIterator")
@@ -221,7 +223,7 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
     covers = known.met == known.applied_through and known.met_at > 0
     return {
         "checkpoint": {
-            "applied_through": known.applied_through.lstrip("0") or None,
+            "applied_through": _as_streams_write(known.applied_through),
             "created": stamp(known.met_at) if covers else None,
             "age_seconds": max(0, round(now - known.met_at)) if covers else None,
             "seen": stamp(min(known.seen, now)) if known.seen else None,
@@ -229,6 +231,11 @@ def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
             "lost_before": stamp(known.lost_before) if known.lost_before else None,
         }
     }
+
+
+def _as_streams_write(sequence: str) -> str | None:
+    """A sequence number without its padding; None for none."""
+    return sequence.lstrip("0").zfill(_FEWEST_DIGITS) if sequence else None
 
 
 def _tried(work: Callable[[], Any]) -> tuple[Any, str | None]:

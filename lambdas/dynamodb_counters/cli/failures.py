@@ -38,6 +38,13 @@ _CODES: Final[dict[type[BaseException], int]] = {
 }
 """By kind of error; the first that fits holds."""
 
+_MISSING: Final = (
+    "ResourceNotFoundException",
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "NoSuchBucket",
+)
+
 _HINTS: Final[dict[type[BaseException], str]] = {
     aws.NoCredentialsError: "name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     aws.NoRegionError: "name one with --region",
@@ -59,7 +66,7 @@ def _line(error: BaseException, code: int) -> str:
         said = error.response.get("Error", {})
         message = said.get("Message") or "no reason given"
         if _is_missing(error):
-            return f"{error.operation_name} found no such table or stream in this region: {message}"
+            return f"{error.operation_name} found nothing of that name in this region: {message}"
         return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
     if code == FAULT:
         return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
@@ -72,7 +79,5 @@ def _line(error: BaseException, code: int) -> str:
 
 
 def _is_missing(error: BaseException) -> bool:
-    return (
-        isinstance(error, aws.ClientError)
-        and error.response.get("Error", {}).get("Code") == "ResourceNotFoundException"
-    )
+    """Whether what does not exist was named wrong: a table, a stream, a queue, a bucket."""
+    return isinstance(error, aws.ClientError) and error.response.get("Error", {}).get("Code") in _MISSING

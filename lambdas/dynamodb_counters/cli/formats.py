@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
 from rich import box
+from rich.console import JustifyMethod
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -110,17 +112,23 @@ def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
     return "█" * whole + (_PARTS[rest] if rest else "")
 
 
-def grid(*columns: str, numbers: Sequence[str] = (), wrap: Sequence[str] = ()) -> Grid:
-    """A table of few lines; columns of numbers are aligned to the right, and only those that may, wrap."""
+def reason_text(reason: str) -> str:
+    """A reason without the names and the kind of error, once if it is the same for all names.
+
+    >>> reason_text("shops: MalformedImageError: 'price' is missing; towns: MalformedImageError: 'price' is missing")
+    "'price' is missing"
+    """
+    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
+    return "; ".join(dict.fromkeys(parts))
+
+
+def grid(*columns: str, numbers: Sequence[str] = (), keep: Sequence[str] = ("",)) -> Grid:
+    """A table of few lines; where it is too narrow, text wraps, but neither numbers nor what to `keep`."""
     made = Grid(box=box.SIMPLE_HEAD, header_style=QUIET, border_style=QUIET, pad_edge=False, padding=(0, 1, 0, 0))
     made.show_edge = False
     for column in columns:
-        made.add_column(
-            column,
-            justify="right" if column in numbers else "left",
-            overflow="fold" if column in wrap else "ellipsis",
-            no_wrap=column not in wrap,
-        )
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=column in numbers or column in keep)
     return made
 
 

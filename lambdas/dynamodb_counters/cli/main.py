@@ -9,18 +9,28 @@ from typing import Final
 
 import click
 
+from dynamodb_counters.cli import restore
+from dynamodb_counters.cli.cost import cost
+from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.diff import diff
+from dynamodb_counters.cli.erase import erase
 from dynamodb_counters.cli.events import events
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
+from dynamodb_counters.cli.quarantined import quarantine
+from dynamodb_counters.cli.redrive import redrive
+from dynamodb_counters.cli.replay import replay
 from dynamodb_counters.cli.series import series
 from dynamodb_counters.cli.session import Session, with_shared_options
 from dynamodb_counters.cli.top import top
 from dynamodb_counters.cli.trailing import window
 from dynamodb_counters.cli.watch import watch
 
-COMMANDS: Final[tuple[click.Command, ...]] = (describe, get, window, series, top, events, watch, diff)
+COMMANDS: Final[tuple[click.Command, ...]] = (
+    *(describe, get, window, series, top, events, watch, diff, cost),
+    *(quarantine, replay, decode, redrive, erase, restore.command),
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

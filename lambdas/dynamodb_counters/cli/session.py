@@ -110,7 +110,8 @@ class Session:
             self.out.file.write(write_json(document) + "\n")
             self.out.file.flush()
         else:
-            self.out.print(shown)
+            # Lines of text stay whole, whatever the terminal's width.
+            self.out.print(shown, soft_wrap=isinstance(shown, str))
 
     def tell(self, line: str) -> None:
         """Say something beside the result."""
@@ -176,7 +177,8 @@ class Session:
             max_pool_connections=CONCURRENCY,
             connect_timeout=3,
             read_timeout=20,
-            retries={"mode": "standard", "total_max_attempts": 4},
+            # A shard of a stream takes five requests per second, and is read as fast as it goes.
+            retries={"mode": "standard", "total_max_attempts": 10 if service == "dynamodbstreams" else 4},
         )
         session = AwsSession(profile=self.profile)
         try:

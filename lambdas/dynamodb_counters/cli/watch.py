@@ -37,6 +37,9 @@ from dynamodb_counters.cli.session import Session, shared
 _TREND: Final = 30
 """Points of a sparkline."""
 
+_SHORTEST_TREND: Final = 5
+"""Points of one where there is little room."""
+
 
 @dataclass
 class Watched:
@@ -160,15 +163,21 @@ def _screen(session: Session, watched: Sequence[Watched], every: timedelta, prob
         (session.table.name, HEADING),
         (f"  {moment_text(session.clock())}, every {span(every)}; Ctrl-C ends", QUIET),
     )
-    shown = grid("name", "group", "measure", "count", "per second", "trend", numbers=("count", "per second"))
-    for one in watched:
-        rate = "" if one.rate is None else f"{one.rate:,.2f}"
-        group = group_text(one.values) or "in total"
-        shown.add_row(one.declared.name, group, one.measure, number(one.count), rate, one.trend)
+    columns = ("name", "group", "measure", "count", "per second")
+    shown = grid(*columns, "trend", numbers=columns[3:], keep=("name", "trend"))
+    rows = [_cells(one) for one in watched]
+    taken = sum(max(len(cell) for cell in (name, *cells)) + 2 for name, *cells in zip(columns, *rows, strict=True))
+    for cells, one in zip(rows, watched, strict=True):
+        shown.add_row(*cells, one.trend[-max(_SHORTEST_TREND, session.out.width - taken) :])
     shown.columns[2].style = QUIET
     shown.columns[3].style = HEADING
     shown.columns[5].style = ACCENT
     return Lines(head, "", shown, *([Text(problem, WARNING)] if problem else []))
+
+
+def _cells(one: Watched) -> tuple[str, ...]:
+    rate = "" if one.rate is None else f"{one.rate:,.2f}"
+    return one.declared.name, group_text(one.values) or "in total", one.measure, number(one.count), rate
 
 
 def _print_lines(session: Session, watched: Sequence[Watched], problem: str | None) -> None:

@@ -27,7 +27,8 @@ from dynamodb_counters import (
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import advice, differences, event_differences, told
 from dynamodb_counters._declarations.effective import merged
-from dynamodb_counters._declarations.summary import condition_words, duration_words, summarized, words_of
+from dynamodb_counters._declarations.summary import aspects, summarized
+from dynamodb_counters._declarations.words import condition_words, length_words
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
@@ -39,12 +40,12 @@ _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="time", retention=timedel
     [
         (Attr("a").eq(1), "a = 1"),
         (Attr("a").eq(value=True), "a = true"),
-        (Attr("a").ne("x"), 'a is not "x"'),
+        (Attr("a").ne("x"), "a != 'x'"),
         (Attr("a").between(1, Decimal("2.50")), "a >= 1 and a <= 2.5"),
         (Attr("a").is_in([200, 301]), "a is one of 200, 301"),
-        (Attr("a").is_in([200]), "a = 200"),
-        (Attr("a").begins_with("x"), 'a begins with "x"'),
-        (Attr("a").exists() | Attr("b").not_exists(), "a is there or b is missing"),
+        (Attr("a").is_in([200]), "a is one of 200"),
+        (Attr("a").begins_with("x"), "a begins with 'x'"),
+        (Attr("a").exists() | Attr("b").not_exists(), "a exists or no b"),
         ((Attr("a").lt(1) | Attr("b").gt(2)) & Attr("c").le(3), "(a < 1 or b > 2) and c <= 3"),
         (~(Attr("a").lt(1) & Attr("b").gt(2)) & Attr("c").le(3), "not (a < 1 and b > 2) and c <= 3"),
         ((Attr("a").eq(1) & Attr("b").eq(2)) | Attr("c").eq(3), "(a = 1 and b = 2) or c = 3"),
@@ -58,7 +59,7 @@ def test_a_condition_in_words(condition: Condition, words: str) -> None:
     ("duration", "words"),
     [
         (timedelta(days=1), "1 day"),
-        (timedelta(days=7), "7 days"),
+        (timedelta(days=7), "1 week"),
         (timedelta(hours=25), "25 hours"),
         (timedelta(minutes=90), "90 minutes"),
         (timedelta(seconds=90.5), "90.5 seconds"),
@@ -66,7 +67,7 @@ def test_a_condition_in_words(condition: Condition, words: str) -> None:
     ],
 )
 def test_a_duration_in_words(duration: timedelta, words: str) -> None:
-    assert duration_words(duration) == words
+    assert length_words(duration) == words
 
 
 _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
@@ -105,7 +106,7 @@ _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
 
 def test_what_differs_reads_differently() -> None:
     changed = [replace(declaration, **changes) for declaration, changes in _CHANGES]
-    read = [repr(words_of(each)) for each in (_VIEWS, _RECENT, *changed)]
+    read = [repr(aspects(each)) for each in (_VIEWS, _RECENT, *changed)]
 
     assert len(set(read)) == len(read)
 
@@ -166,10 +167,24 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     found = merged((replace(total, where=Attr("bytes").gt(1)), fees), (total,))
     docs = (Path(__file__).parents[3] / "docs" / "changing-declarations.md").read_text()
 
-    assert told(found) == "adds fees; changes total, until a backfill by the old definition"
+    assert told(found) == "adds fees; changes total, counted by the old definition until a backfill"
     assert f"it {told(found)}" in " ".join(docs.split())
     assert told(merged((total,), (total,))) == "changes nothing"
     assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
+
+
+def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
+    moved = replace(_VIEWS, pk="URL#{url}#{site}")
+    same = Aggregate("same", _VIEWS, pk="SAME", sk="ALL", measures={"n": Count()})
+    added = Aggregate("added", moved, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
+    found = merged((moved, added, replace(same, source=moved)), (_VIEWS, same))
+
+    for name in ("added", "same"):
+        said = advice(found, name)
+        assert said.title == "waits for a backfill of views"
+        assert said.next == "counters backfill views"
+    assert advice(found, "added").counts == "none"
+    assert advice(found, "same").counts == "exact, over the old views"
 
 
 def test_every_kind_of_change_is_told() -> None:

@@ -73,6 +73,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     },
     StreamAggregator: {
         **OBSERVED,
+        "source_table": ["orders", 1, object(), dynamodb.TableEncryption.DEFAULT],
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
         "batch_size": [0, 10_001, "100", 1.5, True],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],

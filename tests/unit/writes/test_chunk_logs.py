@@ -1,4 +1,4 @@
-"""What a process remembers of logs is bounded, and what it forgot it reads again."""
+"""What a process remembers of logs is bounded, what it forgot it reads again, and how it writes them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Counters, Event, Packed
-from dynamodb_counters._writes.chunk_log import ChunkLogs
+from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.table_schema import CHUNK
+from dynamodb_counters._writes.chunk_log import _WARY, ChunkLogs
 from simulation.clock import VirtualClock
 from simulation.dynamodb.client import MemoryTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=Packed("at", bucket=timedelta(minutes=1)))
+_HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=Packed("at", bucket=timedelta(minutes=1)))
 _MOST = 500
 
 
@@ -47,3 +50,33 @@ def test_a_log_larger_than_all_that_is_remembered_is_kept_alone(monkeypatch: pyt
     assert len(ChunkLogs.of_table(counters._table)._logs) == 1
     outcomes = counters.accept_many(_VIEW, _views(clock, range(3), each=2 * _MOST))
     assert sum(outcome.status == "duplicate" for outcome in outcomes) == 2 * _MOST + 40
+
+
+def test_after_somebody_elses_chunk_so_many_puts_look_first() -> None:
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock, 1, 1)
+    own, other = (Counters(table.name, client=table, clock=clock) for _ in range(2))
+
+    def accept(by: Counters, url: str) -> int:
+        """How many requests it takes."""
+        before = table.usage.calls
+        [outcome] = by.accept_many(_VIEW, [{"url": url, "at": int(clock())}])
+        assert outcome.status == "accepted"
+        return int(table.usage.calls - before)
+
+    accept(own, "first")
+    assert [accept(own, f"alone {n}") for n in range(3)] == [1, 1, 1]
+    accept(other, "somebody else")
+    accept(own, "refused")
+    assert [accept(own, f"after {n}") for n in range(_WARY + 2)] == [2] * _WARY + [1, 1]
+
+
+def test_events_of_one_partition_key_are_side_by_side_in_a_chunk() -> None:
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock, 1, 1)
+    mixed = [{"url": f"/{n % 7}", "id": n, "at": int(clock())} for n in range(100)]
+    Counters(table.name, client=table, clock=clock).accept_many(_HIT, mixed)
+    [chunk] = [item[CHUNK] for item in table.items() if CHUNK in item]
+    urls = [row.values["url"]["S"] for row in decode_chunk(chunk).all_rows()]
+    assert urls == sorted(urls)
+    assert len(set(urls)) == 7
