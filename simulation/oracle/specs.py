@@ -240,7 +240,7 @@ class Declares(Protocol):
 
 
 def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
-    """What the runtime is given for some specs, and for what looks at their groups; a change of a spec holds at once."""
+    """What the runtime is given for specs, and for what looks at their groups; a change of a spec holds at once."""
     declared: list[Declaration] = [
         replace(spec.declaration, on_change="keep") if isinstance(spec, Spec) else spec.declaration for spec in specs
     ]
