@@ -76,7 +76,8 @@ class BackfillSchedule:
         self._faults = FaultPlan(
             rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 40), takeovers=rng.choice((0.0, 0.2))
         )
-        self._population = Population(self._backend, rng, rng.randint(20, 70))
+        self._operations = rng.randint(20, 70)
+        self._population = Population(self._backend, rng, self._operations)
         self._function = Function(self._backend, rng, self._faults, self._subjects(), old_version=False)
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
@@ -89,7 +90,7 @@ class BackfillSchedule:
         self._runners: list[BackfillActor] = []
         self._left_behind: list[BackfillActor] = []
         self._redeclare_left = rng.randint(1, 3)
-        self._runs_left = rng.randint(1, 3)
+        self._runs = self._runs_left = rng.randint(1, 3)
         self._eager = rng.random() < 0.5
         self._small = rng.random() < 0.3
         self._calm = False
@@ -169,7 +170,7 @@ class BackfillSchedule:
         assert callable(is_over)
         for _ in range(_MOST_STEPS):
             awake = [runner for runner in self._runners if not runner.is_asleep]
-            if self._population.left and draw() < 0.1:
+            if self._population.left > self._held_back() and draw() < 0.1:
                 self._population.write()
             elif awake and draw() < 0.4:
                 self._step(self._random.choice(awake))
@@ -185,6 +186,11 @@ class BackfillSchedule:
                 if not awake or draw() < 0.1:
                     self._pass_time()
         raise AssertionError(f"seed {self._seed} does not end")
+
+    def _held_back(self) -> int:
+        """How many writes wait for a run beside which they happen."""
+        runs = self._runs_left if not self._runners else max(0, self._runs_left - 1)
+        return 0 if self._calm else self._operations * runs // (self._runs + 1)
 
     def _is_over(self) -> bool:
         if not self._calm and (self._population.left or self._redeclare_left or self._runs_left):
@@ -241,7 +247,15 @@ class BackfillSchedule:
         return runner
 
     def _step(self, runner: BackfillActor) -> None:
+        before = runner.phase
         runner.step(None if self._calm else self._faults)
+        if runner.phase != before and not self._calm and runner.run and self._random.random() < 0.15:
+            # Another one begins where this one is; perhaps this one is killed.
+            self._start_runner(run=runner.run)
+            if self._random.random() < 0.5:
+                self._runners.remove(runner)
+                self._left_behind.append(runner)
+                return
         if runner.done:
             self._runners = [other for other in self._runners if other is not runner]
             self._left_behind = [other for other in self._left_behind if other is not runner]
