@@ -76,7 +76,7 @@ class BackfillSchedule:
         self._faults = FaultPlan(
             rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 40), takeovers=rng.choice((0.0, 0.2))
         )
-        self._operations = rng.randint(20, 70)
+        self._operations = rng.randint(30, 90)
         self._population = Population(self._backend, rng, self._operations)
         self._function = Function(self._backend, rng, self._faults, self._subjects(), old_version=False)
         self._settings = Settings(
@@ -170,7 +170,7 @@ class BackfillSchedule:
         assert callable(is_over)
         for _ in range(_MOST_STEPS):
             awake = [runner for runner in self._runners if not runner.is_asleep]
-            if self._population.left > self._held_back() and draw() < 0.1:
+            if self._population.left > self._held_back() and draw() < self._pace():
                 self._population.write()
             elif awake and draw() < 0.4:
                 self._step(self._random.choice(awake))
@@ -186,6 +186,11 @@ class BackfillSchedule:
                 if not awake or draw() < 0.1:
                     self._pass_time()
         raise AssertionError(f"seed {self._seed} does not end")
+
+    def _pace(self) -> float:
+        """How often a step is a write: most are to happen while a run looks at the table."""
+        is_looking = any(runner.phase in ("scanning", "draining") for runner in self._runners)
+        return 0.3 if is_looking else 0.04 if self._runners else 0.1
 
     def _held_back(self) -> int:
         """How many writes wait for a run beside which they happen."""
