@@ -212,8 +212,15 @@ class BackfillSchedule:
         return True
 
     def _pass_time(self) -> None:
-        """Up to when the next runner wakes, or a little."""
+        """Up to when the next runner wakes, or a little; slowly, with writes, where a cut lies."""
         now = self._backend.clock()
+        if not self._calm and any(runner.phase == "waiting" for runner in self._runners):
+            table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+            if any(-3 < run.since - now < 6 for run in read_control(table).runs):
+                if self._population.left:
+                    self._population.write()
+                self._backend.clock.advance(self._random.uniform(0.1, 1))
+                return
         wakes = [runner.wakes_at - now for runner in self._runners if runner.is_asleep]
         self._backend.clock.advance(
             min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8)
