@@ -38,9 +38,10 @@ class BackfillActor:
         backend: Backend,
         shards: DescribeShards,
         rng: random.Random,
+        *,
         names: Collection[str] = (),
         run: str = "",
-        kind: type[Backfill] | type[Verification] = Backfill,
+        kind: type[Backfill | Verification] = Backfill,
     ) -> None:
         self._backend = backend
         self._random = rng

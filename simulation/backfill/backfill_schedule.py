@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill import backfill, baseline
+from dynamodb_counters._backfill import backfill, baseline, verification
 from dynamodb_counters._backfill import runner as runners
-from dynamodb_counters._backfill import verification
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration
@@ -61,7 +60,7 @@ RETURNED: Final = "deployment before deployed again"
 class BackfillSchedule:
     """One run of writers, deliveries, deployments and runners, step by step."""
 
-    _work: type[Backfill] | type[Verification] = Backfill
+    _work: type[Backfill | Verification] = Backfill
 
     def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         rng = random.Random(seed)
@@ -77,7 +76,8 @@ class BackfillSchedule:
         self._faults = FaultPlan(
             rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 40), takeovers=rng.choice((0.0, 0.2))
         )
-        self._population = Population(self._backend, rng, rng.randint(20, 70))
+        self._operations = rng.randint(30, 90)
+        self._population = Population(self._backend, rng, self._operations)
         self._function = Function(self._backend, rng, self._faults, self._subjects(), old_version=False)
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
@@ -90,7 +90,7 @@ class BackfillSchedule:
         self._runners: list[BackfillActor] = []
         self._left_behind: list[BackfillActor] = []
         self._redeclare_left = rng.randint(1, 3)
-        self._runs_left = rng.randint(1, 3)
+        self._runs = self._runs_left = rng.randint(1, 3)
         self._eager = rng.random() < 0.5
         self._small = rng.random() < 0.3
         self._calm = False
@@ -126,7 +126,9 @@ class BackfillSchedule:
         """Have everything backfilled that is not whole, with nothing in the way."""
         self._calm = True
         self._faults.budget = 0
+        self._go(self._is_over)
         self._function.deploy(self._subjects())
+        self._backend.clock.advance(61)
         for _ in range(3):
             self._population.touch()
             self._go(self._is_over)
@@ -168,7 +170,7 @@ class BackfillSchedule:
         assert callable(is_over)
         for _ in range(_MOST_STEPS):
             awake = [runner for runner in self._runners if not runner.is_asleep]
-            if self._population.left and draw() < 0.1:
+            if self._population.left > self._held_back() and draw() < self._pace():
                 self._population.write()
             elif awake and draw() < 0.4:
                 self._step(self._random.choice(awake))
@@ -185,6 +187,16 @@ class BackfillSchedule:
                     self._pass_time()
         raise AssertionError(f"seed {self._seed} does not end")
 
+    def _pace(self) -> float:
+        """How often a step is a write: most are to happen while a run looks at the table."""
+        is_looking = any(runner.phase in ("scanning", "draining") for runner in self._runners)
+        return 0.3 if is_looking else 0.04 if self._runners else 0.1
+
+    def _held_back(self) -> int:
+        """How many writes wait for a run beside which they happen."""
+        runs = self._runs_left if not self._runners else max(0, self._runs_left - 1)
+        return 0 if self._calm else self._operations * runs // (self._runs + 1)
+
     def _is_over(self) -> bool:
         if not self._calm and (self._population.left or self._redeclare_left or self._runs_left):
             return False
@@ -200,8 +212,15 @@ class BackfillSchedule:
         return True
 
     def _pass_time(self) -> None:
-        """Up to when the next runner wakes, or a little."""
+        """Up to when the next runner wakes, or a little; slowly, with writes, where a cut lies."""
         now = self._backend.clock()
+        if not self._calm and any(runner.phase == "waiting" for runner in self._runners):
+            table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+            if any(-3 < run.since - now < 6 for run in read_control(table).runs):
+                if self._population.left:
+                    self._population.write()
+                self._backend.clock.advance(self._random.uniform(0.1, 1))
+                return
         wakes = [runner.wakes_at - now for runner in self._runners if runner.is_asleep]
         self._backend.clock.advance(
             min(wakes) if wakes and self._random.random() < 0.6 else self._random.uniform(0.5, 8)
@@ -233,12 +252,22 @@ class BackfillSchedule:
 
     def _start_runner(self, names: Collection[str] = (), run: str = "") -> BackfillActor:
         self._reached[RESUMED if run else OPENED] += 1
-        runner = BackfillActor(self._backend, self._backend.described, self._random, names, run, self._work)
+        runner = BackfillActor(
+            self._backend, self._backend.described, self._random, names=names, run=run, kind=self._work
+        )
         self._runners.append(runner)
         return runner
 
     def _step(self, runner: BackfillActor) -> None:
+        before = runner.phase
         runner.step(None if self._calm else self._faults)
+        if runner.phase != before and not self._calm and runner.run and self._random.random() < 0.15:
+            # Another one begins where this one is; perhaps this one is killed.
+            self._start_runner(run=runner.run)
+            if self._random.random() < 0.5:
+                self._runners.remove(runner)
+                self._left_behind.append(runner)
+                return
         if runner.done:
             self._runners = [other for other in self._runners if other is not runner]
             self._left_behind = [other for other in self._left_behind if other is not runner]
@@ -268,7 +297,14 @@ class BackfillSchedule:
 
     def _disturb(self) -> None:
         choices = [self._time_out, self._rewind, self._split, self._land, self._wait, self._wait, self._crowd]
-        choices += [self._population.expire, self._redeclare, self._run_again, self._run_again, self._replay]
+        choices += [
+            self._population.expire,
+            self._redeclare,
+            self._run_again,
+            self._run_again,
+            self._replay,
+            self._retire,
+        ]
         choices += [self._kill, self._kill, self._double, self._resume_any, self._split_near]
         self._random.choice(choices)()
 
@@ -328,6 +364,10 @@ class BackfillSchedule:
         if draw.random() < 0.5:
             # So that it takes over soon.
             self._population.touch()
+
+    def _retire(self) -> None:
+        """The last process of a deployment before is gone."""
+        self._function.deploy(self._subjects())
 
     def _crowd(self) -> None:
         if not self._faults.crowded and self._faults.strikes("nine in ten calls refused", 0.1):

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from simulation.clock import VirtualClock
-from simulation.dynamodb.stream_source import Source
+from simulation.faults.hooked_client import HookedClient
 from simulation.schedules.backend import LocalBackend
 
 
 class _DatingClock(VirtualClock):
-    """Reads a stream to its end whenever time passes."""
+    """Calls somebody before time passes."""
 
-    source: Source | None = None
+    def __init__(self, now: float, before: Any) -> None:
+        super().__init__(now)
+        self._before = before
 
     def advance(self, seconds: float) -> None:
-        if self.source is not None and seconds > 0:
-            for shard in self.source.shards():
-                self.source.read(shard.id, None, 100_000)
+        if seconds > 0:
+            self._before()
         super().advance(seconds)
 
 
@@ -26,6 +27,17 @@ class DatedLocalBackend(LocalBackend):
 
     def __init__(self, engine: Any, _rng: Any = None) -> None:
         super().__init__(engine, _rng)
-        clock = _DatingClock(self.clock.now)
-        clock.source = self.stream
-        self.clock = clock
+        self.clock = _DatingClock(self.clock.now, self._date)
+        self._is_undated = True
+        self.client = HookedClient(self.client, self._note)
+
+    def _note(self, name: str, send: Any, _: dict[str, Any]) -> Any:
+        self._is_undated |= name not in ("get_item", "query", "scan", "batch_get_item", "describe_table")
+        return send()
+
+    def _date(self) -> None:
+        """Read the stream to its end, which dates what is new."""
+        if self._is_undated:
+            for shard in self.stream.shards():
+                self.stream.read(shard.id, None, 100_000)
+            self._is_undated = False

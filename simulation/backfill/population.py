@@ -39,7 +39,7 @@ class Population:
 
     def _order(self) -> None:
         draw = self._random
-        pk = f"ORDER#{draw.randrange(12)}"
+        pk = f"ORDER#{draw.randrange(7)}"
         key = {"pk": {"S": pk}, "sk": {"S": "ORDER"}}
         client, name = self._backend.client, self._backend.name
         found = client.get_item(TableName=name, Key=key, ConsistentRead=True).get("Item")
@@ -80,7 +80,7 @@ class Population:
 
     def _visit(self) -> None:
         draw = self._random
-        values: dict[str, Any] = {"page": draw.choice("ab"), "id": str(draw.randrange(10))}
+        values: dict[str, Any] = {"page": draw.choice("ab"), "id": str(draw.randrange(6))}
         chance = draw.random()
         if chance < 0.2:
             self._counters.retract(VISIT, values)

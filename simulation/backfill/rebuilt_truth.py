@@ -132,7 +132,14 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
     control = read_control(table)
     assert control.history is not None
     folded = {each.name: each for each in read_declarations(table, control.history.last.deployment) or ()}
-    for declaration in declared:
+    in_force = {each.name: each for each in read_declarations(table, control.declared) or ()}
+    for own in declared:
+        # A process of the deployment before may have taken over again.
+        declaration = in_force.get(own.name)
+        if whole and (declaration is None or signature(declaration) != signature(own)):
+            wrong.append(f"{own.name}: not what the last deployment declares")
+        if declaration is None:
+            continue
         status = control.statuses.get(declaration.name, Status())
         name = f"{declaration.name}~{status.reads}" if status.reads else declaration.name
         if name not in folded:
@@ -147,11 +154,11 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
             continue
         want = truth.of(current)
         have = _read(backend, counters, declaration, current, want)
-        for group in sorted({*want, *have}):
-            if want.get(group, {}) != have.get(group, {}):
-                wrong.append(
-                    f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
-                )
+        wrong += [
+            f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+            for group in sorted({*want, *have})
+            if want.get(group, {}) != have.get(group, {})
+        ]
     return wrong
 
 

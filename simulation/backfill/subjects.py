@@ -21,6 +21,7 @@ from dynamodb_counters._declarations import (
     Sum,
     Window,
 )
+from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._items.conditions import Attr
 
 Values: TypeAlias = Mapping[str, Any]
@@ -208,7 +209,7 @@ def _visits(name: str, on_expiry: Any) -> Family:
         on_expiry=on_expiry,
     )
     client: Callable[[Values], Group] = lambda v: (v["client"],)  # noqa: E731
-    capped = {"visits": Count(), "weight": Sum("weight", cap=2)}
+    capped: dict[str, Measure] = {"visits": Count(), "weight": Sum("weight", cap=2)}
     return (
         [_subject(declared, client, lambda v: {"visits": ONE, "weight": number(v["weight"])})],
         [

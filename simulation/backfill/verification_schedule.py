@@ -1,4 +1,4 @@
-"""A schedule of verifications beside live traffic: nothing is reported of what is right, all of what somebody spoiled."""
+"""A schedule of verifications beside live traffic: they find what somebody spoiled, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.backfill_schedule import BackfillSchedule
 from simulation.backfill.population import Population
 from simulation.backfill.rebuilt_truth import counted_of
-from simulation.backfill.subjects import Parts, Subject
+from simulation.backfill.subjects import ORDER, Parts, Subject
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.outcome import Outcome
 
@@ -35,7 +35,8 @@ class VerificationSchedule(BackfillSchedule):
     def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend) -> None:
         super().__init__(seed, make_backend)
         self._redeclare_left = self._runs_left = 0
-        expires = self._random.random() < 0.3
+        self._expires = expires = self._random.random() < 0.3
+        self._untold: set[_Place] = set()
         self._population = Population(self._backend, self._random, self._random.randint(30, 70), expires=expires)
         self._spoiled: dict[_Place, Parts] = {}
         self._verified: list[Verification] = []
@@ -90,7 +91,10 @@ class VerificationSchedule(BackfillSchedule):
         spoiled = {place: kept for place, parts in self._spoiled.items() if (kept := _nonzero(parts))}
         for place, parts in spoiled.items():
             difference = told.get(place)
-            if difference is None:
+            if difference is None and place in self._untold:
+                # All that it had counted has expired: neither the item nor a source tells of it.
+                self._reached[UNKNOWN] += 1
+            elif difference is None:
                 self._wrong.append(f"{place} was changed by {parts}, which nobody found")
             elif difference.verdict == "unknown":
                 self._reached[UNKNOWN] += 1
@@ -140,6 +144,8 @@ class VerificationSchedule(BackfillSchedule):
             self._backend.client.delete_item(TableName=self._backend.name, Key={"pk": item["pk"], "sk": item["sk"]})
             lost = {name: -Decimal(item[name]["N"]) for name in declaration.attributes if name in item}
             self._note(place, lost)
+            if declaration.on_expiry == "keep" and (declaration.source != ORDER or self._expires):
+                self._untold.add(place)
         else:
             self._reached[CHANGED] += 1
             name = draw.choice(declaration.attributes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -232,9 +232,18 @@ def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
     return [replace(spec, declaration=replace(spec.declaration, source=source)) for spec in specs]
 
 
-def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
-    """What the runtime is given for some specs, and for what looks at their groups; what changes holds at once."""
-    declared: list[Declaration] = [replace(spec.declaration, on_change="keep") for spec in specs]
+class Declares(Protocol):
+    """Whatever stands beside a declaration."""
+
+    @property
+    def declaration(self) -> Declaration: ...
+
+
+def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
+    """What the runtime is given for specs, and for what looks at their groups; a change of a spec holds at once."""
+    declared: list[Declaration] = [
+        replace(spec.declaration, on_change="keep") if isinstance(spec, Spec) else spec.declaration for spec in specs
+    ]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if family(source.name) == "by_desk":
             declared += _of_desks(source)

@@ -58,7 +58,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        mutations soak hostile
+        mutations soak hostile backfill
     """,
 }
 _LEVELS = {
