@@ -58,6 +58,8 @@ class Session:
     make_client: Callable[[str], Any] | None = None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
+    service_time: Callable[[], float] | None = None
+    """DynamoDB's; None: as its answers tell it."""
     out: Console = field(default_factory=make_console)
     err: Console = field(default_factory=lambda: make_console(stderr=True))
     answer: Callable[[str], bool] = lambda question: click.confirm(question, err=True)
