@@ -1,4 +1,4 @@
-"""``python -m demo.cli_examples`` writes the examples of docs/cli.md anew; ``--pictures`` its pictures, too."""
+"""``python -m demo.cli_examples`` writes the examples of docs/cli.md and docs/backfill.md anew; ``--pictures`` its pictures, too."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lambdas"))
 
 from demo.cli_examples.blog import seeded
-from demo.cli_examples.page import PAGE, filled
+from demo.cli_examples.page import PAGES, filled
 
 if __name__ == "__main__":
-    with seeded() as blog:
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), blog), encoding="utf-8")
+    for page in PAGES:
+        with seeded() as blog:
+            page.write_text(filled(page.read_text(encoding="utf-8"), blog), encoding="utf-8")
     if "--pictures" in sys.argv:
         from demo.cli_examples.pictures import take_pictures
 

@@ -7,27 +7,45 @@ page, on one table; ``$ echo $?`` tells the last exit code; other lines that beg
 from __future__ import annotations
 
 import io
+import random
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
+from unittest.mock import patch
 
 from rich.console import Console
 
-from demo.cli_examples.blog import Blog
+from demo.cli_examples import orders
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+PAGE: Final = DOCS / "cli.md"
+PAGES: Final = (PAGE, DOCS / "backfill.md")
 WIDTH: Final = 100
 
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
 
 
-def filled(text: str, blog: Blog) -> str:
-    """The page with what its commands print now."""
+class World(Protocol):
+    """A table with a past, and time that passes."""
+
+    clients: dict[str, Any]
+
+    def clock(self) -> float:
+        """Its time."""
+
+    def live(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+def filled(text: str, blog: World) -> str:
+    """The page with what its commands print now; those with `--table orders` look at another table."""
     last = 0
+    shop = orders.Orders()
+    ids = random.Random(16)
 
     def fill(found: re.Match[str]) -> str:
         nonlocal last
@@ -39,28 +57,31 @@ def filled(text: str, blog: Blog) -> str:
             if line == "$ echo $?":
                 lines.append(str(last))
             elif line.startswith("$ counters"):
-                last, printed = run(shlex.split(line)[2:], blog)
+                # Ids of runs are random otherwise.
+                with patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}"):
+                    last, printed = run(shlex.split(line)[2:], shop if f"--table {orders.TABLE}" in line else blog)
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
     return _BLOCK.sub(fill, text)
 
 
-def run(arguments: list[str], blog: Blog) -> tuple[int, str]:
+def run(arguments: list[str], world: World) -> tuple[int, str]:
     """Run a command on the table; its exit code and what a terminal without colors would show."""
     screen = io.StringIO()
-    code = main(arguments, session(blog, lambda: plain_console(screen)))
+    code = main(arguments, session(world, lambda: plain_console(screen)))
     return code, "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
 
 
-def session(blog: Blog, console: Callable[[], Console]) -> Session:
+def session(world: World, console: Callable[[], Console]) -> Session:
     """A session at the table's time; a person there says yes."""
     shown = console()
     return Session(
         table_name="blog",
-        make_client=blog.clients.__getitem__,
-        clock=blog.clock,
-        sleep=blog.live,
+        make_client=world.clients.__getitem__,
+        clock=world.clock,
+        service_time=world.clock,
+        sleep=world.live,
         out=shown,
         err=shown,
         answer=lambda _: True,

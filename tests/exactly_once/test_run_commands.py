@@ -82,6 +82,7 @@ def test_backfill_counts_what_the_table_held(changed: Counters) -> None:
     assert {line.partition(":")[0] for line in lines(done.err)} == {"waiting", "scanning", "draining", "adding"}
     bench.clock.advance(61)
     assert read(bench, NUMBER) == ({"orders": 15}, True)
+    assert lines(changed("get", "orders").out) == ["orders 15"]
 
     again = changed("backfill", "--yes")
     assert (again.code, lines(again.out)) == (

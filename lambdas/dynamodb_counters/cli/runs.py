@@ -30,7 +30,7 @@ _COUNTED: Final = {
     "comparing": "groups",
 }
 """What is counted in each phase."""
-_SECONDS_PER_LINE: Final = 10.0
+_SECONDS_PER_LINE: Final = 60.0
 _BAR: Final = 30
 
 Kind = TypeVar("Kind", bound=Runner)
