@@ -57,8 +57,9 @@ def filled(text: str, blog: World) -> str:
             if line == "$ echo $?":
                 lines.append(str(last))
             elif line.startswith("$ counters"):
-                # Ids of runs are random otherwise.
-                with patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}"):
+                # Ids of runs are random otherwise, and segments race.
+                token = patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}")
+                with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
                     last, printed = run(shlex.split(line)[2:], shop if f"--table {orders.TABLE}" in line else blog)
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"

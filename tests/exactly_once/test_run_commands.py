@@ -76,13 +76,19 @@ def changed(bench: Workbench, counters: Counters) -> Counters:
 
 def test_backfill_counts_what_the_table_held(changed: Counters) -> None:
     bench = changed.bench
+    before = changed("get", "orders")
+    assert lines(before.out + before.err) == [
+        "orders -5",
+        "not complete: `counters backfill orders` counts what was there before",
+    ]
     done = changed("backfill", "--yes", "--json")
     assert (done.code, done.document["names"], done.document["whole_since"]) == (0, ["orders"], {})
     assert lines(done.err)[0] == "waiting: 0 of 240 s"
     assert {line.partition(":")[0] for line in lines(done.err)} == {"waiting", "scanning", "draining", "adding"}
     bench.clock.advance(61)
     assert read(bench, NUMBER) == ({"orders": 15}, True)
-    assert lines(changed("get", "orders").out) == ["orders 15"]
+    after = changed("get", "orders")
+    assert lines(after.out + after.err) == ["orders 15"]
 
     again = changed("backfill", "--yes")
     assert (again.code, lines(again.out)) == (
