@@ -1,4 +1,4 @@
-"""``python -m demo.cli_examples`` writes the examples of docs/cli.md and docs/backfill.md anew; ``--pictures`` its pictures, too."""
+"""``python -m demo.cli_examples`` writes the examples of the pages anew; ``--pictures`` the pictures, too."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from demo.cli_examples.blog import seeded
 from demo.cli_examples.page import PAGES, filled
 
 if __name__ == "__main__":
-    for page in PAGES:
-        with seeded() as blog:
+    with seeded() as blog:
+        for page in PAGES:
             page.write_text(filled(page.read_text(encoding="utf-8"), blog), encoding="utf-8")
     if "--pictures" in sys.argv:
         from demo.cli_examples.pictures import take_pictures

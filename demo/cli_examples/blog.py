@@ -86,6 +86,7 @@ class Blog:
     Its past happens in memory, which is fast; what is there then lies in moto, which has all of DynamoDB's calls.
     """
 
+    name: str = "blog"
     now: float = NOW - HOURS * 3600
     random: random.Random = field(default_factory=lambda: random.Random(7))
     clients: dict[str, Any] = field(default_factory=dict)
@@ -138,6 +139,10 @@ class Blog:
         for shard, state in states.items():
             self._aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
 
+    def waiting(self, shard: str) -> list[dict[str, Any]]:
+        """The records of a shard that nobody has counted."""
+        return self.stream.records[shard][self._delivered[shard] :]
+
     def live(self, seconds: float) -> None:
         """Let time pass, with about one view a second, more and less by turns."""
         rate = 1 + 0.6 * math.sin((self.now - NOW) / 90)
@@ -154,7 +159,7 @@ class Blog:
         session = boto3.Session("testing", "testing", region_name="us-east-1")
         self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
         client, self._moto = self.clients["dynamodb"], self.clients["dynamodbstreams"]
-        arn = _create_table(client)
+        arn = create_table(client, "blog")
         items = list(self._past.items())
         for first in range(0, len(items), 25):
             puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
@@ -224,10 +229,10 @@ def in_memory() -> Blog:
     return blog
 
 
-def _create_table(client: Any) -> str:
+def create_table(client: Any, name: str) -> str:
     names = {"pk": "S", "sk": "S", "_board": "S", "_score": "N"}
     client.create_table(
-        TableName="blog",
+        TableName=name,
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in names.items()],
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         GlobalSecondaryIndexes=[
@@ -243,5 +248,5 @@ def _create_table(client: Any) -> str:
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
-    client.update_time_to_live(TableName="blog", TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
-    return str(client.describe_table(TableName="blog")["Table"]["LatestStreamArn"])
+    client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
+    return str(client.describe_table(TableName=name)["Table"]["LatestStreamArn"])

@@ -11,7 +11,6 @@ from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.dynamodb.client import MemoryTable
 
-TABLE: Final = "orders"
 ORDER = Items("order", where=Attr("customer").exists())
 REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})
 TOTALS = Aggregate("totals", ORDER, pk="SHOP", sk="TOTALS", measures={"orders": Count(), "taken": Sum("price")})
@@ -24,23 +23,24 @@ class Orders:
     """The table `orders` in memory, its clients, and its time; what changes is counted as time passes."""
 
     def __init__(self, orders: int = 20) -> None:
+        self.name = "orders"
         self.now = NOW - _DAY
-        self._memory = MemoryTable(self.clock, shards=2, name=TABLE)
+        self._memory = MemoryTable(self.clock, shards=2, name=self.name)
         self.clients: dict[str, Any] = {"dynamodb": self._memory, "dynamodbstreams": self._memory.stream}
         self._delivered: dict[str, int] = {}
         self._deploy(REVENUE)
         for number in range(orders):
             customer, price = _CUSTOMERS[number % len(_CUSTOMERS)], 10 + number % 7
             item = {"customer": {"S": customer}, "price": {"N": str(price)}, "note": {"S": "as ever " * 20}}
-            self._memory.put_item(TableName=TABLE, Item={**_key(f"ORDER#{number + 1}", "ORDER"), **item})
+            self._memory.put_item(TableName=self.name, Item={**_key(f"ORDER#{number + 1}", "ORDER"), **item})
         self.live(_DAY / 2)
         self._deploy(REVENUE, TOTALS)
         self.live(_DAY / 2)
         for number in range(5):
-            self._memory.delete_item(TableName=TABLE, Key=_key(f"ORDER#{number + 1}", "ORDER"))
+            self._memory.delete_item(TableName=self.name, Key=_key(f"ORDER#{number + 1}", "ORDER"))
         # Somebody has corrected a count by hand, and got it wrong.
         self._memory.update_item(
-            TableName=TABLE,
+            TableName=self.name,
             Key=_key("CUSTOMER#bob", "REVENUE"),
             UpdateExpression="ADD #total :more",
             ExpressionAttributeNames={"#total": "total"},
@@ -62,7 +62,7 @@ class Orders:
 
     def _deploy(self, *declared: Declaration) -> None:
         client: Any = self._memory
-        table = Table(TABLE, client, clock=self.clock, sleep=self.live, jitter=lambda: 0.5)
+        table = Table(self.name, client, clock=self.clock, sleep=self.live, jitter=lambda: 0.5)
         self._aggregator = Aggregator(table, declared, quarantine_retention_seconds=90 * _DAY, name="Shop/Counting")
         self._aggregator.handle({})
 

@@ -1,7 +1,7 @@
 """Runs the commands of a page and puts what they print below them.
 
 A block of the language ``console`` is a terminal: lines that begin with ``$ counters`` are run, in the order of the
-page, on one table; ``$ echo $?`` tells the last exit code; other lines that begin with ``$`` stay as they are.
+page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file; other lines that begin with ``$`` stay.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from unittest.mock import patch
 from rich.console import Console
 
 from demo.cli_examples import orders
+from demo.cli_examples.beside import put_beside, write_files
+from demo.cli_examples.blog import Blog
+from demo.cli_examples.synthesized import synthesized
+from dynamodb_counters._counters import Counters
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-PAGE: Final = DOCS / "cli.md"
-PAGES: Final = (PAGE, DOCS / "backfill.md")
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+PAGES: Final = (PAGE.with_name("backfill.md"), PAGE.with_name("cost.md"), PAGE.with_name("runbook.md"), PAGE)
+"""In this order, on one table: the last one lets time pass."""
+
 WIDTH: Final = 100
 
 _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
@@ -32,6 +37,7 @@ _BLOCK: Final = re.compile(r"(?ms)^```console\n(.*?)^```$")
 class World(Protocol):
     """A table with a past, and time that passes."""
 
+    name: str
     clients: dict[str, Any]
 
     def clock(self) -> float:
@@ -41,7 +47,7 @@ class World(Protocol):
         """Let time pass."""
 
 
-def filled(text: str, blog: World) -> str:
+def filled(text: str, blog: Blog) -> str:
     """The page with what its commands print now; those with `--table orders` look at another table."""
     last = 0
     shop = orders.Orders()
@@ -56,15 +62,20 @@ def filled(text: str, blog: World) -> str:
             lines.append(line)
             if line == "$ echo $?":
                 lines.append(str(last))
+            elif line.startswith("$ cat "):
+                lines += Path(line.removeprefix("$ cat ")).read_text(encoding="utf-8").splitlines()
             elif line.startswith("$ counters"):
                 # Ids of runs are random otherwise, and segments race.
                 token = patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}")
                 with token, patch("dynamodb_counters._table.CONCURRENCY", 1):
-                    last, printed = run(shlex.split(line)[2:], shop if f"--table {orders.TABLE}" in line else blog)
+                    last, printed = run(shlex.split(line)[2:], shop if f"--table {shop.name}" in line else blog)
                 lines += printed.splitlines()
         return "```console\n" + "".join(f"{line}\n" for line in lines) + "```"
 
-    return _BLOCK.sub(fill, text)
+    with synthesized():
+        put_beside(blog)
+        write_files(blog, Path.cwd())
+        return _BLOCK.sub(fill, text)
 
 
 def run(arguments: list[str], world: World) -> tuple[int, str]:
@@ -77,8 +88,8 @@ def run(arguments: list[str], world: World) -> tuple[int, str]:
 def session(world: World, console: Callable[[], Console]) -> Session:
     """A session at the table's time; a person there says yes."""
     shown = console()
-    return Session(
-        table_name="blog",
+    made = Session(
+        table_name=world.name,
         make_client=world.clients.__getitem__,
         clock=world.clock,
         service_time=world.clock,
@@ -88,6 +99,9 @@ def session(world: World, console: Callable[[], Console]) -> Session:
         answer=lambda _: True,
         has_person=lambda: True,
     )
+    # moto knows no parameters of PartiQL statements.
+    made.counters = Counters(world.name, client=world.clients["dynamodb"], bulk="put", clock=world.clock)
+    return made
 
 
 def plain_console(stream: io.StringIO, width: int = WIDTH) -> Console:

@@ -144,7 +144,6 @@ def _shown(session: Session) -> Iterator[Callable[[Progress], None]]:
 
         yield show
 
-
 @dataclass(slots=True)
 class _Phase:
     began: float
@@ -174,4 +173,4 @@ def _screen(known: dict[str, _Phase], step: Progress, now: float) -> Group:
         total = phase.step.total or 1
         bar = ProgressBar(total, total if phase.is_over else min(phase.step.done, total), _BAR, finished_style=GOOD)
         shown.add_row(Text(name, "" if phase.is_over else ACCENT), bar, phase.far(), Text(phase.left(now), QUIET))
-    return Group(Text(f"run {step.run}, {step.units:,.0f} units", QUIET), shown)
+    return Group(shown, Text(f"run {step.run}, {step.units:,.0f} units", QUIET))

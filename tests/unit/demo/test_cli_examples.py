@@ -1,4 +1,4 @@
-"""docs/cli.md shows what the commands print, of each command something."""
+"""The pages show what the commands print, docs/cli.md of each command something."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 import pytest
 
 from demo.cli_examples.blog import seeded
-from demo.cli_examples.page import PAGE, filled
+from demo.cli_examples.page import PAGE, PAGES, filled
 from dynamodb_counters.cli.main import COMMANDS
 
 
@@ -22,10 +22,11 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 @pytest.mark.snapshot
-def test_the_page_shows_what_the_commands_print() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+def test_the_pages_show_what_the_commands_print() -> None:
     with seeded() as blog:
-        assert filled(text, blog) == text, "make cli-examples"
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            assert filled(text, blog) == text, f"{page.name}: make cli-examples"
 
 
 @pytest.mark.parametrize("name", [name for command in COMMANDS for name in leaves(command)])
@@ -37,6 +38,6 @@ def test_every_command_has_an_example_and_a_place_in_the_index(name: str) -> Non
 
 def test_pictures_of_the_page_exist() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for picture in ("describe", "series", "watch"):
+    for picture in ("describe", "series", "watch", "backfill", "verify"):
         assert f"(figures/cli-{picture}.png)" in text
         assert (PAGE.parent / "figures" / f"cli-{picture}.png").is_file()
