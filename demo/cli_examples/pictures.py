@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.live import Live
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -106,13 +106,13 @@ def _shown(line: str, world: World, width: int) -> str:
 @contextmanager
 def _one_frame(console: Console) -> Iterator[None]:
     """Have a recording console forget what a live display draws over."""
-    update = Live.update
+    refresh = Live.refresh
 
-    def updated(live: Live, renderable: RenderableType, *, refresh: bool = False) -> None:
+    def refreshed(live: Live) -> None:
         console.export_text(clear=True)
-        update(live, renderable, refresh=refresh)
+        refresh(live)
 
-    with patch.object(Live, "update", updated):
+    with patch.object(Live, "refresh", refreshed):
         yield
 
 

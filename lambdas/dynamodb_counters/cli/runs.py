@@ -152,6 +152,8 @@ class _Phase:
     is_over: bool = False
 
     def far(self) -> str:
+        if self.is_over:
+            return f"{number(self.step.total or self.step.done)} {_COUNTED.get(self.step.phase, '')}".rstrip()
         of = f" of {number(self.step.total)}" if self.step.total else ""
         return f"{number(self.step.done)}{of} {_COUNTED.get(self.step.phase, '')}".rstrip()
 
@@ -173,4 +175,4 @@ def _screen(known: dict[str, _Phase], step: Progress, now: float) -> Group:
         total = phase.step.total or 1
         bar = ProgressBar(total, total if phase.is_over else min(phase.step.done, total), _BAR, finished_style=GOOD)
         shown.add_row(Text(name, "" if phase.is_over else ACCENT), bar, phase.far(), Text(phase.left(now), QUIET))
-    return Group(shown, Text(f"run {step.run}, {step.units:,.0f} units", QUIET))
+    return Group(shown, Text(f"run {step.run}, {step.units:,.0f} units", QUIET), "")
