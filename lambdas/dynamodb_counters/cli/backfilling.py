@@ -16,7 +16,7 @@ from dynamodb_counters._stream.control import Control, read_control, read_declar
 from dynamodb_counters._stream.run_items import generation_of
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import moment_text, number, size, span
-from dynamodb_counters.cli.runs import Manner, Worked, make_runner, with_manner, work_off
+from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import BackfillError
 
@@ -85,7 +85,7 @@ def require_kind(run: str, kind: str) -> None:
 
 
 def _work(session: Session, names: Collection[str], manner: Manner) -> int:
-    worked = work_off(session, make_runner(session, Backfill, manner, names=names), "backfill")
+    worked = work_off(session, runner_of(session, Backfill, manner, names=names), "backfill")
     seen = read_control(session.table)
     filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))
     whole = _whole_since(filled, _declared(session, seen), session.clock())

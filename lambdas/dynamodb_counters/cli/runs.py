@@ -16,8 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dynamodb_counters._backfill.runner import COMPLETE, Progress, Runner
-from dynamodb_counters._backfill.service_time import ServiceTime
-from dynamodb_counters._backfill.shards import stream_shards
+from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters.cli.formats import ACCENT, GOOD, QUIET, number, span
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.errors import BackfillError
@@ -61,17 +60,13 @@ def with_manner(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def make_runner(session: Session, kind: type[Kind], manner: Manner, **what: Any) -> Kind:
+def runner_of(session: Session, kind: type[Kind], manner: Manner, **what: Any) -> Kind:
     """What works on a run of the session's table."""
-    table = session.table
-    stream = table.client.describe_table(TableName=table.name)["Table"].get("LatestStreamArn")
-    if not stream:
-        raise BackfillError(f"the table {table.name!r} has no stream")
-    streams = session.client("dynamodbstreams")
-    return kind(
-        table=table,
-        shards=lambda: stream_shards(streams, stream),
-        now=session.service_time or ServiceTime(table),
+    return make_runner(
+        kind,
+        session.table,
+        session.client("dynamodbstreams"),
+        now=session.service_time,
         run=manner.run,
         segments=manner.segments,
         units_per_second=manner.units_per_second,
@@ -143,6 +138,7 @@ def _shown(session: Session) -> Iterator[Callable[[Progress], None]]:
                 session.tell(known[step.phase].line(now))
 
         yield show
+
 
 @dataclass(slots=True)
 class _Phase:

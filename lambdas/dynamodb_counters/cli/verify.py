@@ -14,7 +14,7 @@ from dynamodb_counters._backfill.verification import Difference, Verification
 from dynamodb_counters.cli.backfilling import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
-from dynamodb_counters.cli.runs import Manner, Worked, make_runner, with_manner, work_off
+from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import BackfillError
 
@@ -82,7 +82,7 @@ def _verify(
         if names:
             raise click.UsageError("--run goes on with what the run began with: no names")
         require_kind(manner.run, "verify")
-    verification = make_runner(session, Verification, manner, names=names, sample=sample)
+    verification = runner_of(session, Verification, manner, names=names, sample=sample)
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has told what it found: begin another one")
