@@ -212,7 +212,7 @@ def build_mapping(
 
 
 def alarm_specs(
-    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool
+    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool, is_verified: bool
 ) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
     always: tuple[AlarmSpec, ...] = (
@@ -282,6 +282,16 @@ def alarm_specs(
                 1,
                 "Lambda gave up on records of the source table and could not send them to the on-failure bucket. They "
                 "are lost.",
+            ),
+        )
+    if is_verified:
+        always += (
+            AlarmSpec(
+                "DriftAlarm",
+                metrics.metric_drift(),
+                1,
+                "A verification has found groups that differ from their source items. Look at them and repair them.",
+                sparse=True,
             ),
         )
     if not monitoring:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -54,9 +55,12 @@ from cdk_dynamodb_counters._validations import (
     missing_ranking_index,
     oversized_batch,
 )
+from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
+
+_HOUR: Final = 3_600_000
 
 
 class StreamAggregator(Observed, AggregatorMetrics):
@@ -100,11 +104,16 @@ class StreamAggregator(Observed, AggregatorMetrics):
         event, but for 2 days at least. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
+    verify_every : Duration, optional
+        How often to compare all counts with their source items, 1 hour to 30 days in whole hours; an alarm says if they
+        differ. Default: never.
+    verify_sample : float, optional
+        Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the seven alarms that say counts are or will be wrong.
+        the seven alarms that say counts are or will be wrong, and that of verifications.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
         The network of the function, in which subnets (private or isolated), and with which security groups.
         They must reach DynamoDB. Default: none, and then all private subnets and a new group.
@@ -148,6 +157,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
+        verify_every: Duration | None = None,
+        verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
         vpc: ec2.IVpc | None = None,
@@ -181,6 +192,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
+        _require_verification(verify_every, verify_sample)
         settings = FunctionSettings(
             vpc=vpc,
             vpc_subnets=vpc_subnets,
@@ -251,7 +263,20 @@ class StreamAggregator(Observed, AggregatorMetrics):
         if not is_emulated(self):
             build_takeover(self)
             build_watch(self)
-        self._alarms = build_alarms(self, alarm_specs(self, bucket_days, monitoring=monitoring), alarm_actions)
+        self._verifier = None
+        if verify_every is not None:
+            self._verifier = build_verifier(
+                self,
+                settings,
+                table.table,
+                every=verify_every,
+                sample=verify_sample,
+                runtime=runtime,
+                architecture=architecture,
+                tracing=tracing,
+            )
+        specs = alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None)
+        self._alarms = build_alarms(self, specs, alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
@@ -295,6 +320,11 @@ class StreamAggregator(Observed, AggregatorMetrics):
         return self._source_mapping
 
     @property
+    def verifier(self) -> lambda_.Function | None:
+        """The function that compares counts with their source items; None without ``verify_every``."""
+        return self._verifier
+
+    @property
     def on_failure_bucket(self) -> s3.IBucket:
         """The bucket for batches that Lambda gave up on."""
         return self._bucket
@@ -305,6 +335,15 @@ def _require_aggregates(aggregates: object) -> None:
         if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
             allowed = "an Aggregate, Distinct or Hierarchy; declare a Window with WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)
+
+
+def _require_verification(every: Duration | None, sample: object) -> None:
+    if every is not None:
+        require_duration("verify_every", every, Duration.hours(1), Duration.days(30))
+        if not every.is_unresolved() and every.to_milliseconds() % _HOUR:
+            raise InvalidArgumentError("verify_every", every.to_human_string(), "whole hours")
+    if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample <= 1:
+        raise InvalidArgumentError("verify_sample", sample, "a number above 0, up to 1")
 
 
 def _require_runtime(runtime: object) -> None:

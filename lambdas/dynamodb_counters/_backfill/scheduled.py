@@ -48,9 +48,7 @@ class ScheduledVerifier:
         verification = self.make(first.id if first is not None else "")
         if first is not None and self.now() > first.since + LONGEST:
             verification.give_up()
-            raise BackfillError(
-                f"run {first.id} was given up: it has not come to its end in {LONGEST / HOUR:.0f} hours"
-            )
+            raise BackfillError(f"run {first.id} was given up: it has not ended in {LONGEST / HOUR:.0f} hours")
         for step in verification.steps():
             if step.phase == COMPLETE:
                 return verification
