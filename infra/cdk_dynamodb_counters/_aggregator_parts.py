@@ -143,7 +143,13 @@ def _arn_of(table: dynamodb.ITable) -> str:
     return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
 
 
-def build_takeover(scope: Observed) -> events.Rule:
+def build_rules(scope: Observed) -> None:
+    """Build the rules that invoke the function beside its stream."""
+    _build_takeover(scope)
+    _build_watch(scope)
+
+
+def _build_takeover(scope: Observed) -> events.Rule:
     """Build the rule that lets a deployment take over once it is complete, and not at its first batch."""
     return events.Rule(
         scope,
@@ -162,7 +168,7 @@ def build_takeover(scope: Observed) -> events.Rule:
     )
 
 
-def build_watch(scope: Observed) -> events.Rule:
+def _build_watch(scope: Observed) -> events.Rule:
     """Build the rule that has the function tell what waits for repair."""
     return events.Rule(
         scope,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from aws_cdk import Duration, Tokenization
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
@@ -9,10 +11,14 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
+from cdk_dynamodb_counters._arguments import require_duration
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._observed import Observed
+from dynamodb_counters.errors import InvalidArgumentError
+
+_HOUR: Final = 3_600_000
 
 
 def build_verifier(
@@ -20,13 +26,16 @@ def build_verifier(
     settings: FunctionSettings,
     table: dynamodb.ITable,
     *,
-    every: Duration,
+    every: Duration | None,
     sample: float,
     runtime: lambda_.Runtime,
     architecture: lambda_.Architecture,
     tracing: lambda_.Tracing,
-) -> lambda_.Function:
-    """Build the function that verifies, and the rules that have it begin and go on."""
+) -> lambda_.Function | None:
+    """Build the function that verifies, and the rules that have it begin and go on; nothing if it never shall."""
+    _require_verification(every, sample)
+    if every is None:
+        return None
     role = build_role(scope, settings, "VerifierRole", "Compares a table's counts with their source items")
     role.add_to_policy(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])
@@ -58,3 +67,12 @@ def _build_rule(
 ) -> None:
     target = targets.LambdaFunction(function, event=events.RuleTargetInput.from_object({"begin": begin}))
     events.Rule(scope, construct_id, description=description, schedule=events.Schedule.rate(every), targets=[target])
+
+
+def _require_verification(every: Duration | None, sample: object) -> None:
+    if every is not None:
+        require_duration("verify_every", every, Duration.hours(1), Duration.days(30))
+        if not every.is_unresolved() and every.to_milliseconds() % _HOUR:
+            raise InvalidArgumentError("verify_every", every.to_human_string(), "whole hours")
+    if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample <= 1:
+        raise InvalidArgumentError("verify_sample", sample, "a number above 0, up to 1")

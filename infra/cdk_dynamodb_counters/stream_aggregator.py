@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -23,8 +22,7 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_environment,
     build_mapping,
     build_role,
-    build_takeover,
-    build_watch,
+    build_rules,
     graphs,
     kept_days,
     summarize,
@@ -59,8 +57,6 @@ from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
-
-_HOUR: Final = 3_600_000
 
 
 class StreamAggregator(Observed, AggregatorMetrics):
@@ -192,7 +188,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        _require_verification(verify_every, verify_sample)
         settings = FunctionSettings(
             vpc=vpc,
             vpc_subnets=vpc_subnets,
@@ -261,22 +256,22 @@ class StreamAggregator(Observed, AggregatorMetrics):
             )
             self._source_metrics = SourceMetrics(self._source_mapping)
         if not is_emulated(self):
-            build_takeover(self)
-            build_watch(self)
-        self._verifier = None
-        if verify_every is not None:
-            self._verifier = build_verifier(
-                self,
-                settings,
-                table.table,
-                every=verify_every,
-                sample=verify_sample,
-                runtime=runtime,
-                architecture=architecture,
-                tracing=tracing,
-            )
-        specs = alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None)
-        self._alarms = build_alarms(self, specs, alarm_actions)
+            build_rules(self)
+        self._verifier = build_verifier(
+            self,
+            settings,
+            table.table,
+            every=verify_every,
+            sample=verify_sample,
+            runtime=runtime,
+            architecture=architecture,
+            tracing=tracing,
+        )
+        self._alarms = build_alarms(
+            self,
+            alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None),
+            alarm_actions,
+        )
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
@@ -335,15 +330,6 @@ def _require_aggregates(aggregates: object) -> None:
         if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
             allowed = "an Aggregate, Distinct or Hierarchy; declare a Window with WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)
-
-
-def _require_verification(every: Duration | None, sample: object) -> None:
-    if every is not None:
-        require_duration("verify_every", every, Duration.hours(1), Duration.days(30))
-        if not every.is_unresolved() and every.to_milliseconds() % _HOUR:
-            raise InvalidArgumentError("verify_every", every.to_human_string(), "whole hours")
-    if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample <= 1:
-        raise InvalidArgumentError("verify_sample", sample, "a number above 0, up to 1")
 
 
 def _require_runtime(runtime: object) -> None:
