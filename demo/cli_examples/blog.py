@@ -86,6 +86,7 @@ class Blog:
     Its past happens in memory, which is fast; what is there then lies in moto, which has all of DynamoDB's calls.
     """
 
+    name: str = "blog"
     now: float = NOW - HOURS * 3600
     random: random.Random = field(default_factory=lambda: random.Random(7))
     clients: dict[str, Any] = field(default_factory=dict)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from rich.console import Console
+from rich.live import Live
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from demo.cli_examples.blog import Blog, in_memory, seeded
-from demo.cli_examples.page import PAGE, WIDTH, session
+from demo.cli_examples.blog import in_memory, seeded
+from demo.cli_examples.orders import Orders
+from demo.cli_examples.page import PAGE, WIDTH, World, session
 from dynamodb_counters.cli.main import main
 
 FIGURES: Final = PAGE.parent / "figures"
@@ -23,8 +29,11 @@ PICTURES: Final = {
     "cli-describe": f"counters describe --peek --queue {QUEUE}",
     "cli-series": "counters series site --last 24h",
     "cli-watch": "counters watch pages url=/ pages url=/pricing site --every 30s --last 15m",
+    "cli-backfill": "counters backfill --table orders",
+    "cli-verify": "counters verify --table orders",
 }
 _FRAMES: Final = 31
+_CONTROL: Final = re.compile(r"\x1b\[[?\d;]*[A-Za-z]|\r")
 
 _COLORS: Final = [(224, 120, 122), (143, 191, 135), (216, 179, 108), (127, 166, 217), (185, 154, 214), (108, 182, 192)]
 _BACK, _FRONT, _GRAY = (27, 31, 39), (213, 218, 227), (119, 128, 143)
@@ -56,11 +65,13 @@ def screen(line: str, width: int) -> str:
     if " watch " in line:
         # Its traffic takes a while in moto.
         return _shown(line, in_memory(), width)
+    if " --table orders" in line:
+        return _shown(line, Orders(), width)
     with seeded() as blog:
         return _shown(line, blog, width)
 
 
-def _shown(line: str, blog: Blog, width: int) -> str:
+def _shown(line: str, world: World, width: int) -> str:
     console = Console(
         file=io.StringIO(),
         record=True,
@@ -73,20 +84,36 @@ def _shown(line: str, blog: Blog, width: int) -> str:
         highlight=False,
         _environ={},
     )
-    shown = session(blog, lambda: console)
+    shown = session(world, lambda: console)
     prompt = Text.assemble(("$ ", "green"), _short(line))
     frames: list[str] = []
+    is_endless = " watch " in line
 
     def live(seconds: float) -> None:
         # The next frame is drawn over this one.
-        frames.append(_drawn(console, prompt, width))
-        if len(frames) == _FRAMES:
-            raise KeyboardInterrupt
-        blog.live(seconds)
+        if is_endless:
+            frames.append(_drawn(console, prompt, width))
+            if len(frames) == _FRAMES:
+                raise KeyboardInterrupt
+        world.live(seconds)
 
     shown.sleep = live
-    main(shlex.split(line)[1:], shown)
+    with nullcontext() if is_endless else _one_frame(console):
+        main(shlex.split(line)[1:], shown)
     return frames[-1] if frames else _drawn(console, prompt, width)
+
+
+@contextmanager
+def _one_frame(console: Console) -> Iterator[None]:
+    """Have a recording console forget what a live display draws over."""
+    refresh = Live.refresh
+
+    def refreshed(live: Live) -> None:
+        console.export_text(clear=True)
+        refresh(live)
+
+    with patch.object(Live, "refresh", refreshed):
+        yield
 
 
 def _short(line: str) -> str:
@@ -99,4 +126,5 @@ def _drawn(console: Console, prompt: Text, width: int) -> str:
     above.print(prompt)
     first: str = above.export_html(theme=_DARK, code_format="{code}", inline_styles=True)
     drawn: str = code.replace("{width}", str(width)).replace('ch">', f'ch">{first}\n', 1)
-    return drawn
+    # rich takes controls for text that stands before text.
+    return _CONTROL.sub("", drawn)

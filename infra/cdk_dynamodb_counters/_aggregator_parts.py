@@ -143,7 +143,13 @@ def _arn_of(table: dynamodb.ITable) -> str:
     return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
 
 
-def build_takeover(scope: Observed) -> events.Rule:
+def build_rules(scope: Observed) -> None:
+    """Build the rules that invoke the function beside its stream."""
+    _build_takeover(scope)
+    _build_watch(scope)
+
+
+def _build_takeover(scope: Observed) -> events.Rule:
     """Build the rule that lets a deployment take over once it is complete, and not at its first batch."""
     return events.Rule(
         scope,
@@ -162,7 +168,7 @@ def build_takeover(scope: Observed) -> events.Rule:
     )
 
 
-def build_watch(scope: Observed) -> events.Rule:
+def _build_watch(scope: Observed) -> events.Rule:
     """Build the rule that has the function tell what waits for repair."""
     return events.Rule(
         scope,
@@ -212,7 +218,7 @@ def build_mapping(
 
 
 def alarm_specs(
-    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool
+    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool, is_verified: bool
 ) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
     always: tuple[AlarmSpec, ...] = (
@@ -282,6 +288,16 @@ def alarm_specs(
                 1,
                 "Lambda gave up on records of the source table and could not send them to the on-failure bucket. They "
                 "are lost.",
+            ),
+        )
+    if is_verified:
+        always += (
+            AlarmSpec(
+                "DriftAlarm",
+                metrics.metric_drift(),
+                1,
+                "A verification has found groups that differ from their source items. Look at them and repair them.",
+                sparse=True,
             ),
         )
     if not monitoring:

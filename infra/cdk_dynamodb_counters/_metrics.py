@@ -127,6 +127,16 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
 
+    def metric_drift(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Count groups that differ from their source items, by verification."""
+        return self._of_runtime("Drift", period, statistic)
+
+    def metric_groups_verified(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count groups that a verification has compared with their source items."""
+        return self._of_runtime("GroupsVerified", period, statistic)
+
     def metric_records(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count stream records read."""
         return self._of_runtime("Records", period, statistic)

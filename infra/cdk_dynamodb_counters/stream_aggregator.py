@@ -22,8 +22,7 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_environment,
     build_mapping,
     build_role,
-    build_takeover,
-    build_watch,
+    build_rules,
     graphs,
     kept_days,
     summarize,
@@ -54,6 +53,7 @@ from cdk_dynamodb_counters._validations import (
     missing_ranking_index,
     oversized_batch,
 )
+from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
@@ -100,11 +100,16 @@ class StreamAggregator(Observed, AggregatorMetrics):
         event, but for 2 days at least. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
+    verify_every : Duration, optional
+        How often to compare all counts with their source items, 1 hour to 30 days in whole hours; an alarm says if they
+        differ. Default: never.
+    verify_sample : float, optional
+        Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the seven alarms that say counts are or will be wrong.
+        the seven alarms that say counts are or will be wrong, and that of verifications.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
         The network of the function, in which subnets (private or isolated), and with which security groups.
         They must reach DynamoDB. Default: none, and then all private subnets and a new group.
@@ -148,6 +153,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
+        verify_every: Duration | None = None,
+        verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
         vpc: ec2.IVpc | None = None,
@@ -249,9 +256,22 @@ class StreamAggregator(Observed, AggregatorMetrics):
             )
             self._source_metrics = SourceMetrics(self._source_mapping)
         if not is_emulated(self):
-            build_takeover(self)
-            build_watch(self)
-        self._alarms = build_alarms(self, alarm_specs(self, bucket_days, monitoring=monitoring), alarm_actions)
+            build_rules(self)
+        self._verifier = build_verifier(
+            self,
+            settings,
+            table.table,
+            every=verify_every,
+            sample=verify_sample,
+            runtime=runtime,
+            architecture=architecture,
+            tracing=tracing,
+        )
+        self._alarms = build_alarms(
+            self,
+            alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None),
+            alarm_actions,
+        )
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
@@ -293,6 +313,11 @@ class StreamAggregator(Observed, AggregatorMetrics):
     def source_event_source_mapping(self) -> lambda_.EventSourceMapping | None:
         """The mapping that invokes the function with the records of the source table's stream; None without one."""
         return self._source_mapping
+
+    @property
+    def verifier(self) -> lambda_.Function | None:
+        """The function that compares counts with their source items; None without ``verify_every``."""
+        return self._verifier
 
     @property
     def on_failure_bucket(self) -> s3.IBucket:

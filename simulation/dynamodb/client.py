@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from simulation.dynamodb.capacity import Usage, query_units
+from simulation.dynamodb.capacity import Usage, item_bytes, query_units
 from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
 from simulation.dynamodb.expressions import Placeholders, used
 from simulation.dynamodb.memory_stream import MemoryStream
@@ -127,8 +127,11 @@ class MemoryDynamoDB:
         return {"Items": found, "Count": len(found), "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
-        """What a run asks for: how many items there are about."""
-        return {"Table": {"ItemCount": sum(1 for _ in self._table("DescribeTable", request).items())}}
+        """What a run asks for: how many items there are about, how large they are, and the stream."""
+        table = self._table("DescribeTable", request)
+        sizes = [item_bytes(item) for item in table.items()]
+        described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
+        return {"Table": described}
 
     def get_paginator(self, operation: str) -> Paginator:
         """Of ``query`` only."""

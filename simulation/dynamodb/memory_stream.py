@@ -54,6 +54,16 @@ class MemoryStream:
     def shards(self) -> list[ShardInfo]:
         return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values() if not shard.forgotten]
 
+    def describe_stream(self, **_: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        described = []
+        for shard in self.shards():
+            numbers = {"StartingSequenceNumber": "0"}
+            numbers |= {"EndingSequenceNumber": "0"} if self._shards[shard.id].closed else {}
+            parent = {"ParentShardId": shard.parent} if shard.parent else {}
+            described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
+        return {"StreamDescription": {"Shards": described}}
+
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
         start = max(found.trimmed, 0 if after is None else found.indexes[after] + 1)

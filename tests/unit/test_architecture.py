@@ -316,7 +316,8 @@ class World:
             self._store.clock.now += seconds
             self.deliver_all()
 
-        table = Table("counters", self.client, clock=self._store.clock, sleep=sleep)
+        client: Any = self.client
+        table = Table("counters", client, clock=self._store.clock, sleep=sleep)
         numbers = (f"{number:016x}" for number in count(1))
         with patch("secrets.token_hex", lambda _: next(numbers)):
             run = Backfill(table=table, shards=lambda: [Shard(SHARD, "", is_open=True)], now=table.clock, names=[name])

@@ -41,7 +41,7 @@ _ROOMS = {
         _registry
         _grants _validations
         _functions
-        _aggregator_parts _ingest_parts
+        _aggregator_parts _ingest_parts _verifying
         runtime_code live_page counters_layer dedup_counter_table
         windowed_counter stream_aggregator event_ingest counter_api
         __init__

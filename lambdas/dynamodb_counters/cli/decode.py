@@ -37,7 +37,7 @@ def decode(session: Session, file: TextIO) -> None:
         items = list(_items(json.load(file)))
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"no item in DynamoDB's JSON: {error}") from None
-    known = session.declarations if session.declared or session.table_name else ()
+    known = session.folded if session.declared or session.table_name else ()
     found = []
     for item in items:
         try:

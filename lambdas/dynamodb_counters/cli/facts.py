@@ -116,7 +116,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
     shards = described or []
     checkpoints = _checkpoints(session, [shard["ShardId"] for shard in shards])
     now = session.clock()
-    plan = Plan(session.declarations) if peek else Plan(())
+    plan = Plan(session.folded) if peek else Plan(())
     facts = []
     for shard in shards:
         name = shard["ShardId"]

@@ -30,13 +30,20 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(_plain(name, found), pairs_of(found))
+        _tell(session, name, [found])
         return
     groups = session.counters.groups(aggregate, values, consistent=consistent)
     listed = [one for _, one in islice(groups, limit + 1)]
     document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": len(listed) > limit}
     session.emit(document, _rows(aggregate, listed[:limit]))
+    _tell(session, name, listed)
     if len(listed) > limit:
         session.tell(f"there are more: --limit {2 * limit}")
+
+
+def _tell(session: Session, name: str, groups: list[Group]) -> None:
+    if not all(group.complete for group in groups):
+        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
 
 
 def measures_of(found: Group) -> dict[str, Any]:
@@ -76,4 +83,4 @@ def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
 
 
 def _plain(name: str, found: Group) -> dict[str, Any]:
-    return {"aggregate": name, "group": dict(found.values), "measures": measures_of(found)}
+    return {"aggregate": name, "group": dict(found.values), "measures": measures_of(found), "complete": found.complete}

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from dynamodb_counters.cli import restore
+from dynamodb_counters.cli import backfilling, restore
 from dynamodb_counters.cli.cost import cost
 from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
@@ -25,10 +25,12 @@ from dynamodb_counters.cli.series import series
 from dynamodb_counters.cli.session import Session, with_shared_options
 from dynamodb_counters.cli.top import top
 from dynamodb_counters.cli.trailing import window
+from dynamodb_counters.cli.verify import repair_command, verify
 from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
     *(describe, get, window, series, top, events, watch, diff, cost),
+    *(backfilling.command, verify, repair_command),
     *(quarantine, replay, decode, redrive, erase, restore.command),
 )
 

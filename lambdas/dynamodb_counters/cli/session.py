@@ -22,6 +22,7 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CountersError
@@ -58,6 +59,8 @@ class Session:
     make_client: Callable[[str], Any] | None = None
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
+    service_time: Callable[[], float] | None = None
+    """DynamoDB's; None: as its answers tell it."""
     out: Console = field(default_factory=make_console)
     err: Console = field(default_factory=lambda: make_console(stderr=True))
     answer: Callable[[str], bool] = lambda question: click.confirm(question, err=True)
@@ -85,11 +88,24 @@ class Session:
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
         """What is declared: as given, or else as the table's last deployment has it."""
-        if self.declared is None:
-            return last_declarations(self.table, UnknownDeclarationsError)
-        path = Path(self.declared)
-        is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
-        return decode(self.declared if is_text or not path.is_file() else path.read_text(encoding="utf-8").strip())
+        if self.declared is not None:
+            path = Path(self.declared)
+            is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
+            return decode(self.declared if is_text or not path.is_file() else path.read_text(encoding="utf-8").strip())
+        seen = read_control(self.table)
+        if DECLARED not in seen.item:
+            return self.folded
+        found = read_declarations(self.table, seen.declared)
+        if found is None:
+            raise UnknownDeclarationsError("this version cannot read what is declared: install the one that runs")
+        return found
+
+    @cached_property
+    def folded(self) -> tuple[Declaration, ...]:
+        """What is counted, in all its generations; or what is declared, if that is given."""
+        if self.declared is not None:
+            return self.declarations
+        return last_declarations(self.table, UnknownDeclarationsError)
 
     def find(self, kind: type[Declared], name: str) -> Declared:
         """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""

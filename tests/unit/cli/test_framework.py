@@ -50,6 +50,7 @@ def test_a_group_by_the_declarations_that_the_table_knows(store: Store) -> None:
         "aggregate": "shops",
         "group": {"shop": "a", "kind": "new"},
         "measures": {"sales": 3, "taken": 6},
+        "complete": True,
     }
     shown = get(store, "get", "shops", "shop=a", "kind=new", "--table", "sales").out
     assert [line.split() for line in shown.splitlines()] == [["sales", "3"], ["taken", "6"]]
