@@ -123,7 +123,15 @@ def _shown(worked: Worked, verification: Verification) -> RenderableType:
     if not found:
         return total
     rows = [(difference, *each) for difference in found for each in difference.missing.items()]
-    shown = grid("declaration", "group", "attribute", "missing", "verdict", numbers=("missing",), wrap=("verdict",))
+    shown = grid(
+        "declaration",
+        "group",
+        "attribute",
+        "missing",
+        "verdict",
+        numbers=("missing",),
+        keep=("declaration", "attribute"),
+    )
     for difference, attribute, missing in rows[:_MOST_ROWS]:
         group = group_text(difference.group) or "in total"
         shown.add_row(difference.name, group, attribute, f"{_signed(missing)}", _verdict(difference))
