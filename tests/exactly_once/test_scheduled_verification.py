@@ -27,11 +27,11 @@ class Invocations:
         client: Any = bench.table
         self.table = Table(bench.table.name, client, clock=bench.clock, sleep=self._sleep)
         make = partial(make_runner, StoppableVerification, self.table, bench.table.stream, now=bench.clock, segments=1)
-        self._verifier = ScheduledVerifier(self.table, lambda run: make(run=run), bench.clock)
+        self.verifier = ScheduledVerifier(self.table, lambda run: make(run=run), bench.clock)
 
     def __call__(self, *, begins: bool = False) -> Verification | None:
         ends = self.bench.clock() + 100
-        return self._verifier.work(begins=begins, time_left=lambda: ends - self.bench.clock())
+        return self.verifier.work(begins=begins, time_left=lambda: ends - self.bench.clock())
 
     @property
     def open_runs(self) -> list[str]:

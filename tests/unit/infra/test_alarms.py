@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aws_cdk import Duration
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters import Aggregate, Count, Items
@@ -25,7 +26,9 @@ def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
     for construct in (StreamAggregator, EventIngest, CounterApi):
-        more = {"source_table": imported(stack), "aggregates": [ORDERS]} if construct is StreamAggregator else {}
+        more: dict[str, Any] = {}
+        if construct is StreamAggregator:
+            more = {"source_table": imported(stack), "aggregates": [ORDERS], "verify_every": Duration.days(1)}
         build(construct, stack, table=counters, monitoring=monitoring, **more)
     return each(synthesized(stack), "AWS::CloudWatch::Alarm")
 
