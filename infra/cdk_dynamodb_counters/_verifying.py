@@ -25,6 +25,7 @@ def build_verifier(
     scope: Observed,
     settings: FunctionSettings,
     table: dynamodb.ITable,
+    source_table: dynamodb.ITable | None,
     *,
     every: Duration | None,
     sample: float,
@@ -40,6 +41,8 @@ def build_verifier(
     role.add_to_policy(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])
     )
+    if source_table is not None:
+        _grant_source(role, source_table)
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     function = build_function(
         scope,
@@ -60,6 +63,16 @@ def build_verifier(
     # As long as an invocation may take.
     _build_rule(scope, "GoOn", "Goes on comparing", Duration.minutes(15), function, begin=False)
     return function
+
+
+def _grant_source(role: iam.Role, table: dynamodb.ITable) -> None:
+    """Allow reading a source table, and its stream to the end: nobody writes a heartbeat into it."""
+    actions = ["dynamodb:DescribeTable", "dynamodb:Scan"]
+    role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[table.table_arn]))
+    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
+    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    if table.encryption_key is not None:
+        table.encryption_key.grant_decrypt(role)
 
 
 def _build_rule(

@@ -12,6 +12,7 @@ from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
+from simulation.dynamodb.memory_stream import MemoryStream
 from simulation.workbench import Workbench
 
 ORDER = Items("order", where=Attr("customer").exists())
@@ -50,8 +51,12 @@ class Stream:
 
 
 def described(bench: Workbench) -> list[Shard]:
-    is_open = set(bench.table.stream.open_shards())
-    return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in bench.table.stream.shards()]
+    return described_shards(bench.table.stream)
+
+
+def described_shards(stream: MemoryStream) -> list[Shard]:
+    is_open = set(stream.open_shards())
+    return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in stream.shards()]
 
 
 def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.service_time import ServiceTime
 from dynamodb_counters._backfill.shards import stream_shards
+from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -21,4 +23,11 @@ def make_runner(
     stream = table.client.describe_table(TableName=table.name)["Table"].get("LatestStreamArn")
     if not stream:
         raise BackfillError(f"the table {table.name!r} has no stream")
-    return kind(table=table, shards=lambda: stream_shards(streams, stream), now=now or ServiceTime(table), **options)
+    arn = read_control(table).source
+    return kind(
+        table=table,
+        shards=lambda: stream_shards(streams, stream),
+        now=now or ServiceTime(table),
+        source=SourceTable.described(table.client, streams, arn) if arn else None,
+        **options,
+    )

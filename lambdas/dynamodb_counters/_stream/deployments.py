@@ -239,10 +239,19 @@ class Deployments:
             seen,
             history,
             runs=[run for run in seen.runs if names.issuperset(run.names)],
-            statuses=_statuses(seen.statuses, new, history.last) if seen.history is not None else None,
+            statuses=self._statuses(seen, new, history.last),
             deployments=(new.effective, self._load(self._id) or ()),
             attributes=attributes,
         )
+
+    def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status] | None:
+        """How declarations stand from now on. A table that is new counts everything; a source table has a past."""
+        if seen.history is not None:
+            return _followed(seen.statuses, new, era)
+        if not self._source or seen.generations:
+            return None
+        began = math.ceil(self._table.clock())
+        return {name: Status(0, era.deployment, whole=False, since=began) for name in new.changes}
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
@@ -261,7 +270,7 @@ class Deployments:
         return self._declarations[deployment]
 
 
-def _statuses(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
+def _followed(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
     """How declarations stand once a deployment has taken over a table that others have counted."""
     after: dict[str, Status] = {}
     for name, change in new.changes.items():

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from aws_cdk import Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
@@ -238,3 +238,13 @@ def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
 def test_refuses_one_that_cannot_hold_counters(changes: dict[str, Any], message: str, stack: Stack) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"^invalid table='Test/Own': .*{message}"):
         DedupCounterTable(stack, "Counters", table=own_v1(stack, **changes))
+
+
+def test_a_scheduled_verification_reads_the_source_table(stack: Stack) -> None:
+    apart(stack, table_v1(stack), verify_every=Duration.days(1))
+    of_source = [
+        set(actions(statement))
+        for statement in statements(synthesized(stack))
+        if "Orders" in str(statement["Resource"]) and "dynamodb:Scan" in actions(statement)
+    ]
+    assert of_source == [{"dynamodb:DescribeTable", "dynamodb:Scan"}]
