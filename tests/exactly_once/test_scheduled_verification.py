@@ -56,7 +56,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(bench: Workbench) 
         # It is not opened anew while one is open.
         done, invocations = invoke(begins=True), invocations + 1
         assert invoke.open_runs in ([run], [])
-    assert invocations > 3
+    assert invocations >= 3
     assert [(each.group, each.missing) for each in done.differences] == [({"customer": "ann"}, {"total": -5})]
     assert (invoke(), invoke.open_runs) == (None, [])
 
