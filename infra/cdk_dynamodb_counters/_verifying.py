@@ -25,6 +25,7 @@ def build_verifier(
     scope: Observed,
     settings: FunctionSettings,
     table: dynamodb.ITable,
+    source_table: dynamodb.ITable | None,
     *,
     every: Duration | None,
     sample: float,
@@ -41,6 +42,10 @@ def build_verifier(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])
     )
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
+    if source_table is not None:
+        grant(source_table, role, "DescribeTable", "Scan", reading=True)
+        reading = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
+        role.add_to_policy(iam.PolicyStatement(actions=reading, resources=[str(source_table.table_stream_arn)]))
     function = build_function(
         scope,
         settings,

@@ -261,6 +261,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             self,
             settings,
             table.table,
+            source_table,
             every=verify_every,
             sample=verify_sample,
             runtime=runtime,
