@@ -41,11 +41,9 @@ def build_verifier(
     role.add_to_policy(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])
     )
-    grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     if source_table is not None:
-        grant(source_table, role, "DescribeTable", "Scan", reading=True)
-        reading = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
-        role.add_to_policy(iam.PolicyStatement(actions=reading, resources=[str(source_table.table_stream_arn)]))
+        _grant_source(role, source_table)
+    grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     function = build_function(
         scope,
         settings,
@@ -65,6 +63,16 @@ def build_verifier(
     # As long as an invocation may take.
     _build_rule(scope, "GoOn", "Goes on comparing", Duration.minutes(15), function, begin=False)
     return function
+
+
+def _grant_source(role: iam.Role, table: dynamodb.ITable) -> None:
+    """Allow reading a source table, and its stream to the end: nobody writes a heartbeat into it."""
+    actions = ["dynamodb:DescribeTable", "dynamodb:Scan"]
+    role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[table.table_arn]))
+    stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
+    role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    if table.encryption_key is not None:
+        table.encryption_key.grant_decrypt(role)
 
 
 def _build_rule(

@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import Duration
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
-from dynamodb_counters import Aggregate, Count, Event, Items
+from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import build, each, imported, new_stack, synthesized
+from tests.unit.infra.support import build, each, new_stack, synthesized
 
 VIEWS = Aggregate("views", Event("view", pk="URL#{url}", sk="ID#{id}"), pk="URL#{url}", sk="S", measures={"n": Count()})
 HANDLER = "dynamodb_counters.handlers.verifier.handler"
@@ -64,18 +64,6 @@ def test_the_verifier_may_not_change_counts() -> None:
         f"dynamodb:{action}"
         for action in ("BatchGetItem", "DescribeStream", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     }
-
-
-def test_of_a_source_table_the_verifier_may_only_read() -> None:
-    stack = new_stack()
-    orders = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
-    table = build(DedupCounterTable, stack)
-    more: Any = {"source_table": imported(stack), "aggregates": [orders], "verify_every": Duration.days(1)}
-    build(StreamAggregator, stack, table=table, **more)
-    policies = [policy for policy in each(synthesized(stack), "AWS::IAM::Policy") if "Verifier" in policy["PolicyName"]]
-    listed = [statement["Action"] for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
-    assert ["dynamodb:DescribeTable", "dynamodb:Scan"] in listed
-    assert ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"] in listed
 
 
 @pytest.mark.parametrize(
