@@ -64,6 +64,7 @@ def test_a_verification_takes_as_many_invocations_as_it_needs(bench: Workbench) 
 
 def test_what_another_process_is_opening_is_left_alone(bench: Workbench) -> None:
     invoke = Invocations(bench)
+    invoke(begins=True)
     [run] = read_control(invoke.table).runs
     # As it is until the process that opens it has entered the first phase.
     item = {**invoke.table.read_item(run_key(run.id)), "phase": {"S": "opening"}}
