@@ -190,10 +190,8 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_told_twice(counters: 
     done = counters("verify", "--run", run_id, "--json")
     assert (done.code, done.document["run"], len(done.document["differences"])) == (1, run_id, 1)
     again = counters("verify", "--run", run_id)
-    assert (again.code, lines(again.err)) == (
-        2,
-        [f"error: run {run_id} is complete, and has told what it found: begin another one"],
-    )
+    [said] = lines(again.err)
+    assert (again.code, said.startswith("error: "), run_id in said) == (2, True, True)
 
 
 @pytest.mark.parametrize(
