@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
@@ -29,8 +30,8 @@ class Workbench:
         self.aggregator = self.process()
 
     def deploy(self, declarations: Sequence[Declaration]) -> None:
-        """Deploy, and wait until the declarations hold."""
-        self._declarations = tuple(declarations)
+        """Deploy what holds at once where it changes, and wait until it does."""
+        self._declarations = tuple(map(_kept, declarations))
         self.aggregator = self.process()
         self.aggregator.handle({})
         self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
@@ -68,3 +69,11 @@ class Workbench:
             before = now
             for shard in self.shards():
                 self.deliver(self.records(shard), shard)
+
+
+def _kept(declaration: Declaration) -> Declaration:
+    """A declaration whose change needs no backfill."""
+    if isinstance(declaration, Aggregate) and isinstance(declaration.source, Aggregate):
+        source: Any = _kept(declaration.source)
+        declaration = replace(declaration, source=source)
+    return replace(declaration, on_change="keep")

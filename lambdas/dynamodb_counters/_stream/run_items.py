@@ -70,9 +70,12 @@ def runs_text(runs: Iterable[Run]) -> str:
 
 
 def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
-    """The open runs that the history's item tells."""
-    known = json.loads(item.get(RUNS, {}).get("S", "{}"))
-    return tuple(Run(name, kind, since, tuple(names)) for name, (kind, since, *names) in known.items())
+    """The open runs that the history's item tells; none if somebody has spoiled it."""
+    try:
+        known = json.loads(item.get(RUNS, {}).get("S", "{}"))
+        return tuple(Run(name, kind, int(since), tuple(names)) for name, (kind, since, *names) in known.items())
+    except (AttributeError, TypeError, ValueError):
+        return ()
 
 
 def run_key(run: str, sk: str = "RUN") -> dict[str, Any]:
