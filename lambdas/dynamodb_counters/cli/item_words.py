@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from dynamodb_counters._items.table_schema import (
     PACK_SUFFIX,
     PK,
     QUARANTINE,
+    RUN_PREFIX,
     SK,
     TTL,
     TYPE,
@@ -38,21 +38,14 @@ from dynamodb_counters._stream.deployment_items import (
 from dynamodb_counters._stream.quarantine_items import RECORD
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._writes.chunk_log import erased_digests
+from dynamodb_counters.cli import run_words
+from dynamodb_counters.cli.decoded_item import Decoded
 from dynamodb_counters.cli.entries import read_entry, words
 from dynamodb_counters.cli.formats import group_text, moment_text
 from dynamodb_counters.errors import UnparsableKeyError
 
 _TIERS: Final = {"M": "minute", "H": "hour", "D": "day", "N": "month"}
 _SIGNS: Final = {"+": "accepted", "-": "taken back", "0": "retracted before it came"}
-
-
-@dataclass
-class Decoded:
-    """The kind of an item, what it says in lines, and the same as JSON has it."""
-
-    kind: str
-    lines: list[str] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
@@ -87,7 +80,9 @@ def _reader(item: Image) -> _Reader:
         return _quarantined
     if pk.startswith(CHECKPOINT_PREFIX):
         named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, WITNESS: _witness}
-        return _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk, _checkpoint)
+        named["GENERATIONS"] = run_words.generations
+        prefixed = _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk, _checkpoint)
+        return run_words.run if pk.startswith(RUN_PREFIX) else prefixed
     if kind.endswith(PACK_SUFFIX) and CHUNK in item:
         return _chunk
     if pk.startswith(PACK_PREFIX) and sk == LAYOUT:

@@ -41,6 +41,12 @@ WORDS = {
     "Witness": "if the checkpoint is gone, it was lost",
     "History": "all records: deployment ",
     "Deployment": "  views: event view by url: views (count)",
+    "Generations": "  customers: generation 1, which counts everything",
+    "Run": "the backfill run 1r0000000000000001, complete: it begins with records of ",
+    "Cut": "the run 1r0000000000000001 counts shardId-00000001795161600000-f55eea83 from 44215845000000000174",
+    "Log page": "the log of the run 1r0000000000000001: ",
+    "Scan page": "page 0 of a segment that the run 1r0000000000000001 has scanned: ",
+    "Heartbeat": "a heartbeat of the run 1r0000000000000001: idle shards log it",
     "Switch": "versions with checkpoints count this table from the beginning",
 }
 
