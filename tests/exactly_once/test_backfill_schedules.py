@@ -13,10 +13,10 @@ from simulation.backfill.local_table import DatedLocalBackend
 from simulation.backfill.verification_schedule import VerificationSchedule
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
-SCHEDULES = 60
+SCHEDULES = 30
 CHUNK = 10
-VERIFICATIONS = 40
-ON_LOCAL = 3
+VERIFICATIONS = 20
+ON_LOCAL = 1
 OFTEN = {
     backfill_schedule.COMPLETE: 10,
     backfill_schedule.VOID: 2,
@@ -46,7 +46,7 @@ def test_verifications_find_what_was_spoiled_and_nothing_else(first: int) -> Non
 
 
 def test_a_seed_decides_about_everything() -> None:
-    assert [BackfillSchedule(seed).run() for seed in range(3)] == [BackfillSchedule(seed).run() for seed in range(3)]
+    assert BackfillSchedule(0).run() == BackfillSchedule(0).run()
 
 
 def test_backfills_are_exact_on_dynamodb_local(dynamodb_local_engine: DynamoDBLocal) -> None:

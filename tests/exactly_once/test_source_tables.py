@@ -13,9 +13,9 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = 400
+SCHEDULES = 200
 CHUNK = 50
-ON_DYNAMODB_LOCAL = 30
+ON_DYNAMODB_LOCAL = 10
 
 
 def run(seed: int, make_backend: MakeBackend = MemoryBackend) -> Outcome:
