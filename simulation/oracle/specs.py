@@ -128,7 +128,7 @@ def tag_keys(values: Values, most: int) -> list[Key]:
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
 
-SPECS: Final = (
+_SPECS: Final = (
     Spec(
         Aggregate(
             "by_desk",
@@ -221,6 +221,9 @@ SPECS: Final = (
 )
 
 
+SPECS: Final = tuple(replace(spec, declaration=replace(spec.declaration, on_change="keep")) for spec in _SPECS)
+
+
 def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     """The same counts of trades that are packed, and corrected by newer versions."""
     trade = replace(TRADE, sk="TRADE#{id}#{at}", version="version", packed=layout)
@@ -242,7 +245,10 @@ class Declares(Protocol):
 def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
     """What the runtime is given for specs, and for what looks at their groups; a change of a spec holds at once."""
     declared: list[Declaration] = [
-        replace(spec.declaration, on_change="keep") if isinstance(spec, Spec) else spec.declaration for spec in specs
+        replace(spec.declaration, on_change="keep")
+        if isinstance(spec, Spec) and spec.declaration.on_change != "keep"
+        else spec.declaration
+        for spec in specs
     ]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if family(source.name) == "by_desk":
@@ -263,6 +269,14 @@ def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
         "capped": Sum("trades", cap=3),
     }
     return (
-        Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
-        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
+        Aggregate(
+            "crowded",
+            by_desk,
+            pk="CROWDED",
+            sk=region,
+            measures=totals,
+            where=Attr("trades").ge(2),
+            on_change=by_desk.on_change,
+        ),
+        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades, on_change=by_desk.on_change),
     )

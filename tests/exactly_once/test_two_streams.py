@@ -131,7 +131,7 @@ def test_what_cannot_be_counted_waits_no_longer_than_its_item_and_is_redriven_th
     assert int(item["ttl"]["N"]) == soon
 
     # Counted again by declarations that take it: of both tables, only the redrive is new.
-    mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()})
+    mended = Aggregate("orders", ORDER, pk="SHOP#{shop}", sk="ORDERS", measures={"n": Count()}, on_change="keep")
     bench.aggregator = Aggregator(bench.reached, (mended,), quarantine_retention_seconds=90 * DAY, source_table=SOURCE)
     bench.aggregator.handle({})
     bench.clock.advance(3600)

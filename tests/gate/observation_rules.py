@@ -31,7 +31,8 @@ def _anchors() -> set[str]:
 
 @cache
 def _runtime() -> str:
-    return "\n".join(path.read_text() for path in (PROJECT / "lambdas").rglob("*.py"))
+    paths = (path for path in (PROJECT / "lambdas").rglob("*.py") if "cli" not in path.parts)
+    return "\n".join(path.read_text() for path in paths)
 
 
 def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]]]:

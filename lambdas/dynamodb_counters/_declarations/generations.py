@@ -37,12 +37,11 @@ def generation_number(name: str) -> int:
 
 def definition(declaration: Declared) -> Declared:
     """A declaration without its `on_change`, nor that of its sources."""
-    if isinstance(declaration, Window):
-        return replace(declaration, on_change="backfill")
-    source = declaration.source
-    return replace(
-        declaration, source=definition(source) if isinstance(source, Aggregate) else source, on_change="backfill"
-    )
+    source: Any = declaration.source
+    below: Any = definition(source) if isinstance(source, Aggregate) else source
+    if declaration.on_change == "backfill" and below is source:
+        return declaration
+    return replace(declaration, source=below, on_change="backfill")
 
 
 def generation(declaration: Declared, number: int, source: Event | Items | Aggregate | None = None) -> Declared:

@@ -45,6 +45,7 @@ from dynamodb_counters._stream.deployment_items import (
     Era,
     History,
     deployment_id,
+    history_key,
 )
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
@@ -159,6 +160,10 @@ class Deployments:
 
     def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:
+            seen = Control(self._table.read_item(history_key()))
+            history = seen.history
+            if history is not None and self._is_own(seen) and history.last.deployment == self._id:
+                return seen, None
             seen = read_control(self._table)
             history = seen.history
             if history is not None and self._holds(history, seen):
@@ -193,11 +198,11 @@ class Deployments:
 
     def _holds(self, history: History, seen: Control) -> bool:
         """Whether what the own declarations come to is in force."""
-        if seen.declared != self._id or seen.knows_runs is None or self._source not in ("", seen.source):
-            return False
-        if history.last.deployment == self._id:
-            return True
-        return deployment_id(self._merged(history, seen).effective) == history.last.deployment
+        return self._is_own(seen) and deployment_id(self._merged(history, seen).effective) == history.last.deployment
+
+    def _is_own(self, seen: Control) -> bool:
+        """Whether the own declarations are what the table takes for the stack's."""
+        return seen.declared == self._id and seen.knows_runs is not None and self._source in ("", seen.source)
 
     def _appended(self, history: History | None, deployment: str, deadline: float, *, lost: bool) -> History:
         if history is None and not lost:
