@@ -417,3 +417,30 @@ def test_a_table_or_bucket_that_is_not_there_is_one_line(bench: Workbench, s3: A
     done = _command(s3, bench, bucket, table=table)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "found nothing of that name" in done.err
+
+
+def test_an_object_that_cannot_be_read_now_is_not_overtaken(bench: Workbench, s3: Any) -> None:
+    bench.deliver([_sell(bench)])
+    keys = [_put(s3, bench, [_sell(bench)]) for _ in range(2)]
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    bench.deliver([_sell(bench)])
+    with pytest.raises(ClientError, match="SlowDown"):
+        list(redrive_bucket(_table(bench), OnFailureBucket(_Busy(s3, keys[0]), BUCKET)))
+    assert [batch.problem for batch in _redrive(s3, bench)] == [None, None]
+    assert _counts(bench) == (4, 4)
+
+
+class _Busy:
+    """A client of S3 that cannot read one object."""
+
+    def __init__(self, client: Any, key: str) -> None:
+        self._client = client
+        self._key = key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def get_object(self, **arguments: Any) -> Any:
+        if arguments["Key"] == self._key:
+            raise ClientError({"Error": {"Code": "SlowDown", "Message": "SlowDown"}}, "GetObject")
+        return self._client.get_object(**arguments)

@@ -23,7 +23,6 @@ from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 _TRIES: Final = 5
 _QUARANTINE_SECONDS: Final = 90 * DAY
-_PROBLEMS: Final = (CountersError, ClientError, BotoCoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,18 @@ def redrive_bucket(
     )
     by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
-        batch = _read(bucket, key)
-        if isinstance(batch, RedrivenBatch):
-            yield batch
-        elif _is_of(batch.stream, table.name) or table_of(batch.stream) == source_table:
+        try:
+            batch = bucket.read(key)
+        except GivenUpError as error:
+            yield RedrivenBatch(key, problem=str(error))
+            continue
+        except ClientError as error:
+            # What cannot be read now must not be overtaken by what follows it in its shard.
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            yield RedrivenBatch(key, problem=_told(error))
+            continue
+        if _is_of(batch.stream, table.name) or table_of(batch.stream) == source_table:
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
     for batches in by_shard.values():
         # An item's watermark tells the last record only, so a shard's batches are counted in their order.
@@ -85,29 +92,23 @@ def redrive_bucket(
 def _redrive(
     aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
 ) -> RedrivenBatch:
-    batch = _read(bucket, key)
-    if isinstance(batch, RedrivenBatch):
-        return batch
-    if dry_run:
-        return RedrivenBatch(key, len(batch.records))
-    updated = quarantined = 0
+    records = updated = quarantined = 0
     try:
+        batch = bucket.read(key)
+        records = len(batch.records)
+        if dry_run:
+            return RedrivenBatch(key, records)
         report = _deliver(aggregator, table, batch)
         updated, quarantined = report.updated, report.quarantined
         if not keep:
             bucket.delete(key)
-    except (*_PROBLEMS, TimeoutError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        return RedrivenBatch(key, len(batch.records), updated, quarantined, problem)
-    return RedrivenBatch(key, len(batch.records), updated, quarantined)
+    except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
+        return RedrivenBatch(key, records, updated, quarantined, _told(error))
+    return RedrivenBatch(key, records, updated, quarantined)
 
 
-def _read(bucket: OnFailureBucket, key: str) -> GivenUp | RedrivenBatch:
-    """The batch, or why it cannot be read: an object may be deleted meanwhile."""
-    try:
-        return bucket.read(key)
-    except _PROBLEMS as error:
-        return RedrivenBatch(key, problem=str(error))
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
