@@ -784,15 +784,15 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a repair is done twice",
-        "_backfill/verification.py",
+        "_backfill/repair.py",
         'request["ConditionExpression"] = "attribute_not_exists(#repaired)"',
         'request["ConditionExpression"] = "attribute_not_exists(#repaired) OR attribute_exists(#repaired)"',
         _VERIFICATIONS,
     ),
     Mutation(
         "any page of a shard's log says that it is past the scan",
-        "_backfill/runner.py",
-        'float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0"',
+        "_backfill/log_tail.py",
+        'float(page["created"]["N"]) > ended_at + CLOCKS or page["beats"]["N"] != "0"',
         'float(page["created"]["N"]) > 0',
         _BACKFILLS,
     ),

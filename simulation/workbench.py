@@ -25,13 +25,13 @@ class Workbench:
         self.table = MemoryTable(self.clock, shards=shards)
         client: Any = self.table
         self.counters = Counters(self.table.name, client=client, clock=self.clock)
-        self._store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
+        self.store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
         self._declarations = tuple(declarations)
         self.aggregator = self.process()
 
-    def deploy(self, declarations: Sequence[Declaration]) -> None:
-        """Deploy what holds at once where it changes, and wait until it does."""
-        self._declarations = tuple(map(_kept, declarations))
+    def deploy(self, declarations: Sequence[Declaration], *, as_declared: bool = False) -> None:
+        """Deploy what holds at once where it changes, unless it is taken as declared; wait until it holds."""
+        self._declarations = tuple(declarations if as_declared else map(_kept, declarations))
         self.aggregator = self.process()
         self.aggregator.handle({})
         self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
@@ -40,7 +40,7 @@ class Workbench:
         """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""
         store = Table(
             self.table.name,
-            client or self._store.client,
+            client or self.store.client,
             clock=lambda: self.clock.now + skew,
             sleep=self.clock.advance,
         )

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._backfill.runner import Progress
 from dynamodb_counters._backfill.shards import DescribeShards
+from dynamodb_counters._backfill.state import Progress
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._table import Table
 from simulation.faults.actors import Actor

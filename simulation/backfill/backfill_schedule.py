@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._backfill import backfill, baseline, verification
+from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
 from dynamodb_counters._backfill import runner as runners
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
@@ -425,7 +425,7 @@ class BackfillSchedule:
 def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
     changed: list[tuple[ModuleType, str, Any]] = [
-        (module, "secrets", _Ids(rng)) for module in (backfill, runners, verification)
+        (module, "secrets", _Ids(rng)) for module in (backfill, log_tail, verification)
     ]
     if small:
         changed += [(run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50)]

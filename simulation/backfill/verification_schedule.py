@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final
 
-from dynamodb_counters._backfill.verification import Difference, Verification
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import group_keys, values_of
 from simulation.backfill.backfill_actors import BackfillActor

@@ -130,7 +130,7 @@ EXAMPLES = {
     "Run": "CHECKPOINT#run~* RUN",
     "Cut": "CHECKPOINT#run~* CUT#*",
     "Log page": "CHECKPOINT#run~*~log~* *",
-    "Scan page": "CHECKPOINT#run~*~scan~2 *",
+    "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
     "Switch": "CHECKPOINT# SINCE",
 }
@@ -320,7 +320,8 @@ class World:
         table = Table("counters", client, clock=self._store.clock, sleep=sleep)
         numbers = (f"{number:016x}" for number in count(1))
         with patch("secrets.token_hex", lambda _: next(numbers)):
-            run = Backfill(table=table, shards=lambda: [Shard(SHARD, "", is_open=True)], now=table.clock, names=[name])
+            shards = [Shard(SHARD, "", is_open=True)]
+            run = Backfill(table=table, shards=lambda: shards, now=table.clock, names=[name], segments=1, page_items=20)
             for progress in run.steps():
                 if progress.phase == "scanning":
                     self.counters.record_once(JOB, {"id": 2, "customer": "7"}, [CUSTOMERS])

@@ -10,11 +10,13 @@ import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from dynamodb_counters._backfill.baseline import Pages, baselines
 from dynamodb_counters._backfill.opening import Opening, opening
-from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, OPEN_AFTER, TRIES, Progress, Runner, State
+from dynamodb_counters._backfill.runner import OPEN_AFTER, TRIES, Runner
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._declarations.meaning import same_meaning
@@ -95,7 +97,19 @@ class Backfill(Runner):
                 self._reload(state)
                 if state.phase != ADDING:
                     return
-        self._complete(state)
+        yield from self._settle(state, plan)
+        if state.phase == ADDING:
+            self._complete(state)
+
+    def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
+        """Let what counts the filled aggregates catch up, so that readers never see it lack them."""
+        counted = [program.layout.declaration for program in plan.programs.values()]
+        names = set(state.run.names)
+        while state.phase == ADDING and (names := {over.name for over in counted if over.source.name in names}):
+            # Records tell whole seconds.
+            moment = math.ceil(self.now())
+            self.table.sleep(moment - self.now())
+            yield from self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment))
 
     def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
         for _, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, run, ref, sums[ref]), list(sums)):

@@ -6,32 +6,39 @@ one goes on; two that work on the same run do not disturb each other.
 
 from __future__ import annotations
 
-import json
 import math
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
+from dynamodb_counters._backfill.log_tail import CLOCKS, LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage, Shard
 from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.state import (
+    COMPLETE,
+    DRAINING,
+    OPENING,
+    SCANNING,
+    VOID,
+    WAITING,
+    Progress,
+    State,
+)
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.deployment_items import History
-from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item, run_key
+from dynamodb_counters._stream.run_items import Run, run_item, run_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR, MINUTE
+from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError
-
-CLOCKS: Final = MINUTE
-"""More than the difference of any two clocks, and more than a write that is acknowledged takes."""
 
 OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 """From the opening on: by then every process knows of it."""
@@ -39,88 +46,9 @@ OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 TRIES: Final = 5
 
 _POLL: Final = 2.0
-_LAST_PAGES: Final = 25
-"""A batch that is delivered again in parts may have written the last ones."""
-
 _DESCRIBE_EVERY: Final = HOUR
 _LINEAGE_KEPT: Final = 20 * HOUR
 """Streams tell of their shards for a day."""
-
-OPENING: Final = "opening"
-WAITING: Final = "waiting"
-SCANNING: Final = "scanning"
-DRAINING: Final = "draining"
-COMPLETE: Final = "complete"
-VOID: Final = "void"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a backfill is.
-
-    Parameters
-    ----------
-    phase : {"waiting", "scanning", "draining", "adding", "complete"}
-    run : str
-        The run's id, by which another process goes on with it.
-    done, total : int
-        Of the phase: seconds, items scanned, shards, groups; total 0 if nobody knows.
-    units : float
-        Capacity units consumed by this process.
-    """
-
-    phase: str
-    run: str
-    done: int = 0
-    total: int = 0
-    units: float = 0.0
-
-
-@dataclass(slots=True)
-class State:
-    """What the run's item tells."""
-
-    run: Run
-    phase: str
-    segments: int
-    lineage: Lineage
-    described_at: float
-    ended_at: float = 0.0
-    items: int = 0
-    parts_done: int = 0
-    parts: int = 1
-
-    def values(self) -> dict[str, Any]:
-        shards = json.dumps([self.lineage.parents, sorted(self.lineage.open)])
-        return {
-            "kind": self.run.kind,
-            "since": self.run.since,
-            "names": json.dumps(self.run.names),
-            "phase": self.phase,
-            "segments": self.segments,
-            "shards": shards,
-            "described_at": self.described_at,
-            "ended_at": self.ended_at,
-            "items": self.items,
-            "parts_done": self.parts_done,
-            "parts": self.parts,
-        }
-
-    @classmethod
-    def of(cls, run: str, item: Mapping[str, Any]) -> State:
-        parents, is_open = json.loads(item["shards"]["S"])
-        names = tuple(json.loads(item["names"]["S"]))
-        return cls(
-            Run(run, item["kind"]["S"], int(item["since"]["N"]), names),
-            item["phase"]["S"],
-            int(item["segments"]["N"]),
-            Lineage(parents, frozenset(is_open)),
-            float(item["described_at"]["N"]),
-            float(item["ended_at"]["N"]),
-            int(item["items"]["N"]),
-            int(item["parts_done"]["N"]),
-            int(item["parts"]["N"]),
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -280,71 +208,49 @@ class Runner(ABC):
 
     def _drain(self, state: State) -> Iterator[Progress]:
         """Wait until every shard has logged something that came after the scan."""
-        beats_at = -math.inf
+        yield from self._wait_for_log(state, partial(self._log(state).has_passed, state.ended_at))
+        if state.phase == DRAINING:
+            # What acknowledged last has opened a later book before, if records were missing.
+            self._require_no_gap(state)
+
+    def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
+        """Wait until every shard has logged what is asked for, or another process has done so."""
+        phase, beats_at = state.phase, -math.inf
         acknowledged: dict[str, bool] = {}
         while True:
             self._describe(state)
-            if state.phase == DRAINING and state.run not in read_control(self.table).runs:
+            if state.phase == phase and state.run not in read_control(self.table).runs:
                 # Nobody logs for it any more.
                 self._void(state)
                 if state.phase == VOID:
                     raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
-            if state.phase != DRAINING:
+            if state.phase != phase:
                 return
             for shard in (*state.lineage.parents, ONLY):
                 if not acknowledged.get(shard):
-                    acknowledged[shard] = self._has_passed(state, shard)
+                    acknowledged[shard] = has_passed(shard)
             waiting = state.lineage.waiting(acknowledged)
             if self.source is not None:
                 # That a child has no more says nothing of its parent.
                 known = filter(self.source.has, state.lineage.parents)
                 waiting += [shard for shard in known if not acknowledged[shard] and shard not in waiting]
             if not waiting:
-                break
+                return
             count = len(state.lineage.parents)
             yield self._progress(state, count - len(waiting), count)
             if self.now() > beats_at + 10 * _POLL:
                 beats_at = self.now()
-                self._beat(state, 2 * len(waiting))
+                self._log(state).beat(2 * len(waiting))
             self.table.sleep(_POLL)
-        # What acknowledged last has opened a later book before, if records were missing.
-        self._require_no_gap(state)
+
+    def _log(self, state: State) -> LogTail:
+        return LogTail(state.run, self.table, self.source, self.now, self._pace)
 
     def _sources(self) -> tuple[Source, ...]:
         """What is scanned: the table of the counts, and the source table if there is one."""
         if self.source is None:
             return (Source(self.table, (PK, SK)),)
         return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
-
-    def _has_passed(self, state: State, shard: str) -> bool:
-        """Whether the last page of a shard's log is from after the scan, or the shard has nothing else."""
-        if self.source is not None and self.source.has(shard) and self.now() > state.ended_at + CLOCKS:
-            logged = [page["last"]["S"] for page in self._last_pages(state, shard, _LAST_PAGES)]
-            return not self.source.has_more(shard, max(logged, default=""), state.run.since, state.ended_at + CLOCKS)
-        return any(
-            float(page["created"]["N"]) > state.ended_at + CLOCKS or page["beats"]["N"] != "0"
-            for page in self._last_pages(state, shard, 1)
-        )
-
-    def _last_pages(self, state: State, shard: str, most: int) -> list[Any]:
-        found: list[Any] = self.table.client.query(
-            TableName=self.table.name,
-            KeyConditionExpression=f"{PK} = :pk",
-            ExpressionAttributeValues={":pk": log_key(state.run.id, shard)[PK]},
-            ProjectionExpression="#created, #beats, #last",
-            ExpressionAttributeNames={"#created": "created", "#beats": "beats", "#last": "last"},
-            ScanIndexForward=False,
-            Limit=most,
-            ConsistentRead=True,
-        )["Items"]
-        return found
-
-    def _beat(self, state: State, count: int) -> None:
-        """Change items of random keys, so that idle shards have something to log."""
-        for _ in range(count):
-            item = run_item(beat_key(state.run.id, secrets.token_hex(8)), {}, self.table.clock())
-            self.table.client.put_item(TableName=self.table.name, Item=item)
-            self._pace.spend(1.0)
 
     def _require_no_gap(self, state: State) -> None:
         """Records that Lambda gave up on are not in the log; where it may have, a later book was opened."""

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dynamodb_counters._backfill.runner import CLOCKS, COMPLETE, OPEN_AFTER
+from dynamodb_counters._backfill.log_tail import CLOCKS
+from dynamodb_counters._backfill.runner import OPEN_AFTER
+from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table

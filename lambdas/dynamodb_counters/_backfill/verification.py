@@ -11,17 +11,18 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
-from typing import Any, Final, Literal
+from typing import Final
 
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted
-from dynamodb_counters._backfill.runner import COMPLETE, DRAINING, TRIES, Progress, Runner, State
+from dynamodb_counters._backfill.repair import Difference, Verdict, repair_key, repaired
+from dynamodb_counters._backfill.runner import TRIES, Runner
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._declarations import Declaration, Event, Items, Window
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import NONCE_PREFIX, PK, REPAIRED, SK
@@ -43,36 +44,6 @@ _OLD: Final = 5 * MINUTE
 _AGAIN: Final = 5
 _PAUSE: Final = 5.0
 _SAMPLE: Final = 10_000
-
-Verdict = Literal["drift", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A group whose items say something else than its source.
-
-    Parameters
-    ----------
-    name : str
-        The declaration.
-    group : mapping of str to str
-        The group: field to text; for a window also the tier and the start of the bucket.
-    missing : mapping of str to int or Decimal
-        What the items lack, by attribute; negative if they have too much.
-    verdict : {"drift", "unknown"}
-        ``"unknown"``: the source cannot tell, `reason` says why.
-    reason : str
-        Why it is unknown; "" otherwise.
-    """
-
-    name: str
-    group: Mapping[str, str]
-    missing: Mapping[str, Number]
-    verdict: Verdict
-    reason: str = ""
-    ref: GroupRef = ("", ())
-    seen: Mapping[str, Any] | None = None
-    """The mark of the last repair on the item that a repair writes."""
 
 
 @dataclass(slots=True)
@@ -253,7 +224,7 @@ class Verification(Runner):
             reason = "it was incremented directly: no source item tells of that"
         elif _may_have_expired(layout.declaration, ref, self._cut_at, self._expiring):
             reason = "events may have expired that it still counts"
-        key = identity(_repair_key(layout, ref))
+        key = identity(repair_key(layout, ref))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
         verdict: Verdict = "unknown" if reason else "drift"
         found = Difference(base_name(ref[0]), layout.values(ref[1]), missing, verdict, reason, ref, mark)
@@ -261,29 +232,7 @@ class Verification(Runner):
 
     def repair(self) -> tuple[int, int]:
         """Add to each group what it lacks, once; return how many were repaired, and how many another repair was."""
-        plan = self._repair_plan
-        repaired = refused = 0
-        for difference in self.differences:
-            if difference.verdict == "drift":
-                done = self._repair(plan.programs[difference.ref[0]].layout, difference)
-                repaired, refused = repaired + done, refused + (not done)
-        return repaired, refused
-
-    def _repair(self, layout: ItemLayout, difference: Difference) -> bool:
-        update = Update(layout, difference.ref[1], difference.missing, "")
-        update.set(REPAIRED, {"S": self._run_id})
-        request = update.request(self.table.name)
-        request["ExpressionAttributeNames"]["#repaired"] = REPAIRED
-        request["ConditionExpression"] = "attribute_not_exists(#repaired)"
-        if difference.seen is not None:
-            request["ConditionExpression"] = "#repaired = :seen"
-            request["ExpressionAttributeValues"][":seen"] = difference.seen
-        client = self.table.client
-        try:
-            client.update_item(**request)
-        except client.exceptions.ConditionalCheckFailedException:
-            return False
-        return True
+        return repaired(self.table, self._repair_plan, self._run_id, self.differences)
 
     def _close(self, seen: Control, state: State) -> bool:
         assert seen.history is not None
@@ -305,11 +254,6 @@ def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
 
 def _keys(layout: ItemLayout, ref: GroupRef) -> list[Key]:
     return [{PK: {"S": key[PK]}, SK: {"S": key[SK]}} for key in layout.keys(ref[1])]
-
-
-def _repair_key(layout: ItemLayout, ref: GroupRef) -> Key:
-    key = layout.key(ref[1], "")
-    return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
 
 
 def _may_have_expired(declaration: Declaration, ref: GroupRef, since: float, expiring: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Statuses: a changed definition is counted into items of its own, beside those of the one before. Pure.
+"""Generations: a changed definition is counted into items of its own, beside those of the one before. Pure.
 
 Generation n of ``views`` is an ordinary declaration, ``views~n``. Its sort keys end in ``##~n``: values in keys are
 never empty, so no value of another declaration renders such a key. A window has its name in its keys already.

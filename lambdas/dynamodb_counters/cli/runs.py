@@ -15,7 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dynamodb_counters._backfill.runner import COMPLETE, Progress, Runner
+from dynamodb_counters._backfill.runner import Runner
+from dynamodb_counters._backfill.state import COMPLETE, Progress
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters.cli.formats import ACCENT, GOOD, QUIET, number, span
 from dynamodb_counters.cli.session import Session

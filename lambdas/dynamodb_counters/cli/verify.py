@@ -10,7 +10,8 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dynamodb_counters._backfill.verification import Difference, Verification
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters.cli.backfilling import require_kind
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from dynamodb_counters import (
     Aggregate,
     Attr,
     Count,
+    Counters,
     Distinct,
     Event,
     Histogram,
@@ -31,11 +32,11 @@ from dynamodb_counters import (
 )
 from dynamodb_counters._declarations import Declarable, Declaration, flatten
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.effective import Merged, merged
-from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._stream.deployments import Deployments
+from dynamodb_counters._declarations.effective import merged
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, backfill
 from tests.unit.cli.commands import run
-from tests.unit.fold.world import Source, World
+from tests.unit.fold.world import Source, source_item
 
 _PAGE: Final = Path(__file__).parents[3] / "docs" / "changing-declarations.md"
 
@@ -111,9 +112,10 @@ class _Shop:
     """A table that counts sales, and the sales there are."""
 
     def __init__(self, declared: tuple[Declaration, ...]) -> None:
-        self.world = World(declared)
+        self.bench = Workbench(declared)
+        self.stream = Stream(self.bench)
         self.source: Source = _root(declared)
-        self.live: dict[str, tuple[Source, dict[str, Any]]] = {}
+        self.live: dict[str, dict[str, Any]] = {}
 
     def sell(self, number: int, price: int) -> None:
         values = {
@@ -121,20 +123,21 @@ class _Shop:
             "shop": "a",
             "buyer": f"b{number % 2}",
             "price": price,
-            "at": int(self.world.clock()),
+            "at": int(self.bench.clock()),
         }
-        self.live[str(number)] = self.source, values
-        self.world.put(self.source, values, str(number))
+        self.put(str(number), source_item(self.bench.store, self.source, values, str(number)))
+
+    def put(self, number: str, item: dict[str, Any]) -> None:
+        self.live[number] = item
+        self.bench.table.put_item(TableName=self.bench.table.name, Item=item)
 
     def cancel(self, number: int) -> None:
-        source, values = self.live.pop(str(number))
-        self.world.delete(source, values, str(number))
+        item = self.live.pop(str(number))
+        self.bench.table.delete_item(TableName=self.bench.table.name, Key={"pk": item["pk"], "sk": item["sk"]})
 
-    def deploy(self, found: Merged) -> None:
-        """Fold by what a deployment has made of the declarations, as the aggregator does."""
-        before = self.world.declarations
-        self.world.declarations = found.effective
-        self.world.plan = Plan(found.effective, [before])
+    def backfill(self, name: str) -> None:
+        assert [*backfill(self.bench, self.stream, names=[name]).steps()][-1].phase == "complete"
+        self.bench.clock.advance(61)
 
     def read(self, declared: Iterable[Declaration], name: str, measure: str) -> str:
         """The measure, as readers see it; of several definitions, the last one's."""
@@ -142,17 +145,20 @@ class _Shop:
         if wanted is None:
             return "-"
         group = {"shop": "a", "buyer": "b0"}
+        counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
         if isinstance(wanted, Window):
-            return str(self.world.counters.window(wanted, group, last=timedelta(hours=24)).count)
-        value = self.world.measures(wanted, **group).get(measure, "-")
+            return str(counters.window(wanted, group, last=timedelta(hours=24)).count)
+        value = counters.get(wanted, group).measures.get(measure, "-")
         return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
     def exact(self, declared: tuple[Declaration, ...], name: str, measure: str) -> str:
         """What declarations come to that have been there from the start, over the sales there are."""
         other = _Shop(declared)
-        for number, (source, values) in self.live.items():
-            other.world.put(source, values, number)
-        other.world.settle()
+        other.bench.clock.advance(self.bench.clock() - other.bench.clock())
+        for number, item in self.live.items():
+            other.put(number, item)
+        other.stream.deliver()
+        other.stream.deliver()
         return other.read(declared, name, measure)
 
 
@@ -169,32 +175,36 @@ def _line(row: Row) -> str:
     shop = _Shop(before)
     for number, price in ((1, 10), (2, 200), (3, 300)):
         shop.sell(number, price)
-    shop.world.settle()
-    Deployments(shop.world.table, before).refresh(0)
+    shop.stream.deliver()
+    shop.stream.deliver()
 
     asked = ("diff", "--table", "counters", "--declarations", encode(after))
-    done = run(*asked, "--json", client=shop.world.client)
+    done = run(*asked, "--json", client=shop.bench.table)
     assert done.code in (0, 1), done.err
     told = next(each for each in done.document["names"] if each["name"] == row.name)
     quiet = told["title"] == "unchanged" and not told["renamed_from"]
     heading = rf"^unchanged: .*\b{row.name}\b" if quiet else rf"^{row.name}: {told['title']}"
-    assert re.search(heading, run(*asked, client=shop.world.client).out, re.MULTILINE)
+    assert re.search(heading, run(*asked, client=shop.bench.table).out, re.MULTILINE)
 
     found = merged(after, before)
     if not found.refused:
-        shop.deploy(found)
+        shop.bench.deploy(after, as_declared=True)
     shop.source = _root(after)
     for number, price in ((4, 500), (5, 5), (2, 50)):
         shop.sell(number, price)
     shop.cancel(3)
     if not found.refused:
-        shop.world.settle()
+        shop.stream.deliver()
+        shop.stream.deliver()
 
-    folded = (*before, *found.effective)
-    read = shop.read(folded, row.name, row.measure)
+    known = before if found.refused else (*before, *after)
+    read = shop.read(known, row.name, row.measure)
     old = shop.exact(before, told["renamed_from"] or row.name, row.measure)
     new = shop.exact(after, row.name, row.measure)
     _check(told, read, old, new)
+    if told["next"].startswith("counters backfill"):
+        shop.backfill(told["next"].split()[-1])
+        assert shop.read(after, row.name, row.measure) == new, row.change
     events = "".join(f"; event {each['name']}: {each['title']}" for each in done.document["events"])
     renamed = told["renamed_from"] and f", renamed from {told['renamed_from']}"
     says = f"{told['title']}{renamed or ''}{events}"
@@ -223,9 +233,10 @@ def _table() -> str:
 def _example() -> str:
     """What `counters diff` prints for a filter that has changed below another aggregate, and a new one."""
     before, after = flatten((SHOPS, _over(SHOPS), RECENT)), flatten((_BIG_SHOPS, _over(_BIG_SHOPS), RECENT, BUYERS))
-    world = World(before)
-    Deployments(world.table, before).refresh(0)
-    shown = run("diff", "--table", "counters", "--declarations", encode(after), client=world.client, width=98).out
+    shop = _Shop(before)
+    shop.sell(1, 10)
+    shop.stream.deliver()
+    shown = run("diff", "--table", "counters", "--declarations", encode(after), client=shop.bench.table, width=98).out
     lines = "\n".join(line.rstrip() for line in shown.strip().splitlines())
     return f"```console\n$ cdk synth --quiet && counters diff --table counters\n{lines}\n```\n"
 
