@@ -1,7 +1,8 @@
 """Runs the commands of a page and puts what they print below them.
 
 A block of the language ``console`` is a terminal: lines that begin with ``$ counters`` are run, in the order of the
-page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file; other lines that begin with ``$`` stay.
+page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file, ``$ sleep 3d`` takes no time; other lines
+that begin with ``$`` stay.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from demo.cli_examples.beside import put_beside, write_files
 from demo.cli_examples.blog import Blog, seeded
 from demo.cli_examples.synthesized import synthesized
 from dynamodb_counters._counters import Counters
+from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
@@ -65,6 +67,8 @@ def filled(text: str, blog: Blog) -> str:
                 lines.append(str(last))
             elif line.startswith("$ cat "):
                 lines += Path(line.removeprefix("$ cat ")).read_text(encoding="utf-8").splitlines()
+            elif days := re.fullmatch(r"\$ sleep (\d+)d", line):
+                shop.live(int(days[1]) * DAY)
             elif line.startswith("$ counters"):
                 # Ids of runs are random otherwise, and segments race.
                 token = patch("secrets.token_hex", lambda size: f"{ids.getrandbits(8 * size):0{2 * size}x}")

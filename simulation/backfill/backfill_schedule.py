@@ -14,7 +14,6 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
-from dynamodb_counters._backfill import runner as runners
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration

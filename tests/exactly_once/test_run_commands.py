@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from dynamodb_counters._timeline.times import DAY, HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, REVENUE, Stream, bench, delete, put, read, spoil
 from tests.unit.cli.commands import Done, run
@@ -103,6 +104,36 @@ def test_a_dry_run_tells_what_would_be_backfilled_and_writes_nothing(changed: Co
     assert done.code == 0
     assert done.out.startswith(f"would backfill orders: {len(before)} items, ")
     assert sorted(map(str, changed.bench.table.items())) == before
+
+
+def test_what_a_backfill_has_replaced_is_dropped_once_nobody_can_count_in_it(changed: Counters) -> None:
+    bench = changed.bench
+    assert changed("backfill", "orders", "--yes").code == 0
+
+    def types() -> set[str]:
+        return {item["_type"]["S"] for item in bench.table.items() if "_type" in item} - {"_checkpoint"}
+
+    everything = {"revenue", "orders", "orders~1"}
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    assert types() == everything
+    bench.clock.advance(2 * DAY + HOUR)
+    assert lines(changed("drop", "--dry-run").out)[0] == "orders: would delete 1 item"
+    assert types() == everything
+    assert lines(changed("drop", "--yes").out)[0] == "orders: deleted 1 item"
+    assert types() == {"revenue", "orders~1"}
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    changed.stream.deliver()
+    assert read(bench, NUMBER) == ({"orders": 15}, True)
+
+
+def test_a_removed_declaration_is_dropped_if_it_is_named(changed: Counters) -> None:
+    bench = changed.bench
+    bench.deploy([REVENUE])
+    bench.clock.advance(2 * DAY + HOUR)
+    changed.stream.deliver()
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    assert changed("drop", "revenue", "--yes").code == 2
+    assert changed("drop", "orders", "--yes", "--json").document["dropped"] == {"orders": 1}
 
 
 def test_somebody_is_asked_before_a_backfill(changed: Counters) -> None:

@@ -53,9 +53,7 @@ _ADVICE: Final[dict[Kind, Advice]] = {
         "exact, by the old definition",
         _BACKFILL,
     ),
-    "removed": Advice(
-        "removed", "counts nothing any more", "stay as they are", "delete its items once nobody reads them"
-    ),
+    "removed": Advice("removed", "counts nothing any more", "stay as they are", "counters drop {name}"),
     "needed": Advice(
         "removed, still needed",
         "counts on for what counts its groups and waits for a backfill",

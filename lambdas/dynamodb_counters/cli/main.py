@@ -14,6 +14,7 @@ from dynamodb_counters.cli.cost import cost
 from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
 from dynamodb_counters.cli.diff import diff
+from dynamodb_counters.cli.drop import drop
 from dynamodb_counters.cli.erase import erase
 from dynamodb_counters.cli.events import events
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
@@ -30,7 +31,7 @@ from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
     *(describe, get, window, series, top, events, watch, diff, cost),
-    *(backfilling.command, verify, repair_command),
+    *(backfilling.command, verify, repair_command, drop),
     *(quarantine, replay, decode, redrive, erase, restore.command),
 )
 
