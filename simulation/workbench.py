@@ -31,7 +31,7 @@ class Workbench:
 
     def deploy(self, declarations: Sequence[Declaration], *, as_declared: bool = False) -> None:
         """Deploy what holds at once where it changes, unless it is taken as declared; wait until it holds."""
-        self._declarations = tuple(declarations if as_declared else map(_kept, declarations))
+        self._declarations = tuple(declarations if as_declared else map(kept, declarations))
         self.aggregator = self.process()
         self.aggregator.handle({})
         self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
@@ -71,9 +71,9 @@ class Workbench:
                 self.deliver(self.records(shard), shard)
 
 
-def _kept(declaration: Declaration) -> Declaration:
+def kept(declaration: Declaration) -> Declaration:
     """A declaration whose change needs no backfill."""
     if isinstance(declaration, Aggregate) and isinstance(declaration.source, Aggregate):
-        source: Any = _kept(declaration.source)
+        source: Any = kept(declaration.source)
         declaration = replace(declaration, source=source)
     return replace(declaration, on_change="keep")

@@ -60,7 +60,7 @@ def test_a_takeover_writes_history_and_declarations_in_one_transaction(store: St
         keys = (key["S"] for key in deployment_key(era.deployment).values())
         assert read_deployment(store.item(*keys)) == (declared,)
     assert datetime.fromtimestamp(second.valid_from, UTC).isoformat() in report.takeover
-    assert "adds sums, removes sales" in report.takeover
+    assert "adds sums; removes sales" in report.takeover
 
 
 def test_a_record_is_folded_by_the_declarations_of_its_time_whoever_delivers_it(store: Store) -> None:
