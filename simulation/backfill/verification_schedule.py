@@ -62,7 +62,8 @@ class VerificationSchedule(BackfillSchedule):
             self._wrong.append("a verification with nothing in its way did not end")
         elif found is not None and again is not None:
             self._wrong += [f"after the repair: {_text(each)}" for each in again.differences if each.verdict == "drift"]
-        if not self._unknown():
+        is_repaired = found is not None or not self._spoiled
+        if is_repaired and not self._unknown():
             self._audit("after the repair", whole=True)
         return self._outcome()
 

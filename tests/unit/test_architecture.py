@@ -132,6 +132,7 @@ EXAMPLES = {
     "Log page": "CHECKPOINT#run~*~log~* *",
     "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
+    "Expired": "CHECKPOINT# EXPIRED#players",
     "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
@@ -306,6 +307,13 @@ class World:
         self.counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
         self.counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
         self.backfill("customers")
+        self.expire({**{name: {"S": value} for name, value in path.items()}, "ttl": {"N": str(NOW)}})
+
+    def expire(self, item: Item) -> None:
+        expired = self._record(None, item)
+        images = expired["dynamodb"]
+        images["OldImage"] = images.pop("NewImage")
+        self.deliver([{**expired, "eventName": "REMOVE"}])
 
     def deliver_all(self) -> None:
         while records := self.changes():

@@ -29,6 +29,7 @@ from dynamodb_counters._items.table_schema import NONCE_PREFIX, PK, REPAIRED, SK
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._stream.checkpoint_items import BOOK
 from dynamodb_counters._stream.control import Control, read_control, write_control
+from dynamodb_counters._stream.expired_items import read_expired
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.watermarks import Watermark, sequence_of
 from dynamodb_counters._timeline.tiers import BY_LETTER
@@ -37,6 +38,7 @@ from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
 
+_ENDED: Final = "nothing was compared: another process has ended run {}"
 _AT_A_TIME: Final = 2000
 _OLD: Final = 5 * MINUTE
 """A checkpoint that was read so long ago may have settled since, and the watermarks that it covers may be gone."""
@@ -101,11 +103,11 @@ class Verification(Runner):
         if state.phase == DRAINING:
             self._enter(state, COMPARING)
         if state.phase != COMPARING:
-            raise BackfillError(f"nothing was compared: another process has ended run {state.run.id}")
+            raise BackfillError(_ENDED.format(state.run.id))
         self._run_id, self._cut_at = state.run.id, state.run.since
         self._repair_plan = plan = self._plan(state)
         pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
-        self._expiring = pages.expiring()
+        self._expiring = pages.expiring() | read_expired(self.table)
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
@@ -117,7 +119,10 @@ class Verification(Runner):
         state.phase = COMPLETE
         for _ in self.table.tries(TRIES):
             seen = read_control(self.table)
-            if state.run not in seen.runs or self._close(seen, state):
+            if state.run not in seen.runs:
+                # What was read after that may hold what nobody has logged.
+                raise BackfillError(_ENDED.format(state.run.id))
+            if self._close(seen, state):
                 return
         raise BackfillError("the table's deployments change all the time: run it again")
 

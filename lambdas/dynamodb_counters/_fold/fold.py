@@ -192,6 +192,7 @@ class _Folding:
                 if base_name(program.layout.name) in bases and not (inserts and program.layout.name in counted)
             ]
         if image_name == OLD and is_expiry(change.record, source.ttl):
+            self._folded.expired |= {program.layout.name for program in programs if program.keeps_expired}
             programs = [program for program in programs if not program.keeps_expired]
         if change.names is not None:
             waited_for = self._plan.present_names(change.names)

@@ -17,6 +17,7 @@ from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
+from dynamodb_counters._stream.expired_items import ExpiredItems
 from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
@@ -109,6 +110,7 @@ class Aggregator:
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
+        self._expired = ExpiredItems(retrying)
         self._single_shard = single_shard
 
     def handle(
@@ -162,6 +164,7 @@ class Aggregator:
                 report.events += folded.events
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
+                self._expired.note(folded.expired)
                 part = Part(plan, counted, kept.withheld, watermark, checkpoint)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)

@@ -137,9 +137,15 @@ class Deployments:
         now = self._table.clock()
         opened = [era for era in self._history.eras if era.run] if shard and changes else []
         cuts = {era.run: self._logs.cut(era.run, era.valid_from, shard, changes) for era in opened}
-        for era, part in groupby(
-            changes, lambda change: self._history.at(change.created or now, change.sequence, cuts)
-        ):
+        runs = self._runs if shard and changes else ()
+        begun = [self._logs.cut(run.id, run.since, shard, changes) for run in runs]
+
+        def side(change: Change) -> tuple[Era, int]:
+            # What comes before a run's cut is counted before what comes after it is logged.
+            past = sum(cut <= change.sequence for cut in begun)
+            return self._history.at(change.created or now, change.sequence, cuts), past
+
+        for (era, _), part in groupby(changes, side):
             plan = self._plan(era.deployment)
             yield plan or self._own_plan, list(part), plan is None
 
