@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,10 +10,14 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.shards import Shard
+from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters.errors import BackfillError
 from simulation.dynamodb.memory_stream import MemoryStream
+from simulation.dynamodb.stream_source import Record
 from simulation.workbench import Workbench
 
 ORDER = Items("order", where=Attr("customer").exists())
@@ -43,11 +48,15 @@ class Stream:
         self._delivered: dict[str, int] = {}
 
     def deliver(self) -> None:
-        for shard in self._bench.shards():
-            records = self._bench.records(shard)[self._delivered.get(shard, 0) :]
-            self._delivered[shard] = self._delivered.get(shard, 0) + len(records)
+        for shard, records in self.skip().items():
             for start in range(0, len(records), 100):
                 self._bench.deliver(records[start : start + 100], shard)
+
+    def skip(self) -> dict[str, list[Record]]:
+        """Give up on what is new; return it."""
+        new = {shard: self._bench.records(shard)[self._delivered.get(shard, 0) :] for shard in self._bench.shards()}
+        self._delivered |= {shard: self._delivered.get(shard, 0) + len(records) for shard, records in new.items()}
+        return new
 
 
 def described(bench: Workbench) -> list[Shard]:
@@ -147,3 +156,50 @@ def test_spoiled_groups_are_found_and_repaired_once(bench: Workbench) -> None:
     assert verifying.repair() == (0, 2)
     totals = {name: read(bench, REVENUE, customer=name)[0]["total"] for name in ("ann", "bob", "eve")}
     assert totals == {"ann": 200, "bob": 13, "eve": 4}
+
+
+def lose(bench: Workbench, stream: Stream) -> dict[str, list[Record]]:
+    """Change items, have Lambda give up on that, then change one of them again; return what it gave up on."""
+    put(bench, 0, 70)
+    put(bench, 50, 1)
+    given_up = stream.skip()
+    bench.clock.advance(DAY)
+    delete(bench, 0)
+    return given_up
+
+
+@pytest.mark.parametrize("make", [backfill, verification])
+@pytest.mark.parametrize("is_late", [False, True], ids=["while scanning", "after the last acknowledgement"])
+def test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Backfill | Verification], *, is_late: bool
+) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    given_up: dict[str, list[Record]] = {}
+    work = make(bench, stream)
+    finish = type(work)._finish
+
+    def late(self: Any, state: State) -> Iterator[Progress]:
+        if not given_up:
+            given_up.update(lose(bench, stream))
+            stream.deliver()
+        return finish(self, state)
+
+    monkeypatch.setattr(type(work), "_finish", late)
+    steps = work.steps()
+    assert any(step.phase == "scanning" for step in steps)
+    if not is_late:
+        given_up.update(lose(bench, stream))
+    with pytest.raises(BackfillError, match="may have given up on records"):
+        list(steps)
+    for shard, records in given_up.items():
+        if records:
+            bench.aggregator.handle({"shardId": shard, "Records": records}, given_up=True)
+    bench.clock.advance(HOUR)
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 20}, True)
+    verifying = verification(bench, stream)
+    assert [*verifying.steps()][-1].phase == "complete"
+    assert verifying.differences == []

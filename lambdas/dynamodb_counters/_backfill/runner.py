@@ -90,7 +90,7 @@ class Runner(ABC):
         if state.phase == SCANNING:
             yield from self._scan(state)
         if state.phase == DRAINING:
-            yield from self._drain(state)
+            yield from self._wait_for_log(state, partial(self._log(state).has_passed, state.ended_at))
         yield from self._finish(state)
         yield self._progress(state, 1, 1)
 
@@ -206,15 +206,8 @@ class Runner(ABC):
         state.ended_at = self.now()
         self._enter(state, DRAINING)
 
-    def _drain(self, state: State) -> Iterator[Progress]:
-        """Wait until every shard has logged something that came after the scan."""
-        yield from self._wait_for_log(state, partial(self._log(state).has_passed, state.ended_at))
-        if state.phase == DRAINING:
-            # What acknowledged last has opened a later book before, if records were missing.
-            self._require_no_gap(state)
-
     def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
-        """Wait until every shard has logged what is asked for, or another process has done so."""
+        """Wait until every shard has logged what is asked for, or another process is done with it."""
         phase, beats_at = state.phase, -math.inf
         acknowledged: dict[str, bool] = {}
         while True:
@@ -253,7 +246,10 @@ class Runner(ABC):
         return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
 
     def _require_no_gap(self, state: State) -> None:
-        """Records that Lambda gave up on are not in the log; where it may have, a later book was opened."""
+        """Records that Lambda gave up on are not in the log; where it may have, a later book was opened.
+
+        To be asked after the log was read: what opens the book is logged later.
+        """
         for shard in state.lineage.parents:
             for book in self.books(shard):
                 if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
