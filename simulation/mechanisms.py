@@ -16,8 +16,6 @@ _TAKEOVERS: Final = "test_takeovers.py::"
 _CONTENTION: Final = "test_contention.py"
 _PACKED: Final = "test_packed.py::"
 _GIVEN_UP: Final = "test_given_up.py::"
-_BACKFILLS: Final = "test_backfill_schedules.py::test_every_backfill_and_redefinition_is_exact_whatever_goes_wrong"
-_VERIFICATIONS: Final = "test_backfill_schedules.py::test_verifications_find_what_was_spoiled_and_nothing_else"
 _APART: Final = "test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong"
 _STREAMS: Final = "test_two_streams.py::"
 
@@ -718,82 +716,5 @@ MUTATIONS: Final = (
         "return math.inf if checkpoint.blurred else",
         "return",
         _GIVEN_UP + "test_beyond_the_most_books_nobody_can_tell",
-    ),
-    Mutation(
-        "a run's log holds no images",
-        "_stream/run_logs.py",
-        "rows = list(logged(run, plan, told))",
-        "rows = []",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a backfill does not wait for the log",
-        "_backfill/runner.py",
-        "waiting = state.lineage.waiting(acknowledged)",
-        "waiting: list[str] = []",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "one shard's heartbeat is enough",
-        "_backfill/shards.py",
-        "return sorted(shard for shard in self.open if not is_done(shard)",
-        "return [] if any(acknowledged.values()) else sorted(shard for shard in self.open if not is_done(shard)",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a cut moves",
-        "_stream/run_logs.py",
-        'client.put_item(**put, ConditionExpression=f"attribute_not_exists({PK})")',
-        "client.put_item(**put)",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "of an item's images the last one counts",
-        "_backfill/baseline.py",
-        "or place < found[change.digest][0]",
-        "or place > found[change.digest][0]",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a baseline is added again",
-        "_backfill/backfill.py",
-        '"attribute_not_exists(#baseline)"',
-        '"attribute_not_exists(#baseline) OR attribute_exists(#baseline)"',
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a run begins to count at once",
-        "_backfill/runner.py",
-        "OPEN_AFTER: Final = FRESH + 2 * CLOCKS",
-        "OPEN_AFTER: Final = 1.0",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a run completes whose generation was dropped",
-        "_backfill/backfill.py",
-        "if state.run not in seen.runs or not _is_declared(filled, declared):",
-        "if False:",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "what was just added is said to be whole",
-        "_stream/deployments.py",
-        "whole=False, since=era.valid_from",
-        "whole=True, since=era.valid_from",
-        _BACKFILLS,
-    ),
-    Mutation(
-        "a repair is done twice",
-        "_backfill/repair.py",
-        'request["ConditionExpression"] = "attribute_not_exists(#repaired)"',
-        'request["ConditionExpression"] = "attribute_not_exists(#repaired) OR attribute_exists(#repaired)"',
-        _VERIFICATIONS,
-    ),
-    Mutation(
-        "any page of a shard's log says that it is past the scan",
-        "_backfill/log_tail.py",
-        'float(page["created"]["N"]) > ended_at + CLOCKS or page["beats"]["N"] != "0"',
-        'float(page["created"]["N"]) > 0',
-        _BACKFILLS,
     ),
 )

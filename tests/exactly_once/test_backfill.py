@@ -52,9 +52,12 @@ class Stream:
             for start in range(0, len(records), 100):
                 self._bench.deliver(records[start : start + 100], shard)
 
+    def new(self) -> dict[str, list[Record]]:
+        return {shard: self._bench.records(shard)[self._delivered.get(shard, 0) :] for shard in self._bench.shards()}
+
     def skip(self) -> dict[str, list[Record]]:
         """Give up on what is new; return it."""
-        new = {shard: self._bench.records(shard)[self._delivered.get(shard, 0) :] for shard in self._bench.shards()}
+        new = self.new()
         self._delivered |= {shard: self._delivered.get(shard, 0) + len(records) for shard, records in new.items()}
         return new
 

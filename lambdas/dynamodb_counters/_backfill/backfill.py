@@ -49,7 +49,7 @@ class Backfill(Runner):
         declared = self._folded(seen.declared)
         since = self._since(opened)
         folded = self._folded(history.at(since).deployment)
-        names = self.names or unfinished(seen, declared, folded)
+        names = wanted(self.names, seen, declared, folded)
         if not names:
             raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
         number = 1 + int(seen.item.get("generation", {}).get("N", "0"))
@@ -216,7 +216,21 @@ def _followed(
     return History((*history.eras, Era(begins, deployment_id(kept))))
 
 
-def unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
+def wanted(
+    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
+) -> set[str]:
+    """What to backfill: names, or all that is unfinished; and what they look at, as far as that is unfinished."""
+    left = _unfinished(seen, declared, folded)
+    found = set(names) or left
+    for declaration in declared:
+        over = declaration
+        while declaration.name in found and isinstance(over.source, Aggregate):
+            over = over.source
+            found |= {over.name} & left
+    return found
+
+
+def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
     """Names that do not count everything there is, or count as they were declared before."""
     statuses, reads = seen.statuses, seen.reads
     known = {declaration.name: declaration for declaration in folded}

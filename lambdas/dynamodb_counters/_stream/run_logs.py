@@ -111,15 +111,7 @@ class RunLogs:
         key = log_key(run, shard, part[0].sequence, part[-1].sequence)
         item = run_item(key, {**values, "beats": int(beats)}, self._table.clock())
         client = self._table.client
-        try:
-            answer = client.put_item(
-                TableName=self._table.name,
-                Item=item,
-                ConditionExpression=f"attribute_not_exists({PK})",
-                ReturnConsumedCapacity="TOTAL",
-            )
-        except client.exceptions.ConditionalCheckFailedException:
-            return 1.0
+        answer = client.put_item(TableName=self._table.name, Item=item, ReturnConsumedCapacity="TOTAL")
         return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 

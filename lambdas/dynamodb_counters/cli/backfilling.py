@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from dynamodb_counters._backfill.backfill import Backfill, unfinished
+from dynamodb_counters._backfill.backfill import Backfill, wanted
 from dynamodb_counters._backfill.opening import opening
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
@@ -109,8 +109,8 @@ def _planned(session: Session, names: Collection[str]) -> _Planned:
     declared = _declared(session, seen)
     assert seen.history is not None
     folded = read_declarations(session.table, seen.history.at(session.clock()).deployment) or ()
-    wanted = names or unfinished(seen, declared, folded)
-    opened = opening(wanted, declared, folded, seen, 1).generations if wanted else ()
+    chosen = wanted(names, seen, declared, folded)
+    opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
     table = session.table.client.describe_table(TableName=session.table.name)["Table"]
     filled = [base_name(declaration.name) for declaration in opened]
     return _Planned(filled, table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
