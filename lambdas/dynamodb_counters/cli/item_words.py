@@ -79,9 +79,9 @@ def _reader(item: Image) -> _Reader:
     if kind == QUARANTINE:
         return _quarantined
     if pk.startswith(CHECKPOINT_PREFIX):
-        named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, WITNESS: _witness}
+        named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, "EXPIRED": _expired, WITNESS: _witness}
         named["GENERATIONS"] = run_words.generations
-        prefixed = _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk, _checkpoint)
+        prefixed = _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk.partition("#")[0], _checkpoint)
         return run_words.run if pk.startswith(RUN_PREFIX) else prefixed
     if kind.endswith(PACK_SUFFIX) and CHUNK in item:
         return _chunk
@@ -215,6 +215,11 @@ def _switch(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     since = float(item["since"]["N"])
     told = f"since {moment_text(since)}" if since else "from the beginning"
     return Decoded("switch", [f"versions with checkpoints count this table {told}"], {"since": since})
+
+
+def _expired(item: Image, _: Mapping[str, Declaration]) -> Decoded:
+    name = item[SK]["S"].partition("#")[2]
+    return Decoded("expired", [f"{name} counts items that have expired: they cannot be recomputed"], {"name": name})
 
 
 def _restore(item: Image, _: Mapping[str, Declaration]) -> Decoded:

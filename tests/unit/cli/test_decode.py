@@ -47,6 +47,7 @@ WORDS = {
     "Log page": "the log of the run 1r0000000000000001: ",
     "Scan page": "page 0 of a segment that the run 1r0000000000000001 has scanned: ",
     "Heartbeat": "a heartbeat of the run 1r0000000000000001: idle shards log it",
+    "Expired": "players counts items that have expired",
     "Switch": "versions with checkpoints count this table from the beginning",
 }
 
