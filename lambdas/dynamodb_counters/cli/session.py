@@ -83,7 +83,9 @@ class Session:
     @cached_property
     def counters(self) -> Counters:
         """The library's view of the table: all reads go through it."""
-        return Counters(self.table.name, client=self.table.client, clock=self.clock)
+        made = Counters(self.table.name, client=self.table.client)
+        made._table = self.table  # noqa: SLF001 - with the session's clock and pauses
+        return made
 
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
