@@ -90,6 +90,13 @@ RUN_MUTATIONS: Final = (
         _BACKFILLS,
     ),
     Mutation(
+        "shards that go on splitting are waited for",
+        "_backfill/shards.py",
+        "return bool(parent) and is_done(parent)",
+        "return False",
+        _BACKFILLS,
+    ),
+    Mutation(
         "a page of the scan is written over another",
         "_backfill/scan.py",
         '                ConditionExpression=f"attribute_not_exists({PK})",\n',

@@ -22,9 +22,9 @@ CONSTANTS
   Features,   \* What takes part: a subset of AllFeatures.
   Without     \* Guards that are removed: a subset of AllGuards.
 
-AllFeatures == {"corruption", "loss", "pruning"}
+AllFeatures == {"corruption", "loss", "pruning", "ending"}
 AllGuards == {"checkpoint", "watermark", "checkpoint first", "log last", "logged before commit",
-              "fresh checkpoint", "read again", "repair mark"}
+              "fresh checkpoint", "read again", "repair mark", "parts", "still open"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
@@ -37,9 +37,10 @@ VARIABLES
   log,        \* Records that are logged.
   spoiled,    \* Whether somebody has spoiled the item.
   verifier,
+  open,       \* Whether the run is; nobody logs for it afterwards.
   found       \* Drifts that were found: whether the item had been spoiled, and the drift.
 
-vars == <<written, acked, checkpoint, settled, process, item, log, spoiled, verifier, found>>
+vars == <<written, acked, checkpoint, settled, process, item, log, spoiled, verifier, open, found>>
 
 Has(guard) == guard \notin Without
 With(feature) == feature \in Features
@@ -67,13 +68,21 @@ Write ==
 
 Deliver(p, begin, last) ==
   /\ process[p].phase = "idle" /\ begin <= acked /\ (With("loss") => begin = acked) /\ last <= written /\ Max({begin, checkpoint}) < last
+  /\ Has("parts") => (last < CutAt \/ Max({begin, checkpoint}) >= CutAt - 1)
   /\ process' = [process EXCEPT ![p] =
        [phase |-> IF Has("logged before commit") THEN "logging" ELSE "committing", from |-> Max({begin, checkpoint}), last |-> last]]
   /\ UNCHANGED <<written, acked, checkpoint, settled, item, log, spoiled, verifier, found>>
 
+(* What comes after the cut is a part of its own, logged when the part before it is counted. *)
+NextPart(p, last) ==
+  /\ process[p].phase = "committed" /\ process[p].last = CutAt - 1
+  /\ process' = [process EXCEPT ![p] =
+       [phase |-> IF Has("logged before commit") THEN "logging" ELSE "committing", from |-> CutAt - 1, last |-> last]]
+  /\ UNCHANGED <<written, acked, checkpoint, settled, item, log, spoiled, verifier, found>>
+
 Log(p) ==
   /\ process[p].phase = "logging"
-  /\ log' = log \cup {n \in (process[p].from + 1)..process[p].last : n >= CutAt}
+  /\ log' = log \cup {n \in (process[p].from + 1)..process[p].last : open /\ n >= CutAt}
   /\ process' = [process EXCEPT ![p].phase = IF Has("logged before commit") THEN "committing" ELSE "committed"]
   /\ UNCHANGED <<written, acked, checkpoint, settled, item, spoiled, verifier, found>>
 
@@ -155,10 +164,11 @@ Compare(v) ==
       known == IF Has("log last") THEN log ELSE r.log
       position == Position(r)
       drift == AtFirst + Total(1..(CutAt - 1)) + Total({n \in known : n <= position}) - ValueOf(r.item)
-      unknown == r.item = None /\ Has("read again") /\ \E n \in known : n > position IN
+      unknown == r.item = None /\ Has("read again") /\ \E n \in known : n > position
+      void == unknown \/ (Has("still open") /\ ~open) IN
   /\ Steps(v, "read")
-  /\ verifier' = [verifier EXCEPT ![v] = IF unknown \/ drift = 0 THEN Away ELSE [r EXCEPT !.phase = "drift", !.drift = drift]]
-  /\ found' = IF unknown THEN found ELSE found \cup {<<spoiled, drift>>}
+  /\ verifier' = [verifier EXCEPT ![v] = IF void \/ drift = 0 THEN Away ELSE [r EXCEPT !.phase = "drift", !.drift = drift]]
+  /\ found' = IF void THEN found ELSE found \cup {<<spoiled, drift>>}
   /\ Only
 
 (* Added if nobody has repaired the item since it was read. *)
@@ -175,18 +185,27 @@ Init ==
   /\ written = CutAt - 1 /\ acked = 0 /\ checkpoint = 0 /\ settled = 0
   /\ process = [p \in Processes |-> Idle]
   /\ item = [value |-> AtFirst, watermark |-> 0, mark |-> 0]
-  /\ log = {} /\ spoiled = FALSE /\ found = {}
+  /\ log = {} /\ spoiled = FALSE /\ open = TRUE /\ found = {}
   /\ verifier = [v \in Verifiers |-> Away]
 
-(* Records below the cut have been counted when a verification begins to compare: each shard is past its cut. *)
-Past == acked >= CutAt - 1
+(* A verification begins to compare when the log says that the shard is past its cut. *)
+Past == acked >= CutAt - 1 \/ log # {}
 
-Next ==
+(* Whoever has compared ends the run, for all verifiers that work on it. *)
+End ==
+  /\ With("ending") /\ open /\ found # {}
+  /\ open' = FALSE
+  /\ UNCHANGED <<written, acked, checkpoint, settled, process, item, log, spoiled, verifier, found>>
+
+Step ==
   \/ Write \/ Settle \/ Prune \/ Spoil \/ Lose
   \/ \E p \in Processes :
        \/ \E begin \in 0..acked : \E last \in (begin + 1)..written : Deliver(p, begin, last)
+       \/ \E last \in CutAt..written : NextPart(p, last)
        \/ Log(p) \/ Commit(p) \/ Move(p) \/ Finish(p) \/ Crash(p)
   \/ \E v \in Verifiers : (Past /\ (ReadCheckpoint(v) \/ ReadItem(v))) \/ Compare(v) \/ Repair(v)
+
+Next == End \/ (Step /\ UNCHANGED open)
 
 -----------------------------------------------------------------------------
 (* What is right has no drift, wherever the item's position is. *)

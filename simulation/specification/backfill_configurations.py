@@ -126,6 +126,11 @@ BACKFILLS: Final = (
         "zombies", "nothing is wrong; two processes, one record", {"Processes": "= {1, 2}", "Adds": "<- OneRecord"}
     ),
     Verification(
+        "two verifiers",
+        "one ends the run while the other one compares; one record",
+        {"Verifiers": "= {1, 2}", "Adds": "<- OneRecord", "Features": '= {"ending"}'},
+    ),
+    Verification(
         "repair",
         "the item is spoiled once; two verifiers, one record",
         {"Verifiers": "= {1, 2}", "Adds": "<- OneRecord", "Features": '= {"pruning", "corruption"}'},
@@ -176,6 +181,8 @@ BACKFILL_REMOVALS: Final = (
     Removal("the log is read before the item", "verification", "log last", quick=True),
     Removal("a batch is committed before it is logged", "verification", "logged before commit", quick=True),
     Removal("a checkpoint settles between the reads", "verification", "fresh checkpoint", quick=True),
+    Removal("a verifier goes on though the run is over", "two verifiers", "still open", quick=True),
+    Removal("what comes after the cut is logged before what comes before it is counted", "cut", "parts", quick=True),
     Removal("an item that is missing counts nothing", "lost item", "read again", quick=True),
     Removal("a repair without a condition", "repair", "repair mark", quick=True),
 )

@@ -58,6 +58,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
+        run_mechanisms
         mutations soak hostile backfill
     """,
 }

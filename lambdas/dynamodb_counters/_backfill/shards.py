@@ -54,5 +54,15 @@ class Lineage:
         return 1 + self.depth(parent) if parent in self.parents else 0
 
     def waiting(self, acknowledged: Mapping[str, bool]) -> list[str]:
-        """Open shards that have not acknowledged; a shard is delivered after the one it came out of."""
-        return [] if acknowledged.get(ONLY) else sorted(shard for shard in self.open if not acknowledged.get(shard))
+        """Open shards of which neither they nor a shard they came out of has acknowledged.
+
+        Without the latter, shards that go on splitting would never have acknowledged all.
+        """
+
+        def is_done(shard: str) -> bool:
+            if acknowledged.get(shard, False):
+                return True
+            parent = self.parents.get(shard, "")
+            return bool(parent) and is_done(parent)
+
+        return [] if acknowledged.get(ONLY) else sorted(shard for shard in self.open if not is_done(shard))
