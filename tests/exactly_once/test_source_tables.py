@@ -13,9 +13,9 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = 200
+SCHEDULES = 100
 CHUNK = 50
-ON_DYNAMODB_LOCAL = 10
+ON_DYNAMODB_LOCAL = 4
 
 
 def run(seed: int, make_backend: MakeBackend = MemoryBackend) -> Outcome:
@@ -29,7 +29,7 @@ def test_every_count_is_exact_whatever_goes_wrong(first: int) -> None:
     assert sum(sum(outcome.faults.values()) for outcome in outcomes) > CHUNK
 
 
-@pytest.mark.parametrize("first", range(0, ON_DYNAMODB_LOCAL, 10))
+@pytest.mark.parametrize("first", range(0, ON_DYNAMODB_LOCAL, 2))
 def test_every_count_is_exact_on_dynamodb_local(first: int, dynamodb_local_engine: DynamoDBLocal) -> None:
-    outcomes = [run(seed, partial(LocalBackend, dynamodb_local_engine)) for seed in range(first, first + 10)]
+    outcomes = [run(seed, partial(LocalBackend, dynamodb_local_engine)) for seed in range(first, first + 2)]
     assert {outcome.seed: outcome.wrong for outcome in outcomes if outcome.wrong} == {}
