@@ -64,7 +64,7 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "a run completes whose generation was dropped",
         "_backfill/backfill.py",
-        "if state.run not in seen.runs or not _is_declared(filled, declared):",
+        "if state.run not in seen.runs or not is_whole:",
         "if False:",
         _BACKFILLS,
     ),
@@ -130,6 +130,13 @@ RUN_MUTATIONS: Final = (
         "            found |= {over.name} & left\n",
         "            break\n",
         _GUARDS + "test_what_lacks_something_is_not_counted_as_if_it_were_whole",
+    ),
+    Mutation(
+        "a run completes that lacks what was declared again meanwhile",
+        "_backfill/backfill.py",
+        " and not _is_lacking(filled, declared, folded, seen.reads)",
+        "",
+        _GUARDS + "test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void",
     ),
     Mutation(
         "readers see what counts the filled aggregates before it has caught up",

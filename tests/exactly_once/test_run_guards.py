@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from dynamodb_counters import Aggregate, Count
+from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.state import Progress, State
@@ -241,3 +242,24 @@ def test_a_verification_that_another_process_has_ended_tells_nothing(bench: Work
     stream.deliver()
     with pytest.raises(BackfillError, match="another process has ended run"):
         list(second)
+
+
+def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None:
+    sizes = Aggregate("sizes", PER_CUSTOMER, pk="SIZES", sk="ALL", measures={"orders": Sum("orders")})
+    dear = replace(PER_CUSTOMER, where=Attr("price").gt(5))
+    bench = Workbench([PER_CUSTOMER, sizes], shards=3)
+    stream = Stream(bench)
+    for number, price in enumerate((1, 10, 20)):
+        put(bench, number, price)
+    stream.deliver()
+    bench.deploy([dear, replace(sizes, source=dear, measures={"most": Sum("orders")})], as_declared=True)
+    stream.deliver()
+    steps = backfill(bench, stream).steps()
+    next(steps)
+    bench.deploy([dear, replace(sizes, source=dear)], as_declared=True)
+    with pytest.raises(BackfillError, match="is void"):
+        list(steps)
+    assert read(bench, sizes)[0] == {"orders": 3}
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, sizes) == ({"orders": 2}, True)

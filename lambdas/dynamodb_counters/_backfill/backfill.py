@@ -31,11 +31,15 @@ from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER
 from dynamodb_counters._stream.control import Control, read_control, write_control
 from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
 from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
 
 ADDING: Final = "adding"
 
 _AT_A_TIME: Final = 256
+
+_SETTLING: Final = 5 * MINUTE
+"""What has not caught up by then lags, as counts may."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,8 +78,7 @@ class Backfill(Runner):
         return state if written else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
-        if state.phase == DRAINING:
-            self._enter(state, ADDING)
+        self._enter(state, DRAINING, ADDING)
         if state.phase == ADDING:
             yield from self._add(state)
 
@@ -109,7 +112,10 @@ class Backfill(Runner):
             # Records tell whole seconds.
             moment = math.ceil(self.now())
             self.table.sleep(moment - self.now())
-            yield from self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment))
+            for step in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
+                yield step
+                if self.now() > moment + _SETTLING:
+                    break
 
     def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
         for _, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, run, ref, sums[ref]), list(sums)):
@@ -140,7 +146,8 @@ class Backfill(Runner):
             folded = self._folded(history.last.deployment)
             filled = _filled(state.run, folded)
             declared = {declaration.name: declaration for declaration in self._folded(seen.declared)}
-            if state.run not in seen.runs or not _is_declared(filled, declared):
+            is_whole = _is_declared(filled, declared) and not _is_lacking(filled, declared, folded, seen.reads)
+            if state.run not in seen.runs or not is_whole:
                 self._void(state)
                 if state.phase == COMPLETE:
                     return
@@ -250,6 +257,29 @@ def _filled(run: Run, folded: Collection[Declaration]) -> list[Declaration]:
         return []
     number = generation_number(run.names[0])
     return [declaration for declaration in folded if generation_number(declaration.name) == number]
+
+
+def _is_lacking(
+    filled: Collection[Declaration],
+    declared: Mapping[str, Declaration],
+    folded: Collection[Declaration],
+    reads: Mapping[str, int],
+) -> bool:
+    """Whether something declared over what is filled still counts another definition of that.
+
+    A deployment may have declared it again since the run began.
+    """
+    bases = {base_name(each.name) for each in filled}
+    known = {each.name: each for each in folded}
+    for name, over in declared.items():
+        number = reads.get(name, 0)
+        one: object = over.source
+        two: object = getattr(known.get(f"{name}~{number}" if number else name), "source", None)
+        while name not in bases and isinstance(one, Aggregate):
+            if one.name in bases and not (isinstance(two, Aggregate) and same_meaning(one, two)):
+                return True
+            one, two = one.source, getattr(two, "source", None)
+    return False
 
 
 def _is_declared(filled: Collection[Declaration], declared: Mapping[str, Declaration]) -> bool:

@@ -85,8 +85,7 @@ class Runner(ABC):
             state = None
         else:
             raise BackfillError("the table's stream is splitting its shards all the time: try again later")
-        if state.phase == WAITING:
-            self._enter(state, SCANNING)
+        self._enter(state, WAITING, SCANNING)
         if state.phase == SCANNING:
             yield from self._scan(state)
         if state.phase == DRAINING:
@@ -131,7 +130,7 @@ class Runner(ABC):
             if state is None:
                 continue
             if self.now() <= opened + CLOCKS:
-                self._enter(state, WAITING)
+                self._enter(state, OPENING, WAITING)
                 return state
             self._void(state)
         raise BackfillError("the table's deployments change all the time: try again later")
@@ -203,8 +202,9 @@ class Runner(ABC):
             if self.now() > state.described_at + _DESCRIBE_EVERY:
                 self._describe(state)
             yield self._progress(state, scanned.items, max(total, scanned.items))
-        state.ended_at = self.now()
-        self._enter(state, DRAINING)
+        if state.phase == SCANNING:
+            state.ended_at = self.now()
+        self._enter(state, SCANNING, DRAINING)
 
     def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
         """Wait until every shard has logged what is asked for, or another process is done with it."""
@@ -290,9 +290,11 @@ class Runner(ABC):
             return False
         return True
 
-    def _enter(self, state: State, phase: str) -> None:
-        """Enter a phase, or the one that another process has brought the run to."""
-        before, state.phase = state.phase, phase
+    def _enter(self, state: State, before: str, phase: str) -> None:
+        """Go from one phase to another, unless another process has brought the run further."""
+        if state.phase != before:
+            return
+        state.phase = phase
         if not self._write(state, before):
             self._reload(state)
 
@@ -319,7 +321,7 @@ class Runner(ABC):
                 # Another process has ended it; or a deployment has, which writes nothing into the run's item.
                 self._reload(state)
                 if state.phase != COMPLETE:
-                    self._enter(state, VOID)
+                    self._enter(state, state.phase, VOID)
                 return
             state.phase = VOID
             if self._close(seen, state):

@@ -100,8 +100,7 @@ class Verification(Runner):
         return state if written else None
 
     def _finish(self, state: State) -> Iterator[Progress]:
-        if state.phase == DRAINING:
-            self._enter(state, COMPARING)
+        self._enter(state, DRAINING, COMPARING)
         if state.phase != COMPARING:
             raise BackfillError(_ENDED.format(state.run.id))
         self._run_id, self._cut_at = state.run.id, state.run.since
