@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test spec soak mutations nightly snapshot lint audit wheel lock lambda-asset \
+.PHONY: help setup demo bench test spec soak mutations nightly snapshot cli-examples lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -54,6 +54,9 @@ nightly: mutations soak spec ## Run mutations, soak and spec one after the other
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 	@UPDATE_SNAPSHOTS=1 $(PYTHON) -m pytest -m snapshot $(ARGS)
+
+cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
+	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)
 
 lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff check .

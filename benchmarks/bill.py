@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
-from benchmarks import prices
 from benchmarks.best_times import best, cpu_seconds, run_python
 from benchmarks.cold_start import http_request, lambda_environment
 from benchmarks.designs.ours import SHARD, VIEW, VIEWS
@@ -24,7 +23,9 @@ from benchmarks.queue_and_stream import chunks
 from benchmarks.ways import PACKED_BATCH, POSTED, QUEUE_BATCH, STREAM_BATCH, WAYS, Way
 from benchmarks.workloads import hot
 from dynamodb_counters import Counters
+from dynamodb_counters._cost.functions import GB_PER_CPU
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._price_file import PRICES
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import lambda_record
 from simulation.dynamodb.capacity import dollars_per_million
@@ -74,15 +75,19 @@ def bill_of(
         invocations += 1 / way.stream_batch
     found = {
         "events": dollars_per_million(events, 0),
-        "lambda": MILLION * (prices.cpu_dollars(sum(functions) / 1e6) + invocations * prices.LAMBDA_REQUEST),
+        "lambda": MILLION * (cpu_dollars(sum(functions) / 1e6) + invocations * PRICES.of("lambda.request")),
         # Sent one by one, received and deleted in tens.
-        "queue": MILLION * way.messages * (1 + 2 / _MESSAGES_PER_CALL) * prices.SQS_REQUEST,
-        "http": MILLION * way.http * prices.HTTP_API_REQUEST,
+        "queue": MILLION * way.messages * (1 + 2 / _MESSAGES_PER_CALL) * PRICES.of("sqs.request"),
+        "http": MILLION * way.http * PRICES.of("http_api.request"),
     }
     for partitions, units in units_per_update.items():
         aggregates = dollars_per_million(aggregation * units, 0) if way.counted else 0.0
         found |= {f"aggregates_{partitions}": aggregates, f"total_{partitions}": sum(_parts(found)) + aggregates}
     return found
+
+
+def cpu_dollars(seconds: float) -> float:
+    return seconds * GB_PER_CPU * PRICES.of("lambda.gb_second")
 
 
 def _parts(found: Mapping[str, float]) -> list[float]:

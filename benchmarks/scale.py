@@ -25,27 +25,20 @@ from collections import deque
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from dynamodb_counters._cost.batches import touched
+from dynamodb_counters._cost.counted_items import GROUP_BYTES, WATERMARK_BYTES, watermarks_kept
+from dynamodb_counters._cost.functions import INVOCATION, PARALLEL_REQUESTS, ROUND_TRIP
 from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million, write_units
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7
 """Share of a partition's units that steady traffic uses."""
 BATCHING_WINDOW: Final = 1.0
-PARALLEL_REQUESTS: Final = 16
-ROUND_TRIP: Final = 0.006
-INVOCATION: Final = 0.02
 GRACE: Final = 10.0
 """A count with less lag keeps up."""
 
 CPU_PER_RECORD: Final = 20e-6
 TRANSACTION_TIME: Final = 0.004
-COUNTER_BYTES: Final = 90
-WATERMARK_BYTES: Final = 25
-GUARD_SECONDS: Final = 38 * 60.0
-"""How long an item keeps a watermark that its shard does not move again: until the shard's checkpoint has moved and
-settled, and a process has looked. As measured at 64 and 256 partitions (`benchmarks/partitions.py`)."""
-
-SHARD_LIFETIME: Final = 4 * 3600.0
 CHECKPOINTS: Final = 0.01
 """Units per update of a counter for moving the shards' checkpoints."""
 
@@ -89,17 +82,6 @@ TRAITS: Final = {
 }
 
 
-def touched(groups: int, records: float) -> float:
-    """How many groups a batch touches on average.
-
-    >>> touched(1, 1000)
-    1.0
-    """
-    if groups == 1:
-        return min(1.0, records)
-    return groups * -math.expm1(records * math.log1p(-1 / groups))
-
-
 def counter_units(traits: Traits, feeding: float, touches: float) -> float:
     """Units of one write of a counter that so many shards feed, together `touches` times per second, by its size.
 
@@ -109,9 +91,7 @@ def counter_units(traits: Traits, feeding: float, touches: float) -> float:
     """
     if not traits.watermarks:
         return traits.counter_units
-    alive = feeding * (1 + GUARD_SECONDS / SHARD_LIFETIME)
-    kept = alive * -math.expm1(-touches * GUARD_SECONDS / alive)
-    return write_units(math.ceil(COUNTER_BYTES + WATERMARK_BYTES * kept))
+    return write_units(math.ceil(GROUP_BYTES + WATERMARK_BYTES * watermarks_kept(feeding, touches)))
 
 
 def simulate(traits: Traits, rate: int, groups: int, *, batch: int = 1000, seconds: float = 60.0) -> dict[str, Any]:

@@ -13,7 +13,8 @@ From the bottom up; each imports only from what stands above it:
   interleaving;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
-- `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one.
+- `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one, also those of
+  runs (`run_mechanisms`).
 """
 
 from __future__ import annotations

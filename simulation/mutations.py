@@ -17,7 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from simulation.mechanisms import MUTATIONS, Mutation
+from simulation import mechanisms
+from simulation.mechanisms import Mutation
+from simulation.run_mechanisms import RUN_MUTATIONS
 
 _ROOT: Final = Path(__file__).parents[1]
 _RUNTIME: Final = Path("lambdas/dynamodb_counters")
@@ -25,6 +27,7 @@ _TIMEOUT_SECONDS: Final = 600
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
+MUTATIONS: Final = (*mechanisms.MUTATIONS, *RUN_MUTATIONS)
 
 
 def mutate(mutation: Mutation, root: Path) -> None:

@@ -32,7 +32,7 @@ _PROGRESS_SECONDS: Final = 10.0
 _MOST_SHOWN: Final = 20
 
 _make_backend: MakeBackend = MemoryBackend
-_packed = False
+_packed = _apart = False
 _for_life: Final = ExitStack()
 
 
@@ -98,13 +98,14 @@ def soak(
     schedules: int | None,
     processes: int,
     packed: bool = False,
+    apart: bool = False,
 ) -> Totals:
     """Run schedules, with seeds counting up, until time is up or enough are done."""
     begun = shown = time.monotonic()
-    totals = Totals(f"{engine} --packed" if packed else engine, first_seed)
+    totals = Totals(engine + " --packed" * packed + " --apart" * apart, first_seed)
     spawn = multiprocessing.get_context("spawn")
     stop = None if schedules is None else first_seed + schedules
-    with ProcessPoolExecutor(processes, spawn, _prepare, (engine, packed)) as pool:
+    with ProcessPoolExecutor(processes, spawn, _prepare, (engine, packed, apart)) as pool:
         chunks = _chunks(first_seed, stop, _CHUNK[engine], begun + minutes * 60)
         # Twice as many chunks as processes: none waits for work, and none is left over when time is up.
         running = {pool.submit(_run, chunk) for chunk in islice(chunks, 2 * processes)}
@@ -132,7 +133,9 @@ def main() -> int:
     parser.add_argument("--engine", choices=ENGINES, default="memory")
     parser.add_argument("--seed", type=int, help="first seed; default: from the clock")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--packed", action="store_true", help="only schedules of packed events")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--packed", action="store_true", help="only schedules of packed events")
+    only.add_argument("--apart", action="store_true", help="only schedules of items in a table of other code")
     parser.add_argument("--json", type=Path, help="write the report there")
     given = parser.parse_args()
     seed = int(time.time()) * 1000 if given.seed is None else given.seed
@@ -143,6 +146,7 @@ def main() -> int:
         schedules=given.schedules,
         processes=given.processes,
         packed=given.packed,
+        apart=given.apart,
     )
     print(totals.text())
     if given.json:
@@ -162,16 +166,17 @@ def _run(seeds: range) -> list[Outcome]:
 
 def _outcome(seed: int) -> Outcome:
     try:
-        kind = Kind.draw(random.Random(seed), packed=True) if _packed else None
+        drawn = _packed or _apart
+        kind = Kind.draw(random.Random(seed), packed=_packed, apart=_apart) if drawn else None
         return Schedule(seed, _make_backend, kind).run()
     except Exception as error:  # noqa: BLE001
         # One that breaks must not end the soak, nor go unnoticed.
         return Outcome(seed, [f"{type(error).__name__}: {error}"], 0, 0)
 
 
-def _prepare(engine: str, packed: bool) -> None:
-    global _make_backend, _packed  # noqa: PLW0603
-    _packed = packed
+def _prepare(engine: str, packed: bool, apart: bool) -> None:
+    global _make_backend, _packed, _apart  # noqa: PLW0603
+    _packed, _apart = packed, apart
     if engine == "dynamodb-local":
         _make_backend = partial(LocalBackend, _for_life.enter_context(dynamodb_local.start()))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
@@ -24,13 +25,13 @@ class Workbench:
         self.table = MemoryTable(self.clock, shards=shards)
         client: Any = self.table
         self.counters = Counters(self.table.name, client=client, clock=self.clock)
-        self._store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
+        self.store = Table(self.table.name, client, clock=self.clock, sleep=self.clock.advance)
         self._declarations = tuple(declarations)
         self.aggregator = self.process()
 
-    def deploy(self, declarations: Sequence[Declaration]) -> None:
-        """Deploy, and wait until the declarations hold."""
-        self._declarations = tuple(declarations)
+    def deploy(self, declarations: Sequence[Declaration], *, as_declared: bool = False) -> None:
+        """Deploy what holds at once where it changes, unless it is taken as declared; wait until it holds."""
+        self._declarations = tuple(declarations if as_declared else map(kept, declarations))
         self.aggregator = self.process()
         self.aggregator.handle({})
         self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
@@ -39,7 +40,7 @@ class Workbench:
         """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""
         store = Table(
             self.table.name,
-            client or self._store.client,
+            client or self.store.client,
             clock=lambda: self.clock.now + skew,
             sleep=self.clock.advance,
         )
@@ -68,3 +69,11 @@ class Workbench:
             before = now
             for shard in self.shards():
                 self.deliver(self.records(shard), shard)
+
+
+def kept(declaration: Declaration) -> Declaration:
+    """A declaration whose change needs no backfill."""
+    if isinstance(declaration, Aggregate) and isinstance(declaration.source, Aggregate):
+        source: Any = kept(declaration.source)
+        declaration = replace(declaration, source=source)
+    return replace(declaration, on_change="keep")

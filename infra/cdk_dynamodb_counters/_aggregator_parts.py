@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack, Tokenization
+from aws_cdk import Duration, RemovalPolicy, Stack, Token, Tokenization
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
@@ -25,9 +25,10 @@ from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registration
-from cdk_dynamodb_counters._synth import late_number, late_text
+from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.summary import summarized
 
 # Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
@@ -76,11 +77,21 @@ def build_bucket(scope: Construct, days: Callable[[], float]) -> s3.IBucket:
     return bucket
 
 
-def build_role(scope: Observed, settings: FunctionSettings, table: dynamodb.ITableV2, bucket: s3.IBucket) -> iam.Role:
-    """Build the role of the function and of its event source mapping."""
+def build_role(
+    scope: Observed,
+    settings: FunctionSettings,
+    table: dynamodb.ITable,
+    source_table: dynamodb.ITable | None,
+    bucket: s3.IBucket,
+) -> iam.Role:
+    """Build the role of the function and of its event source mappings."""
     role = build_function_role(scope, settings, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
+    if source_table is not None:
+        role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(source_table.table_stream_arn)]))
+        if source_table.encryption_key is not None:
+            source_table.encryption_key.grant_decrypt(role)
     grant(table, role, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
@@ -96,10 +107,12 @@ def build_role(scope: Observed, settings: FunctionSettings, table: dynamodb.ITab
 
 def build_environment(
     scope: Construct,
-    table: dynamodb.ITableV2,
+    table: dynamodb.ITable,
     registration: Registration,
     quarantine_retention: Duration,
     bucket: s3.IBucket,
+    *,
+    source_table: dynamodb.ITable | None,
 ) -> dict[str, str]:
     environment = {
         "TABLE_NAME": table.table_name,
@@ -109,12 +122,34 @@ def build_environment(
         # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
         "AGGREGATOR": scope.node.path,
     }
+    if source_table is not None:
+        environment["SOURCE_TABLE_ARN"] = _arn_of(source_table)
     if is_emulated(scope):
         environment["SINGLE_SHARD"] = "true"
     return environment
 
 
-def build_takeover(scope: Observed) -> events.Rule:
+def summarize(function: lambda_.Function, registration: Registration) -> None:
+    """Write what is declared into the template in plain words: ``cdk diff`` then shows what a deployment changes."""
+    resource = function.node.default_child
+    assert isinstance(resource, lambda_.CfnFunction)
+    words = late_value(lambda: summarized((*registration.events, *registration.declarations)))
+    resource.add_metadata("Declarations", words)
+
+
+def _arn_of(table: dynamodb.ITable) -> str:
+    """Return a table's ARN; of an import, the one that its stream's ARN tells, as records do."""
+    stream = str(table.table_stream_arn)
+    return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
+
+
+def build_rules(scope: Observed) -> None:
+    """Build the rules that invoke the function beside its stream."""
+    _build_takeover(scope)
+    _build_watch(scope)
+
+
+def _build_takeover(scope: Observed) -> events.Rule:
     """Build the rule that lets a deployment take over once it is complete, and not at its first batch."""
     return events.Rule(
         scope,
@@ -133,7 +168,7 @@ def build_takeover(scope: Observed) -> events.Rule:
     )
 
 
-def build_watch(scope: Observed) -> events.Rule:
+def _build_watch(scope: Observed) -> events.Rule:
     """Build the rule that has the function tell what waits for repair."""
     return events.Rule(
         scope,
@@ -145,11 +180,17 @@ def build_watch(scope: Observed) -> events.Rule:
 
 
 def build_mapping(
-    scope: Observed, table: dynamodb.ITableV2, bucket: s3.IBucket, batch_size: float, max_batching_window: Duration
+    scope: Observed,
+    construct_id: str,
+    table: dynamodb.ITable,
+    bucket: s3.IBucket,
+    *,
+    batch_size: float,
+    max_batching_window: Duration,
 ) -> lambda_.EventSourceMapping:
     mapping = lambda_.EventSourceMapping(
         scope,
-        "EventSourceMapping",
+        construct_id,
         target=scope.function,
         event_source_arn=str(table.table_stream_arn),
         # LATEST could miss events accepted while the mapping is being created.
@@ -177,10 +218,10 @@ def build_mapping(
 
 
 def alarm_specs(
-    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool
+    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool, is_verified: bool
 ) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
-    always = (
+    always: tuple[AlarmSpec, ...] = (
         AlarmSpec(
             "LagAlarm",
             metrics.metric_iterator_age(),
@@ -230,6 +271,35 @@ def alarm_specs(
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         ),
     )
+    if (source := metrics.source_metrics) is not None:
+        always += (
+            AlarmSpec(
+                "SourcePollingAlarm",
+                source.metric_polled(statistic="SampleCount"),
+                1,
+                "Nobody has polled the source table's stream for 15 minutes: its mapping is disabled, or its role or a "
+                "key is broken.",
+                3,
+                silence=True,
+            ),
+            AlarmSpec(
+                "SourceDroppedAlarm",
+                source.metric_dropped(),
+                1,
+                "Lambda gave up on records of the source table and could not send them to the on-failure bucket. They "
+                "are lost.",
+            ),
+        )
+    if is_verified:
+        always += (
+            AlarmSpec(
+                "DriftAlarm",
+                metrics.metric_drift(),
+                1,
+                "A verification has found groups that differ from their source items. Look at them and repair them.",
+                sparse=True,
+            ),
+        )
     if not monitoring:
         return always
     return (
@@ -249,13 +319,15 @@ def alarm_specs(
 
 def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
     """Return the dashboard's graphs by title."""
+    source = metrics.source_metrics
+    mappings = [metrics] if source is None else [metrics, source]
     return {
         "Lag (ms)": [metrics.metric_iterator_age()],
         "Counted": [metrics.metric_records(), metrics.metric_items_updated(), metrics.metric_already_counted()],
         "Not counted": [metrics.metric_quarantined(), metrics.metric_late_events()],
         "Waiting for repair": [metrics.metric_quarantine_waiting(), metrics.metric_given_up_waiting()],
-        "Polled": [metrics.metric_polled()],
-        "On failure": [metrics.metric_given_up(), metrics.metric_dropped()],
+        "Polled": [one.metric_polled() for one in mappings],
+        "On failure": [metric for one in mappings for metric in (one.metric_given_up(), one.metric_dropped())],
         "Function": [metrics.metric_errors(), metrics.metric_throttles()],
         "Cost": [metrics.metric_write_units(), metrics.metric_updates_per_record()],
     }

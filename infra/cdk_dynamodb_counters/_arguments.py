@@ -21,7 +21,7 @@ _ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 _MEMBERS: Final = {
     # isinstance cannot test CDK's interfaces, so each is recognized by a member that similar interfaces lack.
-    "ITableV2": "table_id",
+    "ITable": "grant_stream_read",
     "IBucket": "bucket_arn",
     "IAlarmAction": "bind",
     "IGrantable": "grant_principal",

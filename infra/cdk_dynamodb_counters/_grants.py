@@ -25,7 +25,7 @@ class TableGrants:
     take the ``events`` it is for: synth then fails if one of them could be mistaken for another item of the table.
     """
 
-    _table: dynamodb.ITableV2
+    _table: dynamodb.ITable
 
     def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow accepting events, one by one and in batches."""
@@ -40,11 +40,11 @@ class TableGrants:
     def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
         self._register(events)
-        return grant(self._table, grantee, "PutItem", "UpdateItem")
+        return grant(self._table, grantee, "GetItem", "PutItem", "UpdateItem")
 
     def grant_increment(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow incrementing counters, which is not idempotent."""
-        return grant(self._table, grantee, "UpdateItem")
+        return grant(self._table, grantee, "GetItem", "UpdateItem")
 
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
@@ -76,7 +76,7 @@ class TableGrants:
 
 
 def grant(
-    table: dynamodb.ITableV2, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
+    table: dynamodb.ITable, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
 ) -> iam.Grant:
     """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts."""
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")

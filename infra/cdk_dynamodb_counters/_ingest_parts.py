@@ -116,7 +116,7 @@ def build_mapping(
 
 def build_consumer(
     scope: Observed,
-    table: dynamodb.ITableV2,
+    table: dynamodb.ITable,
     event: Event,
     aggregates: str,
     settings: FunctionSettings,

@@ -33,7 +33,7 @@ class Metrics:
 class TableMetrics(Metrics):
     """Metrics of a table."""
 
-    _table: dynamodb.ITableV2
+    _table: dynamodb.ITable
 
     def metric_consumed_write_units(
         self, *, period: Duration | None = None, statistic: str = "Sum"
@@ -84,14 +84,10 @@ class FunctionMetrics(Metrics):
         return runtime_metric(name, self._service_name, period, statistic)
 
 
-class AggregatorMetrics(FunctionMetrics):
-    """Metrics of a `StreamAggregator`."""
+class MappingMetrics(Metrics):
+    """Metrics of an event source mapping."""
 
     _mapping: lambda_.EventSourceMapping
-
-    def metric_iterator_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
-        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
-        return self._of_function("IteratorAge", period, statistic)
 
     def metric_polled(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count records polled: zero while the stream is idle, no data while the mapping is disabled or broken."""
@@ -104,6 +100,42 @@ class AggregatorMetrics(FunctionMetrics):
     def metric_dropped(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count records that Lambda could not even send to the on-failure bucket; counts lack them for good."""
         return self._of_mapping("DroppedEventCount", period, statistic)
+
+    def _of_mapping(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
+        dimensions = {"EventSourceMappingUUID": self._mapping.event_source_mapping_id}
+        return _metric("AWS/Lambda", name, dimensions, period, statistic)
+
+
+class SourceMetrics(MappingMetrics):
+    """Metrics of the mapping that reads the stream of a source table."""
+
+    def __init__(self, mapping: lambda_.EventSourceMapping) -> None:
+        self._mapping = mapping
+
+
+class AggregatorMetrics(FunctionMetrics, MappingMetrics):
+    """Metrics of a `StreamAggregator`."""
+
+    _source_metrics: SourceMetrics | None
+
+    @property
+    def source_metrics(self) -> SourceMetrics | None:
+        """Metrics of the mapping of the source table's stream; None without one."""
+        return self._source_metrics
+
+    def metric_iterator_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
+        return self._of_function("IteratorAge", period, statistic)
+
+    def metric_drift(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Count groups that differ from their source items, by verification."""
+        return self._of_runtime("Drift", period, statistic)
+
+    def metric_groups_verified(
+        self, *, period: Duration | None = None, statistic: str = "Maximum"
+    ) -> cloudwatch.Metric:
+        """Count groups that a verification has compared with their source items."""
+        return self._of_runtime("GroupsVerified", period, statistic)
 
     def metric_records(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count stream records read."""
@@ -172,10 +204,6 @@ class AggregatorMetrics(FunctionMetrics):
     def metric_write_units(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count write units that counting consumed."""
         return self._of_runtime("WriteUnits", period, statistic)
-
-    def _of_mapping(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
-        dimensions = {"EventSourceMappingUUID": self._mapping.event_source_mapping_id}
-        return _metric("AWS/Lambda", name, dimensions, period, statistic)
 
 
 class HttpMetrics(FunctionMetrics):

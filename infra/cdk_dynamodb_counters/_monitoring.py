@@ -10,7 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-_RUNBOOK: Final = "docs/monitoring.md"
+_RUNBOOK: Final = "docs/runbook.md"
 
 
 @dataclass(frozen=True)

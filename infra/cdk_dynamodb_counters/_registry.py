@@ -14,6 +14,9 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _ID: Final = "DynamoDBCounters"
 
+_MOST_CONSUMERS: Final = 2
+"""Of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
+
 
 class Registry(Construct):
     """The tables of an app: a construct at the tree's root, which all stacks share; it adds nothing to templates."""
@@ -22,6 +25,7 @@ class Registry(Construct):
         super().__init__(root, _ID)
         self._owners: dict[str, Construct] = {}
         self._registrations: dict[str, Registration] = {}
+        self._consumers: dict[str, list[Construct]] = {}
 
     @classmethod
     def of(cls, scope: IConstruct) -> Registry:
@@ -30,7 +34,7 @@ class Registry(Construct):
         existing = root.node.try_find_child(_ID)
         return existing if isinstance(existing, Registry) else cls(cast(Construct, root))
 
-    def add_table(self, owner: Construct, table: dynamodb.ITableV2) -> None:
+    def add_table(self, owner: Construct, table: dynamodb.ITable) -> None:
         """Register the construct that wraps ``table``; refuse a second one."""
         for key in _identities(table):
             if (existing := self._owners.setdefault(key, owner)) is not owner:
@@ -40,7 +44,25 @@ class Registry(Construct):
                     f"a table without a DedupCounterTable; use the one at {existing.node.path!r}",
                 )
 
-    def registration(self, table: dynamodb.ITableV2) -> Registration:
+    def add_consumer(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
+        """Register an aggregator of `table` that reads the stream of ``source``; refuse a third one."""
+        keys = _identities(source)
+        if not {*keys}.isdisjoint(_identities(table)):
+            raise InvalidArgumentError(
+                "source_table", source.node.path, "another table than table; its own items are counted without it"
+            )
+        for key in keys:
+            known = self._consumers.setdefault(key, [])
+            known.append(aggregator)
+            if len(known) > _MOST_CONSUMERS:
+                raise InvalidArgumentError(
+                    "source_table",
+                    source.node.path,
+                    f"at most {_MOST_CONSUMERS} StreamAggregators per stream; declare more to the one at "
+                    f"{known[0].node.path!r}",
+                )
+
+    def registration(self, table: dynamodb.ITable) -> Registration:
         """Return the table's declarations, to which more may be added later."""
         return self._registrations.setdefault(table.node.addr, Registration(table))
 
@@ -48,7 +70,7 @@ class Registry(Construct):
 class Registration:
     """What is declared to the one aggregator of a table, and the events that the table receives, sorted by name."""
 
-    def __init__(self, table: dynamodb.ITableV2) -> None:
+    def __init__(self, table: dynamodb.ITable) -> None:
         self.table = table
         self.aggregator: Observed | None = None
         self.declarations: tuple[Declaration, ...] = ()
@@ -84,7 +106,7 @@ class Registration:
         self.aggregator = aggregator
 
 
-def _identities(table: dynamodb.ITableV2) -> list[str]:
+def _identities(table: dynamodb.ITable) -> list[str]:
     # An import's ARNs may leave account and region open, and each stage may be meant for another account.
     stage = Stage.of(table)
     found = [f"construct {table.node.addr}"]

@@ -25,10 +25,13 @@ DISTRIBUTIONS: Final = {
 """The modules that an asset holds, and the distributions they are from."""
 
 _PAGE: Final = Path(__file__).resolve().parent / "page"
-_EXCLUDED: Final = tuple(
+_EXCLUDED: Final = (
     # These need distributions that the asset does not contain.
-    PurePath("aws_lambda_powertools", "utilities", name)
-    for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
+    *(
+        PurePath("aws_lambda_powertools", "utilities", name)
+        for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
+    ),
+    *(PurePath(_OWN, name) for name in ("cli", "_cost", "_price_file.py")),
 )
 
 

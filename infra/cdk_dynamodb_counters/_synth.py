@@ -9,6 +9,7 @@ import jsii
 from aws_cdk import (
     CfnResource,
     IInspectable,
+    IStableAnyProducer,
     IStableNumberProducer,
     IStableStringProducer,
     Lazy,
@@ -37,6 +38,11 @@ def late_number(produce: Callable[[], float]) -> float:
     return Lazy.number(_LateNumber(produce))
 
 
+def late_value(produce: Callable[[], Any]) -> Any:
+    """Return a token for what ``produce`` returns at synth."""
+    return Lazy.any(_LateValue(produce))
+
+
 def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
     """Fail synth with the problem that ``find_problem`` then returns, if any."""
     scope.node.add_validation(_Check(find_problem))
@@ -57,6 +63,15 @@ class _LateNumber:
         self._produce = produce
 
     def produce(self) -> float:
+        return self._produce()
+
+
+@jsii.implements(IStableAnyProducer)
+class _LateValue:
+    def __init__(self, produce: Callable[[], Any]) -> None:
+        self._produce = produce
+
+    def produce(self) -> Any:
         return self._produce()
 
 

@@ -11,8 +11,10 @@ from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import resolved_property
-from dynamodb_counters._declarations import Aggregate, Event, require_consistent
+from cdk_dynamodb_counters._table_schemas import table_schema
+from dynamodb_counters._declarations import Aggregate, Event, Items, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
+from dynamodb_counters._declarations.table_keys import OURS
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -65,19 +67,34 @@ def _fitting_chunks(registration: Registration) -> int | None:
 
 def missing_ranking_index(registration: Registration) -> str | None:
     """Find a ranked aggregate on a table of the same app that lacks the ranking index."""
-    resource = registration.table.node.default_child
+    schema = table_schema(registration.table)
     ranked = [
         declared.name
         for declared in registration.declarations
         if isinstance(declared, Aggregate) and declared.ranking is not None
     ]
-    if not ranked or not isinstance(resource, dynamodb.CfnGlobalTable):
-        return None
-    indexes = resolved_property(resource, "globalSecondaryIndexes") or ()
-    if RANKING_INDEX in {index["indexName"] for index in indexes}:
+    if not ranked or schema is None or RANKING_INDEX in schema.indexes:
         return None
     problem = f"the table has no {RANKING_INDEX!r} index, which {', '.join(map(repr, ranked))} needs"
     return f"{problem}: create the table with ranking_index=True"
+
+
+def misnamed_keys(registration: Registration, source_table: dynamodb.ITable | None) -> str | None:
+    """Find items whose keys are named otherwise than those of their table; or a source table without items."""
+    sources = [declared.source for declared in registration.declarations]
+    found = {source.name: source for source in sources if isinstance(source, Items)}
+    if source_table is None:
+        expected, where = OURS, "source_table= of the StreamAggregator, which names the table they lie in"
+    elif not found:
+        return "nothing of source_table is counted: declare an aggregate or window whose source is Items"
+    elif (schema := table_schema(source_table)) is not None:
+        expected, where = schema.names, f"those of the source table {source_table.node.path!r}: keys={schema.names!r}"
+    else:
+        return None
+    for name, items in found.items():
+        if items.table_keys != expected:
+            return f"{InvalidArgumentError('keys', items.table_keys, where)} (items {name!r})"
+    return None
 
 
 def oversized_environment(function: lambda_.Function) -> str | None:

@@ -15,18 +15,17 @@ from cdk_dynamodb_counters._arguments import (
     require_events,
     require_instance,
     require_integer,
-    require_interface,
     require_place,
 )
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
-from cdk_dynamodb_counters._synth import resolved_property
+from cdk_dynamodb_counters._table_schemas import IMAGES, require_stream, table_schema
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
 
-_KEYS: Final = [(PK, "HASH", "S"), (SK, "RANGE", "S")]
+_KEYS: Final = ((PK, "S"), (SK, "S"))
 _MAX_UNITS: Final = 2**31 - 1
 _RETAINING: Final = (RemovalPolicy.RETAIN, RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
@@ -38,9 +37,9 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
     ----------
     scope, construct_id
         Parent construct, and id within it. Renaming it replaces the table.
-    table : ITableV2, optional
-        An existing table with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old images. It
-        excludes all arguments below `events`. Default: a table is created.
+    table : ITable, optional
+        An existing `TableV2` or `Table` with string keys ``pk`` and ``sk``, TTL on ``ttl`` and a stream of new and old
+        images. It excludes all arguments below `events`. Default: a table is created.
     events : sequence of Event, optional
         Events that your own code puts into the table and nothing counts. Those that are counted, ingested, listed over
         HTTP or named in a grant are known. Refused are events whose keys could be those of other items. Default: none.
@@ -75,7 +74,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         scope: Construct,
         construct_id: str,
         *,
-        table: dynamodb.ITableV2 | None = None,
+        table: dynamodb.ITable | None = None,
         events: Sequence[Event] = (),
         removal_policy: RemovalPolicy | None = None,
         deletion_protection: bool | None = None,
@@ -104,7 +103,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         self._register(events)
 
     @property
-    def table(self) -> dynamodb.ITableV2:
+    def table(self) -> dynamodb.ITable:
         """The table."""
         return self._table
 
@@ -123,7 +122,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         """The ARN of the table's stream."""
         return str(self._table.table_stream_arn)
 
-    def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.ITableV2:
+    def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.TableV2:
         removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN
         retained = removal_policy in _RETAINING
         recoverable = settings["point_in_time_recovery"] is not False
@@ -165,7 +164,7 @@ def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:
     )
 
 
-def _require_settings(given: dict[str, object], table: dynamodb.ITableV2 | None) -> None:
+def _require_settings(given: dict[str, object], table: dynamodb.ITable | None) -> None:
     if table is not None:
         _require_usable(table)
         for name, value in given.items():
@@ -187,37 +186,22 @@ def _require_region(scope: Construct, encryption: dynamodb.TableEncryptionV2 | N
         raise InvalidArgumentError("encryption", "a customer-managed key", "a stack whose env= names a region")
 
 
-def _require_usable(table: dynamodb.ITableV2) -> None:
+def _require_usable(table: dynamodb.ITable) -> None:
     """Refuse a table with wrong keys, TTL attribute or stream; an imported one must only have a stream."""
-    require_interface(
-        "table", table, "ITableV2", "a TableV2, or an import by TableV2.from_table_attributes(…, table_stream_arn=…)"
-    )
-    if table.table_stream_arn is None:
-        raise _refusal(table, "a table with a stream; import it with from_table_attributes(…, table_stream_arn=…)")
-    resource = table.node.default_child
-    if isinstance(resource, dynamodb.CfnGlobalTable):
-        _require_schema(table, resource)
-    else:
+    require_stream("table", table)
+    schema = table_schema(table)
+    if schema is None:
         Annotations.of(table).add_info(
             f"The imported table must have the string keys {PK!r} and {SK!r}, TTL on {TTL!r} and a stream of "
-            "NEW_AND_OLD_IMAGES: synth cannot check any of this."
+            f"{IMAGES}: synth cannot check any of this."
         )
-
-
-def _require_schema(table: dynamodb.ITableV2, resource: dynamodb.CfnGlobalTable) -> None:
-    types = {a["attributeName"]: a["attributeType"] for a in resolved_property(resource, "attributeDefinitions") or ()}
-    keys = [
-        (k["attributeName"], k["keyType"], types[k["attributeName"]]) for k in resolved_property(resource, "keySchema")
-    ]
-    if keys != _KEYS:
-        raise _refusal(table, f"a table with partition key {PK!r} and sort key {SK!r}, both strings")
-    stream = resolved_property(resource, "streamSpecification") or {}
-    if stream.get("streamViewType") != "NEW_AND_OLD_IMAGES":
-        raise _refusal(table, "a table with dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES")
-    ttl = resolved_property(resource, "timeToLiveSpecification") or {}
-    if ttl.get("attributeName") != TTL:
+        return
+    if schema.keys != _KEYS:
+        allowed = f"a table with partition key {PK!r} and sort key {SK!r}, both strings"
+        raise _refusal(table, f"{allowed}; count the items of another beside it, as source_table of StreamAggregator")
+    if schema.ttl != TTL:
         raise _refusal(table, f"a table with time_to_live_attribute={TTL!r}")
 
 
-def _refusal(table: dynamodb.ITableV2, allowed: str) -> InvalidArgumentError:
+def _refusal(table: dynamodb.ITable, allowed: str) -> InvalidArgumentError:
     return InvalidArgumentError("table", table.node.path, allowed)

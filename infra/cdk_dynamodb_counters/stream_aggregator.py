@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -21,10 +22,10 @@ from cdk_dynamodb_counters._aggregator_parts import (
     build_environment,
     build_mapping,
     build_role,
-    build_takeover,
-    build_watch,
+    build_rules,
     graphs,
     kept_days,
+    summarize,
 )
 from cdk_dynamodb_counters._arguments import (
     require_choice,
@@ -38,18 +39,21 @@ from cdk_dynamodb_counters._arguments import (
 from cdk_dynamodb_counters._batching import require_gathering
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import RUNTIMES, build_function, is_emulated
-from cdk_dynamodb_counters._metrics import AggregatorMetrics
+from cdk_dynamodb_counters._metrics import AggregatorMetrics, SourceMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_number
+from cdk_dynamodb_counters._table_schemas import require_stream
 from cdk_dynamodb_counters._validations import (
     MAX_BATCH_SIZE,
     default_batch_size,
     incomplete_declarations,
+    misnamed_keys,
     missing_ranking_index,
     oversized_batch,
 )
+from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters.errors import InvalidArgumentError
@@ -63,7 +67,10 @@ class StreamAggregator(Observed, AggregatorMetrics):
     scope, construct_id
         Parent construct, and id within it.
     table : DedupCounterTable
-        The table.
+        The table of the counts.
+    source_table : ITable, optional
+        Another table, whose items `Items` declarations count, by its stream of new and old images: a `TableV2`, a
+        `Table`, or an import with a stream ARN. Nothing is written to it. Default: `Items` lie in the table itself.
     aggregates : sequence of Aggregate, Distinct or Hierarchy, optional
         What to keep current; `add_aggregate` and `WindowedCounter` add more. Default: none.
     service_name : str, optional
@@ -93,11 +100,16 @@ class StreamAggregator(Observed, AggregatorMetrics):
         event, but for 2 days at least. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
+    verify_every : Duration, optional
+        How often to compare all counts with their source items, 1 hour to 30 days in whole hours; an alarm says if they
+        differ. Default: never.
+    verify_sample : float, optional
+        Share of the groups that are compared, above 0 and up to 1. Default: 1.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the seven alarms that say counts are or will be wrong.
+        the seven alarms that say counts are or will be wrong, and that of verifications.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
         The network of the function, in which subnets (private or isolated), and with which security groups.
         They must reach DynamoDB. Default: none, and then all private subnets and a new group.
@@ -127,6 +139,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         construct_id: str,
         *,
         table: DedupCounterTable,
+        source_table: dynamodb.ITable | None = None,
         aggregates: Sequence[Aggregate | Distinct | Hierarchy] = (),
         service_name: str | None = None,
         batch_size: int | None = None,
@@ -140,6 +153,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
+        verify_every: Duration | None = None,
+        verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
         vpc: ec2.IVpc | None = None,
@@ -157,6 +172,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        if source_table is not None:
+            require_stream("source_table", source_table)
         _require_aggregates(aggregates)
         if batch_size is not None:
             require_integer("batch_size", batch_size, 1, 10_000)
@@ -185,20 +202,29 @@ class StreamAggregator(Observed, AggregatorMetrics):
         )
         self._registration = Registry.of(table).registration(table.table)
         self._registration.connect(self)
+        if source_table is not None:
+            Registry.of(table).add_consumer(self, source_table, table.table)
         self.add_aggregate(*aggregates)
 
         def bucket_days() -> float:
             return kept_days(self._registration, quarantine_retention)
 
         self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
-        self._role = build_role(self, settings, table.table, self._bucket)
+        self._role = build_role(self, settings, table.table, source_table, self._bucket)
         self._function = build_function(
             self,
             settings,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
-            environment=build_environment(self, table.table, self._registration, quarantine_retention, self._bucket),
+            environment=build_environment(
+                self,
+                table.table,
+                self._registration,
+                quarantine_retention,
+                self._bucket,
+                source_table=source_table,
+            ),
             role=self._role,
             memory_size=memory_size,
             timeout=timeout,
@@ -207,16 +233,50 @@ class StreamAggregator(Observed, AggregatorMetrics):
             tracing=tracing,
             log_level=log_level,
         )
+        summarize(self._function, self._registration)
         # The declarations are complete only at synth.
         records = late_number(lambda: default_batch_size(self._registration)) if batch_size is None else batch_size
-        self._mapping = build_mapping(self, table.table, self._bucket, records, max_batching_window)
+        self._mapping = build_mapping(
+            self,
+            "EventSourceMapping",
+            table.table,
+            self._bucket,
+            batch_size=records,
+            max_batching_window=max_batching_window,
+        )
+        self._source_mapping = self._source_metrics = None
+        if source_table is not None:
+            self._source_mapping = build_mapping(
+                self,
+                "SourceMapping",
+                source_table,
+                self._bucket,
+                batch_size=batch_size or MAX_BATCH_SIZE,
+                max_batching_window=max_batching_window,
+            )
+            self._source_metrics = SourceMetrics(self._source_mapping)
         if not is_emulated(self):
-            build_takeover(self)
-            build_watch(self)
-        self._alarms = build_alarms(self, alarm_specs(self, bucket_days, monitoring=monitoring), alarm_actions)
+            build_rules(self)
+        self._verifier = build_verifier(
+            self,
+            settings,
+            table.table,
+            source_table,
+            every=verify_every,
+            sample=verify_sample,
+            runtime=runtime,
+            architecture=architecture,
+            tracing=tracing,
+        )
+        self._alarms = build_alarms(
+            self,
+            alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None),
+            alarm_actions,
+        )
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
+        check_at_synth(self, lambda: misnamed_keys(self._registration, source_table))
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 
@@ -247,8 +307,18 @@ class StreamAggregator(Observed, AggregatorMetrics):
 
     @property
     def event_source_mapping(self) -> lambda_.EventSourceMapping:
-        """The mapping that invokes the function with the stream's records."""
+        """The mapping that invokes the function with the records of the table's stream."""
         return self._mapping
+
+    @property
+    def source_event_source_mapping(self) -> lambda_.EventSourceMapping | None:
+        """The mapping that invokes the function with the records of the source table's stream; None without one."""
+        return self._source_mapping
+
+    @property
+    def verifier(self) -> lambda_.Function | None:
+        """The function that compares counts with their source items; None without ``verify_every``."""
+        return self._verifier
 
     @property
     def on_failure_bucket(self) -> s3.IBucket:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
     from dynamodb_counters._declarations.groups import Group as Group
+    from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
     from dynamodb_counters._evaluate import evaluate as evaluate
     from dynamodb_counters._items.conditions import Attr as Attr
@@ -41,6 +42,7 @@ _NAMES = {
     "_counters": "Counters",
     "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
     "_declarations.groups": "Group",
+    "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
     "_evaluate": "evaluate",
     "_items.conditions": "Attr Condition",

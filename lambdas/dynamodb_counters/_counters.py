@@ -15,7 +15,7 @@ from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reads import WindowReads
 from dynamodb_counters._stream import redrive_entries
 from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters._table import Bulk, Table, make_client
+from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.insert import Outcome
 from dynamodb_counters._writes.record_once import record_once
@@ -39,6 +39,10 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         PartiQL reaches no table of another account. Default ``"partiql"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
+    incomplete : {"tell", "error"}, optional
+        What a read does whose counts are not whole, because a declaration was added to a table with data and no
+        backfill has counted that yet. Default ``"tell"``: the result has ``complete=False``. ``"error"``:
+        `IncompleteError`.
 
     Examples
     --------
@@ -54,8 +58,9 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         client: DynamoDBClient | None = None,
         bulk: Bulk = "partiql",
         clock: Callable[[], float] = time.time,
+        incomplete: Incomplete = "tell",
     ) -> None:
-        self._table = Table(table_name, client or make_client(), bulk, clock)
+        self._table = Table(table_name, client or make_client(), bulk, clock, incomplete=incomplete)
 
     def accept(self, event: Event, values: Mapping[str, Any]) -> Outcome:
         """Insert an event once; the stream counts it. 1 write unit per started KB, also for a duplicate.

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Bulk: TypeAlias = Literal["partiql", "put"]
 
+Incomplete: TypeAlias = Literal["tell", "error"]
+
 CONCURRENCY: Final = 16
 """Concurrent requests."""
 
@@ -53,6 +55,8 @@ class Table:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    incomplete: Incomplete = "tell"
+    """Whether reading counts that are not whole is an error."""
     remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What a process remembers of the table, by who remembers it."""
     deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
@@ -62,6 +66,8 @@ class Table:
             raise InvalidArgumentError("name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
+        if self.incomplete not in ("tell", "error"):
+            raise InvalidArgumentError("incomplete", self.incomplete, "'tell' or 'error'")
         if self.name.startswith("arn:"):
             # PartiQL takes names only, so no table of another account.
             # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html

@@ -49,6 +49,10 @@ class ShardUnknownError(CountersError):
     """A stream event names no shard, so nothing can be counted exactly once."""
 
 
+class StreamUnknownError(CountersError, ValueError):
+    """A record is of neither the counts' table nor the source table, so nobody can tell what it holds."""
+
+
 class CheckpointError(CountersError):
     """Two stream shards of a table have the same 72-bit digest, or another aggregator counts the table."""
 
@@ -67,6 +71,14 @@ class CommitError(CountersError):
         first = f"{type(failures[0]).__name__}: {failures[0]}" if failures else "none"
         super().__init__(f"{len(failures)} item(s) not committed; first cause: {first}")
         self.failures = failures
+
+
+class IncompleteError(CountersError):
+    """A declaration was added to a table with data, and no backfill has counted that yet."""
+
+
+class BackfillError(CountersError):
+    """A backfill or verification cannot begin, or cannot be brought to its end; what was counted is as it was."""
 
 
 class GivenUpError(CountersError):

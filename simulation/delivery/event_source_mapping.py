@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from simulation.dynamodb.stream_source import Page, Record, Source
+from simulation.dynamodb.stream_source import Page, Record, Source, shard_id
 
 MAX_PAYLOAD_BYTES: Final = 6_000_000
 
@@ -96,7 +96,8 @@ class EventSourceMapping:
             return None
         event: dict[str, Any] = {"Records": records}
         if self.settings.window_seconds:
-            event |= {"shardId": shard, "eventSourceARN": self.source.arn, **poller.window.envelope(final=final)}
+            poller.arn = str(records[0].get("eventSourceARN", poller.arn)) if records else poller.arn
+            event |= {"shardId": shard_id(shard), "eventSourceARN": poller.arn, **poller.window.envelope(final=final)}
         delivery = self._busy[shard] = Delivery(shard, records, event)
         self.deliveries += 1
         self.delivered += len(records)
@@ -166,6 +167,7 @@ class _ShardPoller:
     def __post_init__(self) -> None:
         # Batches to try again before anything is read, the next one last.
         self._pending: list[list[Record]] = []
+        self.arn = self.source.arn
         self.window = _TumblingWindow(self.settings.window_seconds)
 
     def page(self, batch_size: int) -> Page:

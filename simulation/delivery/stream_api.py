@@ -52,7 +52,14 @@ class ApiSource:
             )["ShardIterator"]
         iterator = self._iterators[shard]
         if iterator is not None and len(records) < start + limit:
-            answer = self.client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
+            try:
+                answer = self.client.get_records(ShardIterator=iterator, Limit=_READ_AT_ONCE)
+            except self.client.exceptions.TrimmedDataAccessException:
+                # DynamoDB Local's iterator into an empty shard is of no use once there are records.
+                if records:
+                    raise
+                del self._iterators[shard]
+                return self.read(shard, after, limit)
             for read in answer["Records"]:
                 record = self.amend(lambda_record(dict(read), self.arn))
                 indexes[record["dynamodb"]["SequenceNumber"]] = len(records)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-DOLLARS_PER_MILLION_WRITES: Final = 0.625
-DOLLARS_PER_MILLION_READS: Final = 0.125
-"""On demand, us-east-1: https://aws.amazon.com/dynamodb/pricing/on-demand/"""
+from dynamodb_counters._price_file import PRICES
+
+DOLLARS_PER_MILLION_WRITES: Final = 1e6 * PRICES.of("dynamodb.write_unit")
+DOLLARS_PER_MILLION_READS: Final = 1e6 * PRICES.of("dynamodb.read_unit")
 
 UNITS_PER_SECOND: Final = 1000.0
 """Write units per second that a partition, and so an item, can take."""

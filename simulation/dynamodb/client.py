@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from simulation.dynamodb.capacity import Usage, query_units
+from simulation.dynamodb.capacity import Usage, item_bytes, query_units
 from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
 from simulation.dynamodb.expressions import Placeholders, used
 from simulation.dynamodb.memory_stream import MemoryStream
@@ -53,12 +53,12 @@ class MemoryDynamoDB:
         self.usage = Usage()
         self.tables: dict[str, Table] = {}
         self._clock = clock
-        self._page_items = page_items
+        self.page_items = page_items
         self._lock = threading.RLock()
 
-    def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1) -> Table:
+    def create(self, name: str, *keys: str, seed: int = 0, shards: int = 1, ttl: str = "ttl") -> Table:
         """Create a table with the given key attributes; the seed decides its stream's shard ids and numbers."""
-        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock))
+        table = self.tables[name] = Table(name, keys, MemoryStream(seed, shards, self._clock, name), ttl=ttl)
         return table
 
     def get_item(self, **request: Any) -> dict[str, Any]:
@@ -108,11 +108,30 @@ class MemoryDynamoDB:
         with self._lock:
             self.usage.call()
             table = self._table("Query", request)
-            items, more = table.page(request, self._page_items)
+            items, more = table.page(request, self.page_items)
             self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
             found = _projected(request, items)
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
         return {"Items": found, "Count": len(found), **last}
+
+    def scan(self, **request: Any) -> dict[str, Any]:
+        """Whole items only, in the order of their partitions' hashes."""
+        with self._lock:
+            self.usage.call()
+            items, more = self._table("Scan", request).scanned(request, self.page_items)
+            units = query_units(items, consistent=request.get("ConsistentRead", False))
+            self.usage.read(units)
+            table = self._table("Scan", request)
+        last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
+        found = [dict(item) for item in items]
+        return {"Items": found, "Count": len(found), "ConsumedCapacity": {"CapacityUnits": units}, **last}
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        """What a run asks for: how many items there are about, how large they are, and the stream."""
+        table = self._table("DescribeTable", request)
+        sizes = [item_bytes(item) for item in table.items()]
+        described = {"ItemCount": len(sizes), "TableSizeBytes": sum(sizes), "LatestStreamArn": table.stream.arn}
+        return {"Table": described}
 
     def get_paginator(self, operation: str) -> Paginator:
         """Of ``query`` only."""
@@ -166,7 +185,7 @@ class MemoryDynamoDB:
 
 
 class MemoryTable(MemoryDynamoDB):
-    """A client with one table of ``pk`` and ``sk``; `indexes` has the partition and sort key of each index by name."""
+    """A client with one table; `indexes` has the partition and sort key of each index by name."""
 
     def __init__(
         self,
@@ -177,10 +196,12 @@ class MemoryTable(MemoryDynamoDB):
         *,
         page_items: int = 1000,
         indexes: Mapping[str, tuple[str, str]] | None = None,
+        keys: tuple[str, ...] = ("pk", "sk"),
+        ttl: str = "ttl",
     ) -> None:
         super().__init__(clock, page_items)
         self.name = name
-        self._only = self.create(name, "pk", "sk", seed=seed, shards=shards)
+        self._only = self.create(name, *keys, seed=seed, shards=shards, ttl=ttl)
         self._only.indexes |= indexes or {}
         self.stream = self._only.stream
 

@@ -40,8 +40,12 @@ class _Shard:
 class MemoryStream:
     """The stream of one table; the seed decides shard ids and sequence numbers."""
 
-    def __init__(self, seed: int, shards: int, clock: Callable[[], float]) -> None:
-        self.arn = "arn:aws:dynamodb:us-east-1:123456789012:table/counters/stream/2026-11-20T00:00:00.000"
+    disorder: Callable[[], float] = staticmethod(lambda: 0.0)
+    """By how many seconds the time of a record is wrong."""
+
+    def __init__(self, seed: int, shards: int, clock: Callable[[], float], table: str = "counters") -> None:
+        self.arn = f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}/stream/2026-11-20T00:00:00.000"
+        self._table = table
         self._random = random.Random(seed)
         self._clock = clock
         self._shards: dict[str, _Shard] = {}
@@ -49,6 +53,16 @@ class MemoryStream:
 
     def shards(self) -> list[ShardInfo]:
         return [ShardInfo(shard.id, shard.parent) for shard in self._shards.values() if not shard.forgotten]
+
+    def describe_stream(self, **_: Any) -> dict[str, Any]:
+        """The call of the DynamoDB Streams API."""
+        described = []
+        for shard in self.shards():
+            numbers = {"StartingSequenceNumber": "0"}
+            numbers |= {"EndingSequenceNumber": "0"} if self._shards[shard.id].closed else {}
+            parent = {"ParentShardId": shard.parent} if shard.parent else {}
+            described.append({"ShardId": shard.id, **parent, "SequenceNumberRange": numbers})
+        return {"StreamDescription": {"Shards": described}}
 
     def read(self, shard: str, after: str | None, limit: int) -> Page:
         found = self._shards[shard]
@@ -74,7 +88,7 @@ class MemoryStream:
         shard.sequence = self._next(shard)
         sequence = str(shard.sequence)
         change: dict[str, Any] = {
-            "ApproximateCreationDateTime": float(int(self._clock())),
+            "ApproximateCreationDateTime": float(int(self._clock() + self.disorder())),
             "Keys": keys,
             "SequenceNumber": sequence,
             "StreamViewType": "NEW_AND_OLD_IMAGES",
@@ -82,7 +96,7 @@ class MemoryStream:
             "SizeBytes": size,
         }
         record: Record = {
-            "eventID": f"{shard.id[-8:]}{sequence}",
+            "eventID": f"{self._table}-{shard.id[-8:]}{sequence}",
             "eventName": "INSERT" if old is None else "REMOVE" if new is None else "MODIFY",
             "eventVersion": "1.1",
             "eventSource": "aws:dynamodb",

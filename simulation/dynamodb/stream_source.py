@@ -21,6 +21,11 @@ class Page(NamedTuple):
     ended: bool
 
 
+def shard_id(name: str) -> str:
+    """What a stream calls a shard that is named with its table, ``<id>@<table>``, as two streams may share an id."""
+    return name.partition("@")[0]
+
+
 class Source(Protocol):
     """A stream that can be read."""
 

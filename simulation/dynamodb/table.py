@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,6 +41,7 @@ class Table:
     stream: MemoryStream
     partitions: dict[str, dict[str, Item]] = field(default_factory=dict)
     indexes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ttl: str = "ttl"
 
     def items(self) -> Iterator[Item]:
         for partition in self.partitions.values():
@@ -81,6 +83,21 @@ class Table:
         most = min(most, request.get("Limit", most))
         return [partition[key] for key in keys[:most]], len(keys) > most
 
+    def scanned(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
+        """The items of a scan's next page, and whether more follow in the segment."""
+        segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
+        start = request.get("ExclusiveStartKey")
+        after = () if start is None else _position(*self._place(start))
+        found = sorted(
+            (position, item)
+            for partition, items in self.partitions.items()
+            if _position(partition)[0] * segments >> 32 == segment
+            for sort, item in items.items()
+            if (position := _position(partition, sort)) > after
+        )
+        most = min(most, request.get("Limit", most))
+        return [item for _, item in found[:most]], len(found) > most
+
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """What a query finds in an index that holds keys only, on one page."""
         partition, sort = self.indexes[request["IndexName"]]
@@ -103,7 +120,8 @@ class Table:
 
     def expire(self, now: float, limit: int | None) -> list[Item]:
         """Delete and return items whose TTL is over."""
-        due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= now][:limit]
+        ttl = self.ttl
+        due = [item for item in self.items() if ttl in item and float(item[ttl]["N"]) <= now][:limit]
         for item in due:
             self.store(self.key_of({"Item": item}), item, None, size=item_bytes(item), by_ttl=True)
         return due
@@ -111,6 +129,11 @@ class Table:
     def _place(self, key: Item) -> tuple[str, str]:
         partition, *sort = (key[name]["S"] for name in self.keys)
         return partition, sort[0] if sort else ""
+
+
+def _position(partition: str, sort: str = "") -> tuple[int, str, str]:
+    """Where an item stands in a scan, as its shard owns it: by the hash of its partition key."""
+    return zlib.crc32(partition.encode()), partition, sort
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def create_table(client: DynamoDBClient, name: str = "counters", *, expires: bool = True) -> str:
+def create_table(
+    client: DynamoDBClient,
+    name: str = "counters",
+    *,
+    expires: bool = True,
+    keys: Sequence[str] = ("pk", "sk"),
+    ttl: str = "ttl",
+) -> str:
     """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
+    schema: Any = [
+        {"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+    ]
     client.create_table(
         TableName=name,
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
+        KeySchema=schema,
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     if expires:
-        client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
+        client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
     return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]

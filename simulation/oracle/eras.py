@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.generations import definition
 from simulation.dynamodb.stream_source import Record
 from simulation.oracle.specs import Spec, declarations
 
@@ -78,7 +79,8 @@ class Eras:
             self.spoiled = True
             return
         for specs in deployed:
-            if sorted(declarations(specs), key=lambda declared: declared.name) == stored:
+            defined = map(definition, declarations(specs))
+            if sorted(defined, key=lambda declared: declared.name) == stored:
                 self._specs[digest] = specs
                 return
         self.wrong.append(f"deployments: {digest} was never deployed")

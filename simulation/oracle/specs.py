@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -18,6 +18,7 @@ from dynamodb_counters._declarations import (
     Distinct,
     Event,
     Histogram,
+    Items,
     Packed,
     Ranking,
     Sum,
@@ -127,7 +128,7 @@ def tag_keys(values: Values, most: int) -> list[Key]:
 
 BOOKS: Final = Distinct("books", TRADE, pk="REGION#{region}", sk="BOOKS", member="book")
 
-SPECS: Final = (
+_SPECS: Final = (
     Spec(
         Aggregate(
             "by_desk",
@@ -220,21 +221,41 @@ SPECS: Final = (
 )
 
 
+SPECS: Final = tuple(replace(spec, declaration=replace(spec.declaration, on_change="keep")) for spec in _SPECS)
+
+
 def packed(specs: Sequence[Spec], layout: Packed) -> list[Spec]:
     """The same counts of trades that are packed, and corrected by newer versions."""
     trade = replace(TRADE, sk="TRADE#{id}#{at}", version="version", packed=layout)
     return [replace(spec, declaration=replace(spec.declaration, source=trade)) for spec in specs]
 
 
-def declarations(specs: Sequence[Spec]) -> tuple[Declaration, ...]:
-    """What the runtime is given for some specs, and for what looks at their groups."""
-    declared = [spec.declaration for spec in specs]
+def sourced(specs: Sequence[Spec], source: Items) -> list[Spec]:
+    """The same counts of trades that other code writes."""
+    return [replace(spec, declaration=replace(spec.declaration, source=source)) for spec in specs]
+
+
+class Declares(Protocol):
+    """Whatever stands beside a declaration."""
+
+    @property
+    def declaration(self) -> Declaration: ...
+
+
+def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
+    """What the runtime is given for specs, and for what looks at their groups; a change of a spec holds at once."""
+    declared: list[Declaration] = [
+        replace(spec.declaration, on_change="keep")
+        if isinstance(spec, Spec) and spec.declaration.on_change != "keep"
+        else spec.declaration
+        for spec in specs
+    ]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
         if family(source.name) == "by_desk":
             declared += _of_desks(source)
         elif family(source.name) == BOOKS.members.name:
             name = source.name.removesuffix("-members")
-            declared.append(replace(BOOKS.total, name=name, source=source))
+            declared.append(replace(BOOKS.total, name=name, source=source, on_change="keep"))
     return tuple(declared)
 
 
@@ -248,6 +269,14 @@ def _of_desks(by_desk: Aggregate) -> tuple[Aggregate, Aggregate]:
         "capped": Sum("trades", cap=3),
     }
     return (
-        Aggregate("crowded", by_desk, pk="CROWDED", sk=region, measures=totals, where=Attr("trades").ge(2)),
-        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades),
+        Aggregate(
+            "crowded",
+            by_desk,
+            pk="CROWDED",
+            sk=region,
+            measures=totals,
+            where=Attr("trades").ge(2),
+            on_change=by_desk.on_change,
+        ),
+        Aggregate("sizes", by_desk, pk="SIZES", sk=region, measures=by_trades, on_change=by_desk.on_change),
     )

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from dynamodb_counters._backfill.shards import Shard, stream_shards
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
 from simulation.dynamodb.client import MemoryTable
@@ -27,6 +28,8 @@ class Backend(Protocol):
     clock: VirtualClock
     dates_writes: bool
     """Whether records bear the time of their write, not that of the first look at them."""
+    source_table: str | None
+    """ARN of the table of the events, if that is another than the counts'."""
 
     @property
     def stream(self) -> Source: ...
@@ -51,6 +54,12 @@ class Backend(Protocol):
     def history(self) -> Iterable[tuple[str, Record]]:
         """Every record that can still be known, and its shard."""
 
+    def described(self) -> list[Shard]:
+        """What DynamoDB tells of the stream's shards."""
+
+    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> Backend:
+        """Make a table with other names of its keys and its TTL, in the same engine and the same time."""
+
     def drop(self) -> None: ...
 
 
@@ -59,12 +68,20 @@ MakeBackend: TypeAlias = Callable[[random.Random], Backend]
 
 class MemoryBackend(MemoryTable):
     dates_writes = True
+    source_table: str | None = None
 
-    def __init__(self, rng: random.Random) -> None:
-        self.clock = VirtualClock()
+    def __init__(self, rng: random.Random, clock: VirtualClock | None = None, **schema: Any) -> None:
+        self.clock = clock or VirtualClock()
+        self._drawn = rng.getstate()
         shards = rng.choice((1, 2, 3, 12))
-        super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3)
+        super().__init__(self.clock, rng.getrandbits(32), shards, page_items=3, **schema)
         self.client: Any = self
+
+    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> MemoryBackend:
+        # The streams of both begin with the same shard ids and sequence numbers: nothing may rest on their difference.
+        same = random.Random()
+        same.setstate(self._drawn)
+        return MemoryBackend(same, self.clock, name=name, keys=keys, ttl=ttl)
 
     def delete(self, key: Mapping[str, Any]) -> Mapping[str, Any]:
         old: Mapping[str, Any] = self.delete_item(TableName=self.name, Key=key, ReturnValues="ALL_OLD")["Attributes"]
@@ -83,6 +100,10 @@ class MemoryBackend(MemoryTable):
     def history(self) -> Iterable[tuple[str, Record]]:
         return self.stream.history()
 
+    def described(self) -> list[Shard]:
+        is_open = set(self.stream.open_shards())
+        return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in self.stream.shards()]
+
     def drop(self) -> None:
         """Nothing outlives it."""
 
@@ -95,15 +116,29 @@ class LocalBackend:
     """
 
     dates_writes = False
+    source_table: str | None = None
 
-    def __init__(self, engine: DynamoDBLocal, _rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        engine: DynamoDBLocal,
+        _rng: random.Random | None = None,
+        clock: VirtualClock | None = None,
+        name: str = "schedule",
+        keys: tuple[str, ...] = ("pk", "sk"),
+        ttl: str = "ttl",
+    ) -> None:
         assert engine.streams is not None
         self._engine = engine
-        self.clock = VirtualClock(time.time())
-        self.name = f"schedule-{uuid.uuid4().hex[:12]}"
+        self.clock = clock or VirtualClock(time.time())
+        self.name = f"{name}-{uuid.uuid4().hex[:12]}"
         self.client: Any = engine.client
+        self._keys, self._ttl = keys, ttl
         self._expired: set[str] = set()
-        self.stream: Source = ApiSource(engine.streams, create_table(engine.client, self.name), self._amend)
+        stream = create_table(engine.client, self.name, keys=keys, ttl=ttl)
+        self.stream: Source = ApiSource(engine.streams, stream, self._amend)
+
+    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> LocalBackend:
+        return _Beside(self._engine, None, self.clock, name, keys, ttl)
 
     def items(self) -> Iterable[Mapping[str, Any]]:
         for page in self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True):
@@ -118,10 +153,11 @@ class LocalBackend:
         return deleted
 
     def expire(self, limit: int) -> list[dict[str, Any]]:
-        due = [item for item in self.items() if "ttl" in item and float(item["ttl"]["N"]) <= self.clock()][:limit]
+        ttl = self._ttl
+        due = [item for item in self.items() if ttl in item and float(item[ttl]["N"]) <= self.clock()][:limit]
         for item in due:
             self._expired.add(_identity(item))
-            self.client.delete_item(TableName=self.name, Key={"pk": item["pk"], "sk": item["sk"]})
+            self.client.delete_item(TableName=self.name, Key={name: item[name] for name in self._keys})
         return [dict(item) for item in due]
 
     def split(self, rng: random.Random) -> None:  # noqa: ARG002
@@ -139,6 +175,9 @@ class LocalBackend:
             for record in self.stream.read(shard.id, None, 100_000).records:
                 yield shard.id, record
 
+    def described(self) -> list[Shard]:
+        return stream_shards(self._engine.streams, self.stream.arn)
+
     def drop(self) -> None:
         self.client.delete_table(TableName=self.name)
 
@@ -148,6 +187,14 @@ class LocalBackend:
         if record["eventName"] == "REMOVE" and _identity(change["OldImage"]) in self._expired:
             return {**record, "userIdentity": TTL_IDENTITY}
         return record
+
+
+class _Beside(LocalBackend):
+    """A table whose shards the engine replaces together with those of the other."""
+
+    def split(self, rng: random.Random) -> None: ...
+
+    def roll_over(self) -> None: ...
 
 
 def _identity(item: Mapping[str, Any]) -> str:

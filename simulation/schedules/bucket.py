@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dynamodb_counters._fold.records import sequence_number
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.dynamodb.stream_source import Record
+from simulation.dynamodb.stream_source import Record, shard_id
 
 
 class Bucket:
@@ -29,7 +29,7 @@ class Bucket:
             return None
         shard = rng.choice(sorted(waiting))
         records = min(waiting[shard], key=lambda batch: (sequence_number(batch[0]), sequence_number(batch[-1])))
-        taken = Delivery(shard, records, {"shardId": shard, "Records": records}, given_up=True)
+        taken = Delivery(shard, records, {"shardId": shard_id(shard), "Records": records}, given_up=True)
         self._busy[shard] = taken
         return taken
 

@@ -10,7 +10,7 @@ from typing import Final
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan
-from simulation.oracle.specs import Spec, declarations
+from simulation.oracle.specs import Declares, declarations
 from simulation.schedules import coverage
 from simulation.schedules.backend import Backend
 from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
@@ -26,7 +26,7 @@ class Function:
     """Runs invocations step by step, each until its timeout at the latest."""
 
     def __init__(
-        self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Spec], *, old_version: bool
+        self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares], *, old_version: bool
     ) -> None:
         self._backend = backend
         self._random = rng
@@ -47,7 +47,7 @@ class Function:
         """Invocations that failed, or waited for long, without a fault."""
         self.paused = 0.0
 
-    def deploy(self, specs: Sequence[Spec], *, stragglers: bool = False) -> None:
+    def deploy(self, specs: Sequence[Declares], *, stragglers: bool = False) -> None:
         """Serve what is invoked from now on by new sandboxes of the present version; `stragglers` are invoked on."""
         if stragglers:
             self._stragglers += [sandbox for sandbox in self._warm if not sandbox.old_version]

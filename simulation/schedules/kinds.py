@@ -16,7 +16,7 @@ class Kind:
     declarations cannot count. `crowded`: nine in ten calls are refused for a while. `spoiled`: somebody edits the
     bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed. `packed`: events are
     packed, by several writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on
-    records, which are redriven from the bucket.
+    records, which are redriven from the bucket. `apart`: other code keeps the events in a table of its own.
     """
 
     hours: bool = False
@@ -30,13 +30,14 @@ class Kind:
     ancient: bool = False
     packed: bool = False
     gives_up: bool = False
+    apart: bool = False
 
     @classmethod
-    def draw(cls, rng: random.Random, *, packed: bool = False) -> Kind:
-        """A kind at random; with `packed`, one that packs events."""
+    def draw(cls, rng: random.Random, *, packed: bool = False, apart: bool = False) -> Kind:
+        """A kind at random; with `packed`, one that packs events; with `apart`, of other code's events."""
         hours = rng.random() < 0.1
-        # The old version knows nothing of packed events.
-        old_version = 0 if packed else 12
+        # The old version knows nothing of packed events, nor of a source table.
+        old_version = 0 if packed or apart else 12
         trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, old_version, 38, 10))[0]
         spoiled = trouble == "spoiled"
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
@@ -50,6 +51,7 @@ class Kind:
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
             ancient=(ancient := hours and not redeclared and trouble != "old version" and rng.random() < 0.3),
-            packed=packed or (trouble != "old version" and rng.random() < 0.4),
+            packed=packed or (trouble != "old version" and rng.random() < 0.4 and not apart),
             gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5,
+            apart=apart,
         )

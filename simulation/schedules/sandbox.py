@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream import deployments
+from dynamodb_counters._stream import control, deployments
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
@@ -53,11 +53,13 @@ def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callab
 _IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
     "Plan": lambda declarations, others=(): (id(declarations), *map(id, others)),
     "deployment_id": id,
+    "merged": lambda declared, effective, reads: (id(declared), id(effective), repr(sorted(reads.items()))),
     "deployment_item": id,
     "read_deployment": repr,
 }
-for _name, _identity in _IDENTITIES.items():
-    vars(deployments)[_name] = _once(vars(deployments)[_name], _identity)
+for _module in (control, deployments):
+    for _name in _IDENTITIES.keys() & vars(_module).keys():
+        vars(_module)[_name] = _once(vars(_module)[_name], _IDENTITIES[_name])
 
 
 class Invocation(Actor):
@@ -106,7 +108,12 @@ class Sandbox:
         self._aggregator: Aggregator | OldAggregator = (
             OldAggregator(table, declarations, deployment)
             if old_version
-            else Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS)
+            else Aggregator(
+                table,
+                declarations,
+                quarantine_retention_seconds=QUARANTINE_SECONDS,
+                source_table=backend.source_table,
+            )
         )
         self.deployment = deployment
         self.old_version = old_version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -15,9 +16,10 @@ from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
-from simulation.oracle.specs import SPECS, packed
+from simulation.oracle.specs import SPECS, Spec, packed, sourced
 from simulation.oracle.truth import Counts, expected_of_rows, is_image
 from simulation.schedules import coverage
+from simulation.schedules.apart import SHAPES, Apart, OtherWriters
 from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.bucket import Bucket
@@ -58,7 +60,10 @@ class Schedule:
         self._random = rng
         self._backend = make_backend(rng)
         self._kind = kind = kind or Kind.draw(rng)
-        among = packed(SPECS, _layout(rng)) if kind.packed else SPECS
+        among: Sequence[Spec] = packed(SPECS, _layout(rng)) if kind.packed else SPECS
+        if kind.apart:
+            self._backend = apart = Apart(self._backend, shape := rng.choice(SHAPES), rng)
+            among = sourced(SPECS, shape.source())
         self._deployments = Deployments(rng, rng.sample(among, rng.randint(2, 4)), among, whole=kind.whole)
         # Entries of the quarantine live for two weeks.
         keeps_entries = kind.poison or kind.redeclared or kind.spoiled or kind.ancient
@@ -71,6 +76,8 @@ class Schedule:
             takeovers=rng.choice((0.0, 0.3)),
         )
         self._writers = Writers(self._backend, rng, operations, kind.poison, books)
+        if kind.apart:
+            self._writers = OtherWriters(apart, rng, operations, kind.poison, books)
         if isinstance(event := among[0].declaration.source, Event) and event.packed is not None:
             self._writers = PackedWriters(self._backend, rng, self._faults, event, operations, kind.poison, books)
         self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)

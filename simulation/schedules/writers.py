@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -122,17 +123,10 @@ class Writers:
         values = self._values(*self._random.choice(self._keys))
         # Sent twice: as a producer does that did not hear of its success.
         for _ in range(self._random.choice((1, 1, 2))):
-            outcome = accept(self._table, TRADE, values)
-            assert outcome.status in ("accepted", "duplicate"), outcome
-            if outcome.status == "accepted":
-                self._changed(None, values)
+            self._insert([values])
 
     def _accept_many(self) -> None:
-        batch = [self._values(*self._random.choice(self._keys)) for _ in range(self._random.randint(1, 4))]
-        for values, outcome in zip(batch, accept_many(self._table, TRADE, batch), strict=True):
-            assert outcome.status in ("accepted", "duplicate"), outcome
-            if outcome.status == "accepted":
-                self._changed(None, values)
+        self._insert([self._values(*self._random.choice(self._keys)) for _ in range(self._random.randint(1, 4))])
 
     def _flood(self) -> None:
         """Accept many events that cannot be counted, of new keys."""
@@ -141,9 +135,15 @@ class Writers:
         batch = [self._values("flood", number) for number in range(self._random.randint(10, 25))]
         for values in batch:
             self._poisoned(values)
-        for values, outcome in zip(batch, accept_many(self._table, TRADE, batch), strict=True):
-            assert outcome.status == "accepted", outcome
-            self._changed(None, values)
+        self._insert(batch)
+
+    def _insert(self, batch: Sequence[dict[str, Any]]) -> None:
+        one = len(batch) == 1
+        outcomes = [accept(self._table, TRADE, batch[0])] if one else accept_many(self._table, TRADE, batch)
+        for values, outcome in zip(batch, outcomes, strict=True):
+            assert outcome.status in ("accepted", "duplicate"), outcome
+            if outcome.status == "accepted":
+                self._changed(None, values)
 
     def _correct(self) -> None:
         key = self._random.choice(list(self.live))
@@ -179,27 +179,30 @@ class Writers:
                 self.expired.append(old)
                 self._changed(old, None, by_ttl=True)
 
-    def _replace(self, old: dict[str, Any], values: dict[str, Any]) -> None:
+    def _replace(self, old: dict[str, Any] | None, values: dict[str, Any]) -> None:
         item = {
             **{name: self._serializer.serialize(value) for name, value in values.items()},
-            **_typed_key(_key(values)),
+            **_typed_key(key_of(values)),
             "_type": {"S": TRADE.name},
             "ttl": {"N": str(int(self._backend.clock() + self._random.randint(60, 2400)))},
             # No write without a change, so that every one of the history has its record.
             "revision": {"N": str(len(self.history))},
         }
-        self._backend.client.put_item(TableName=self._backend.name, Item=item)
+        self._put(item)
         self._changed(old, values)
+
+    def _put(self, item: dict[str, Any]) -> None:
+        self._backend.client.put_item(TableName=self._backend.name, Item=item)
 
     def _changed(self, old: dict[str, Any] | None, new: dict[str, Any] | None, *, by_ttl: bool = False) -> None:
         self.history.append((old, new, by_ttl))
         if new is not None:
-            self.live[_key(new)] = new
+            self.live[key_of(new)] = new
         elif old is not None:
-            del self.live[_key(old)]
+            del self.live[key_of(old)]
 
 
-def _key(values: dict[str, Any]) -> Key:
+def key_of(values: dict[str, Any]) -> Key:
     return f"BOOK#{escaped(values['book'])}", f"TRADE#{values['id']}"
 
 

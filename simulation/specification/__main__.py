@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
+from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
 from simulation.specification.broken_handlers import BROKEN
-from simulation.specification.configurations import CONFIGURATIONS, MODULE, REMOVALS, Configuration, Removal
+from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
+from simulation.specification.explorations import Configuration, Removal
 from simulation.specification.tlc import MODULES, Verdict, check
 from simulation.specification.traces import Trace, compare, trace_of
 
@@ -33,15 +35,16 @@ Row = tuple[bool, str]
 
 def holds(configuration: Configuration, seconds: float) -> Row:
     """A row for a configuration, and whether it is as it must be."""
-    verdict = _checked(configuration.text(), seconds)
+    verdict = _checked(configuration.specification.module, configuration.text(), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is None
     found = "holds" if right else _problem(verdict)
     return right, f"| {configuration.name} | {configuration.about} | {found} | {_size(verdict)} |"
 
 
-def breaks(removal: Removal, seconds: float) -> Row:
+def breaks(removal: Removal, configurations: Sequence[Configuration], seconds: float) -> Row:
     """A row for a removed guard, and whether there is a counterexample, as there must be."""
-    verdict = _checked(removal.text(), seconds)
+    module = removal.of(configurations).specification.module
+    verdict = _checked(module, removal.text(configurations), seconds)
     right = isinstance(verdict, Verdict) and verdict.violated is not None
     steps = verdict.steps if isinstance(verdict, Verdict) and right else "none"
     found = verdict.violated if isinstance(verdict, Verdict) and right else _problem(verdict)
@@ -99,10 +102,13 @@ def _traces(given: argparse.Namespace) -> Iterator[Row]:
     yield not rejected, f"{given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
 
 
+_breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
-    "guards": lambda given: _checks(breaks, [removal for removal in REMOVALS if not removal.assumed], given),
-    "assumptions": lambda given: _checks(breaks, [removal for removal in REMOVALS if removal.assumed], given),
+    "guards": lambda given: _checks(_breaks, [removal for removal in REMOVALS if not removal.assumed], given),
+    "assumptions": lambda given: _checks(_breaks, [removal for removal in REMOVALS if removal.assumed], given),
+    "backfills": lambda given: _checks(holds, BACKFILLS, given),
+    "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
     "traces": _traces,
     "broken": lambda _: map(parts, BROKEN),
 }
@@ -112,6 +118,8 @@ _HEADS: Final = {
     "configurations": f"| {_EXPLORED}",
     "guards": f"| guard removed | {_REMOVED}",
     "assumptions": f"| assumption dropped | {_REMOVED}",
+    "backfills": f"| {_EXPLORED}",
+    "backfill-guards": f"| guard removed | {_REMOVED}",
     "traces": "",
     "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
 }
@@ -123,9 +131,9 @@ def _printed(rows: Iterable[Row]) -> Iterator[Row]:
         yield right, row
 
 
-def _checked(configuration: str, seconds: float) -> Verdict | RuntimeError:
+def _checked(module: str, configuration: str, seconds: float) -> Verdict | RuntimeError:
     try:
-        return check(MODULE, configuration, seconds=seconds)
+        return check(module, configuration, seconds=seconds)
     except RuntimeError as error:
         return error
 

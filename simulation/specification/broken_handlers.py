@@ -35,7 +35,7 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "stamps are the clock's, not the deadline": lambda: patch.object(Checkpoints, "advance", _stamped_by_clock),
     "a deployment is in force at once": lambda: patch.multiple(deployments, FRESH=-900, SKEW=0),
     "a record is folded by the deployment that delivers it": lambda: patch.object(
-        Deployments, "parts", lambda self, changes: [(self._own_plan, list(changes), False)]
+        Deployments, "parts", lambda self, changes, _="": [(self._own_plan, list(changes), False)]
     ),
     "checkpoints are not heeded": lambda: patch.object(batch, "_after", lambda _, records: records),
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
+
+from simulation.specification import explorations
+from simulation.specification.explorations import Removal, Specification
 
 MODULE: Final = "CountersMC"
 
@@ -35,38 +38,13 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """Constants of one exploration; those with a known number of `states` take part in every run of the tests."""
-
-    name: str
-    about: str
-    constants: Mapping[str, str] = field(default_factory=dict)
-    states: int | None = None
-
-    def text(self, **changed: str) -> str:
-        constants = {**_DEFAULTS, **self.constants, **changed}
-        lines = ["INIT Init", "NEXT Next", "VIEW View", "CONSTRAINT Bounded", "CHECK_DEADLOCK FALSE"]
-        lines += ["INVARIANTS TypeOK AtMostOnce Justified Exact CheckpointCovers", "CONSTANTS"]
-        return "\n".join([*lines, *(f"  {name} {value}" for name, value in constants.items())]) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A guard of the protocol, or an assumption about the world, that is removed from a configuration."""
-
-    about: str
-    configuration: str
-    guard: str | None = None
-    constants: Mapping[str, str] = field(default_factory=dict)
-    quick: bool = False
-    assumed: bool = False
-
-    def text(self) -> str:
-        changed = dict(self.constants)
-        if self.guard is not None:
-            changed["Without"] = f'= {{"{self.guard}"}}'
-        return BY_NAME[self.configuration].text(**changed)
+COUNTING: Final = Specification(
+    MODULE,
+    ("TypeOK", "AtMostOnce", "Justified", "Exact", "CheckpointCovers"),
+    _DEFAULTS,
+    constraint="Bounded",
+)
+Configuration: Final = partial(explorations.Configuration, COUNTING)
 
 
 _CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Crossed"}
@@ -238,7 +216,6 @@ CONFIGURATIONS: Final = (
         },
     ),
 )
-BY_NAME: Final = {configuration.name: configuration for configuration in CONFIGURATIONS}
 
 REMOVALS: Final = (
     Removal("an update has no condition", "core", "condition", quick=True),

@@ -370,7 +370,7 @@ def _update(arguments: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
 
 
 def _takeover(put: Mapping[str, Any], sandbox: _Recorded) -> dict[str, Any]:
-    seen = put.get("ExpressionAttributeValues", {}).get(":seen", {"S": ""})["S"]
+    seen = put.get("ExpressionAttributeValues", {}).get(":history", {"S": ""})["S"]
     return {"seen": seen, "taken": put["Item"][HISTORY]["S"], "deployment": sandbox.deployment}
 
 

@@ -64,7 +64,18 @@ def check(
         for name, text in {**(files or {}), f"{module}.cfg": configuration}.items():
             (Path(folder) / name).write_text(text)
         # One worker, so that the first counterexample is a shortest one; states and queue in the folder, not beside us.
-        command = [java, "-Xmx2g", "-Xss16m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", "tlc2.TLC", "-nowarning"]
+        # TLC unpacks modules into Java's folder for temporary files, where two at a time would meet.
+        command = [
+            java,
+            f"-Djava.io.tmpdir={folder}",
+            "-Xmx2g",
+            "-Xss16m",
+            "-XX:+UseSerialGC",
+            "-cp",
+            f"{jars}/*",
+            "tlc2.TLC",
+            "-nowarning",
+        ]
         command += ["-workers", "1", "-metadir", f"{folder}/states", module]
         command[1:1] = ["-XX:TieredStopAtLevel=1"] if compiled_in_haste else []
         begun = time.monotonic()

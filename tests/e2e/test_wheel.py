@@ -122,7 +122,15 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
 
     installed = site_packages(home) / "dynamodb_counters"
-    assert {path.relative_to(installed) for path in installed.rglob("*.py")} == {
+    # A function never runs the command line.
+    cli = {
+        path.relative_to(installed)
+        for folder in ("cli", "_cost")
+        for path in (*installed.glob(f"{folder}/**/*.py"), installed / "_price_file.py")
+    }
+    assert len(cli) > 1
+    assert (installed / "prices.toml").is_file()
+    assert {path.relative_to(installed) for path in installed.rglob("*.py")} - cli == {
         path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
     }
 
@@ -130,6 +138,14 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
 @pytest.mark.e2e
 def test_runtime_imports_neither_cdk_nor_boto3(python: Path, tmp_path: Path) -> None:
     assert run(python, IMPORT_ALONE, tmp_path) == "[]"
+
+
+@pytest.mark.e2e
+def test_the_wheel_installs_the_command(python: Path) -> None:
+    done = subprocess.run([python.with_name("counters"), "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    [information] = site_packages(python.parents[1]).glob("*.dist-info")
+    assert done.stdout == f"counters, version {Distribution.at(information).version}\n"
 
 
 @pytest.mark.e2e

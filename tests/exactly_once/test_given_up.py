@@ -14,7 +14,6 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from dynamodb_counters import redrive
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._stream import books
 from dynamodb_counters._stream.books import GIVEN_UP_AFTER, MOST_BOOKS
@@ -30,6 +29,7 @@ from simulation.schedules import coverage
 from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule
 from simulation.workbench import Workbench
+from tests.unit.cli.commands import Done, run
 
 SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})
@@ -301,30 +301,48 @@ def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> No
     assert _counts(bench) == (3, 2)
 
 
-def test_the_command_tells_what_became_of_each_object(
-    bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def _command(s3: Any, bench: Workbench, *arguments: str, table: str = "", **outside: Any) -> Done:
+    clients = {"s3": s3}
+    return run(
+        *("redrive", *arguments, "--table", table or bench.table.name),
+        client=bench.table,
+        clients=clients,
+        clock=bench.clock,
+        sleep=bench.clock.advance,
+        **outside,
+    )
+
+
+def test_the_command_tells_what_became_of_each_object(bench: Workbench, s3: Any) -> None:
     bench.deliver([_sell(bench)])
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
     key = _put(s3, bench, [_sell(bench), _sell(bench)])
-    client: Any = bench.table
-    monkeypatch.setattr(redrive, "Table", lambda name: Table(name, client, clock=bench.clock))
-    command = ["--table", bench.table.name, "--bucket", BUCKET]
-    for more, told in ((["--dry-run"], "dry run"), ([], "2 items updated, 0 entries quarantined")):
-        assert redrive.main([*command, *more], s3) == 0
-        assert capsys.readouterr().out == f"{key}: 2 records; {told}\n"
+    looked = _command(s3, bench, BUCKET, "--dry-run", "--json")
+    [told] = looked.document["objects"]
+    assert (looked.code, told["key"], told["records"], told["updated"]) == (0, key, 2, 0)
+    questions: list[str] = []
+
+    def refuse(question: str) -> bool:
+        questions.append(question)
+        return False
+
+    assert _command(s3, bench, BUCKET, answer=refuse).code == 1
+    assert questions == ["Count 2 records of 1 objects, and delete the objects?"]
+    assert _command(s3, bench, BUCKET).code == 2, "nobody was asked"
+    assert _counts(bench) == (1, 1)
+
+    done = _command(s3, bench, BUCKET, "--yes")
+    assert (done.code, done.out) == (0, f"{key}: 2 records; 2 items updated, 0 entries quarantined\n")
+    assert _counts(bench) == (3, 3)
+    assert _command(s3, bench, BUCKET).out == "The bucket holds nothing.\n"
     s3.put_object(Bucket=BUCKET, Key="aws/lambda/x", Body=b"{}")
-    assert redrive.main(command, s3) == 1
-    assert "not what Lambda writes" in capsys.readouterr().out
+    left = _command(s3, bench, BUCKET, "--yes")
+    assert (left.code, "not what Lambda writes" in left.out) == (1, True)
 
 
-def test_a_table_that_nobody_has_counted_is_refused(s3: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    bench = Workbench([SALES])
-    client: Any = bench.table
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrive, "Table", lambda name: Table(name, client, clock=bench.clock))
-        assert redrive.main(["--table", bench.table.name, "--bucket", BUCKET], s3) == 1
-    assert "pass the declarations" in capsys.readouterr().err
+def test_a_table_that_nobody_has_counted_is_refused(s3: Any) -> None:
+    refused = _command(s3, Workbench([SALES]), BUCKET)
+    assert (refused.code, "pass the declarations" in refused.err) == (2, True)
 
 
 def _without_a_number(records: list[Record]) -> None:
@@ -395,14 +413,10 @@ def test_an_object_that_goes_meanwhile_is_told(bench: Workbench, s3: Any) -> Non
 
 
 @pytest.mark.parametrize(("table", "bucket"), [("none", BUCKET), ("", "none")])
-def test_a_table_or_bucket_that_is_not_there_is_one_line(
-    bench: Workbench, s3: Any, capsys: pytest.CaptureFixture[str], table: str, bucket: str
-) -> None:
-    client: Any = bench.table
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redrive, "Table", lambda name: Table(name, client, clock=bench.clock))
-        assert redrive.main(["--table", table or bench.table.name, "--bucket", bucket], s3) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
+def test_a_table_or_bucket_that_is_not_there_is_one_line(bench: Workbench, s3: Any, table: str, bucket: str) -> None:
+    done = _command(s3, bench, bucket, table=table)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "found nothing of that name" in done.err
 
 
 def test_an_object_that_cannot_be_read_now_is_not_overtaken(bench: Workbench, s3: Any) -> None:

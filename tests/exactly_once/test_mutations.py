@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulation.mechanisms import MUTATIONS, Mutation
-from simulation.mutations import mutate
+from simulation.mechanisms import Mutation
+from simulation.mutations import MUTATIONS, mutate
 
 RUNTIME = Path(__file__).parents[2] / "lambdas" / "dynamodb_counters"
 

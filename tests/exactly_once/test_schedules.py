@@ -23,7 +23,7 @@ OFTEN = {
     coverage.ANCIENT: 1,
     coverage.MOVED: 1000,
     coverage.SETTLED: 30,
-    coverage.PRUNED: 50,
+    coverage.PRUNED: 30,
     coverage.DROPPED: 500,
     coverage.FINAL: 1000,
     coverage.OUTLIVED: 100,

@@ -197,7 +197,7 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         ("api_everything", _variables(TENANT='{"customer":"claims.sub"}')),
     ],
     "alarms_name_their_section_of_the_runbook": [
-        (_STREAM, sets(_ALARM, AlarmDescription="Runbook: docs/monitoring.md#gone")),
+        (_STREAM, sets(_ALARM, AlarmDescription="Runbook: docs/runbook.md#gone")),
         (_STREAM, sets(_ALARM, AlarmDescription=None)),
     ],
     "alarms_say_what_silence_means": [

@@ -25,13 +25,14 @@ _COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "Given
 
 @cache
 def _anchors() -> set[str]:
-    lines = (PROJECT / "docs" / "monitoring.md").read_text().splitlines()
+    lines = (PROJECT / "docs" / "runbook.md").read_text().splitlines()
     return {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line[:1] == "#"}
 
 
 @cache
 def _runtime() -> str:
-    return "\n".join(path.read_text() for path in (PROJECT / "lambdas").rglob("*.py"))
+    paths = (path for path in (PROJECT / "lambdas").rglob("*.py") if "cli" not in path.parts)
+    return "\n".join(path.read_text() for path in paths)
 
 
 def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
@@ -51,9 +52,9 @@ def _metrics(template: Template) -> Iterator[tuple[str, str, str, dict[str, Any]
 def alarms_name_their_section_of_the_runbook(template: Template) -> Iterator[str]:
     """The description ends with a link whose anchor exists."""
     for alarm in template.each("CloudWatch::Alarm"):
-        found = re.search(r"docs/monitoring\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
+        found = re.search(r"docs/runbook\.md#([\w-]+)$", str(alarm["AlarmDescription"]))
         if alarm["Namespace"] in _DIMENSIONS and (found is None or found[1] not in _anchors()):
-            yield f"{alarm.id}: no section {found and found[1]} in docs/monitoring.md"
+            yield f"{alarm.id}: no section {found and found[1]} in docs/runbook.md"
 
 
 @rule("AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html")

@@ -12,12 +12,13 @@ from tests.gate.template import Resource, Template, references, text
 
 _KINDS: Final = {
     "AWS::DynamoDB::GlobalTable": "table",
+    "AWS::DynamoDB::Table": "source table",
     "AWS::S3::Bucket": "bucket",
     "AWS::Logs::LogGroup": "log group",
     "AWS::KMS::Key": "key",
 }
 _KEY_ACTIONS: Final = "kms:"
-_ENCRYPTED: Final = ("AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue")
+_ENCRYPTED: Final = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue")
 
 
 def kind(template: Template, resource: Resource) -> str:
@@ -63,10 +64,11 @@ def of_services(template: Template, function: Resource) -> Iterator[Permission]:
         addresses = ("AssignPrivateIpAddresses", "UnassignPrivateIpAddresses")
         yield from ((f"ec2:{action}", "*") for action in describes)
         yield from ((f"ec2:{action}", "network") for action in (*interfaces, *addresses))
-    for _, one in template.mappings("stream"):
+    for mapping, one in template.mappings("stream"):
         if one is function:
+            stream = _named(template, mapping["EventSourceArn"])
             reads = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
-            yield from ((f"dynamodb:{action}", "table/stream") for action in reads)
+            yield from ((f"dynamodb:{action}", stream) for action in reads)
             yield from (("s3:ListBucket", "bucket"), ("s3:PutObject", "bucket/*"))
     for _, one in template.mappings("queue"):
         if one is function:

@@ -11,6 +11,7 @@ from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.deployment_items import History, history_key, read_history
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
+from simulation.workbench import kept
 from tests.unit.fold.streams import NOW, Record, record
 from tests.unit.writes.clients import Clock, FaultyClient
 
@@ -35,8 +36,8 @@ class Store:
         self.table = Table(name, typed, bulk, self.clock, sleep=self._pass_time, jitter=lambda: 0.5)  # type: ignore[arg-type]
 
     def aggregator(self, *declarations: Aggregate | Window) -> Aggregator:
-        """Build a consumer, as a cold start does."""
-        return Aggregator(self.table, declarations, quarantine_retention_seconds=10**9)
+        """Build a consumer, as a cold start does; what it declares holds at once where it changes."""
+        return Aggregator(self.table, tuple(map(kept, declarations)), quarantine_retention_seconds=10**9)
 
     def deliver(self, records: Iterable[Record], *declarations: Aggregate | Window, shard: str = SHARD) -> Report:
         """Deliver a batch to a new consumer."""

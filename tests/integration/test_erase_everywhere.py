@@ -218,7 +218,7 @@ def test_nothing_that_is_stored_names_the_person(
 def _command(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     source = Path(dynamodb_counters.__file__).parents[1]
     return subprocess.run(
-        [sys.executable, "-m", "dynamodb_counters.erase", *arguments],
+        [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments],
         env=os.environ | {"PYTHONPATH": str(source), "AWS_ENDPOINT_URL": endpoint},
         input="n\n",
         capture_output=True,
@@ -242,24 +242,24 @@ def test_the_command_erases_what_it_has_shown(ministack_engine: Engine) -> None:
     s3.put_object(Bucket=world.bucket, Key="aws/lambda/m/s/2026/11/22/x", Body=body)
     before = world.stored()
     places = [part for url in world.queues for part in ("--queue", url)] + ["--bucket", world.bucket]
-    asked = ["--table", world.name, "--event", "sale", f"client={ANN}", "--counts", "keep", *places]
+    asked = ["erase", "sale", f"client={ANN}", "--table", world.name, "--counts", "keep", *places]
 
     shown = _command(endpoint, *asked, "--dry-run")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "found: the table: 7, chunks: 0, the quarantine: 0, queues: " in shown.stdout
-    assert "on-failure buckets: 1\n1 of them wait to be counted\n" in shown.stdout
-    assert _command(endpoint, *asked[:-2]).returncode == 1
+    told = {place.strip(): number for place, number in (line.rsplit(None, 1) for line in shown.stdout.splitlines())}
+    assert (told["the table"], told["on-failure buckets"], told["of these, to be counted yet"]) == ("7", "1", "1")
+    assert _command(endpoint, *asked[:-2]).returncode == 2
     refused = _command(endpoint, *asked, "--yes")
-    assert (refused.returncode, "1 copies wait to be counted" in refused.stderr) == (1, True)
+    assert (refused.returncode, "1 copies wait to be counted" in refused.stderr) == (2, True)
     assert world.stored() == before
 
     done = _command(endpoint, *asked, "--yes", "--uncounted", "drop")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "erased: the table: 7" in done.stdout
-    visits = ["--table", world.name, "--event", "visit", f"client={ANN}", "--counts", "take_back", "--yes"]
-    assert "chunks: 8" in _command(endpoint, *visits).stdout
+    assert done.returncode == 0, done.stderr
+    assert "the table 7" in " ".join(done.stdout.split())
+    visits = ["erase", "visit", f"client={ANN}", "--table", world.name, "--counts", "take_back", "--yes", "--json"]
+    assert json.loads(_command(endpoint, *visits).stdout)["erased"]["packed"] == 8
     assert ANN not in world.stored()
     assert BOB in world.stored()
 
-    unknown = _command(endpoint, "--table", world.name, "--event", "sales", "id=1", "--counts", "keep", "--yes")
-    assert (unknown.returncode, "no deployment of the table counts an event 'sales'" in unknown.stderr) == (1, True)
+    unknown = _command(endpoint, "erase", "sales", "id=1", "--table", world.name, "--counts", "keep", "--yes")
+    assert (unknown.returncode, "no deployment of the table counts an event 'sales'" in unknown.stderr) == (2, True)

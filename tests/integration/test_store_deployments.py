@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
-from dynamodb_counters._stream.deployment_items import deployment_id, deployment_key, read_deployment
+from dynamodb_counters._stream.deployment_items import deployment_id, read_deployment
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
 from tests.unit.writes.clients import no_fault
@@ -59,7 +60,7 @@ def test_a_takeover_writes_history_and_declarations_in_one_transaction(store: St
         keys = (key["S"] for key in deployment_key(era.deployment).values())
         assert read_deployment(store.item(*keys)) == (declared,)
     assert datetime.fromtimestamp(second.valid_from, UTC).isoformat() in report.takeover
-    assert "adds sums, removes sales" in report.takeover
+    assert "adds sums; removes sales" in report.takeover
 
 
 def test_a_record_is_folded_by_the_declarations_of_its_time_whoever_delivers_it(store: Store) -> None:

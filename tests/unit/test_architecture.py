@@ -11,8 +11,10 @@ import os
 import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -31,9 +33,12 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.engines import start_moto
@@ -120,7 +125,14 @@ EXAMPLES = {
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#9*",
+    "Generations": "CHECKPOINT# GENERATIONS",
+    "Run": "CHECKPOINT#run~* RUN",
+    "Cut": "CHECKPOINT#run~* CUT#*",
+    "Log page": "CHECKPOINT#run~*~log~* *",
+    "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
+    "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
+    "Expired": "CHECKPOINT# EXPIRED#players",
     "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
@@ -237,6 +249,7 @@ class World:
         create_table(engine.client, expires=False)
         store = Store(engine, "counters")
         store.clock.now = NOW
+        self._store = store
         self.client, self.counters = store.client, store.counters
         self._aggregator = Aggregator(
             store.table, declarations, quarantine_retention_seconds=30 * 86_400, name="App/Counters/Aggregator"
@@ -262,7 +275,7 @@ class World:
 
     def _record(self, old: Item | None, new: Item) -> dict[str, Any]:
         change: dict[str, Any] = {
-            "ApproximateCreationDateTime": NOW,
+            "ApproximateCreationDateTime": self._store.clock.now,
             "Keys": {name: new[name] for name in ("pk", "sk")},
             "SequenceNumber": str(self._sequence),
             "NewImage": new,
@@ -288,12 +301,39 @@ class World:
         self.counters.accept(TRADE, {"id": 1, "region": "emea", "desk": "rates", "risk": 3})
         path = {"pk": "PATHS", "sk": "1", "player": "ann", "user_submitted_path": "a>b"}
         self.client.put_item(TableName="counters", Item={name: {"S": value} for name, value in path.items()})
-        while records := self.changes():
-            self.deliver(records)
+        self.deliver_all()
         state = {"applied_through": f"{self._sequence - 1:040}"}
         self._aggregator.handle({"Records": [], "shardId": SHARD, "isFinalInvokeForWindow": True, "state": state})
         self.counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
         self.counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
+        self.backfill("customers")
+        self.expire({**{name: {"S": value} for name, value in path.items()}, "ttl": {"N": str(NOW)}})
+
+    def expire(self, item: Item) -> None:
+        expired = self._record(None, item)
+        images = expired["dynamodb"]
+        images["OldImage"] = images.pop("NewImage")
+        self.deliver([{**expired, "eventName": "REMOVE"}])
+
+    def deliver_all(self) -> None:
+        while records := self.changes():
+            self.deliver(records)
+
+    def backfill(self, name: str) -> None:
+        def sleep(seconds: float) -> None:
+            self._store.clock.now += seconds
+            self.deliver_all()
+
+        client: Any = self.client
+        table = Table("counters", client, clock=self._store.clock, sleep=sleep)
+        numbers = (f"{number:016x}" for number in count(1))
+        with patch("secrets.token_hex", lambda _: next(numbers)):
+            shards = [Shard(SHARD, "", is_open=True)]
+            run = Backfill(table=table, shards=lambda: shards, now=table.clock, names=[name], segments=1, page_items=20)
+            for progress in run.steps():
+                if progress.phase == "scanning":
+                    self.counters.record_once(JOB, {"id": 2, "customer": "7"}, [CUSTOMERS])
+                    self.deliver_all()
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +346,8 @@ def written() -> dict[str, Item]:
     found = {
         example: [item for key, item in items.items() if fnmatchcase(key, EXAMPLES[example])] for example in EXAMPLES
     }
+    for several in ("Log page", "Heartbeat"):
+        found[several] = found[several][:1]
     assert {example: len(items) for example, items in found.items()} == dict.fromkeys(EXAMPLES, 1)
     return {example: item for example, [item] in found.items()}
 
@@ -338,6 +380,8 @@ def _json(value: Any, indent: int | None = None) -> str:
 def _cut(name: str, value: dict[str, Any]) -> dict[str, Any]:
     if name == "declarations":
         return {"S": f"{value['S'][:160]}…"}
+    if name == "rows":
+        return {"B": "eJy…"}
     if name == "_chunk":  # Its batch id is random.
         return {"B": "eNp…"}
     if name in ("pk", "url") and len(value.get("S", "")) > 200:

@@ -22,24 +22,26 @@ _ROOMS = {
         _items
         _declarations
         _fold
+        _cost
+        _price_file
         _clients _table
-        _layouts
+        _layouts _statuses
         _writes _stream _reads
-        _erase
-        _counters _evaluate restore erase redrive
+        _backfill _erase
+        _counters _evaluate
         _http
         _queue
-        handlers
+        handlers cli
         __init__
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
-        _batching _function_settings _log_groups _tenancy
+        _batching _function_settings _log_groups _table_schemas _tenancy
         _http _metrics _observed
         _registry
         _grants _validations
         _functions
-        _aggregator_parts _ingest_parts
+        _aggregator_parts _ingest_parts _verifying
         runtime_code live_page counters_layer dedup_counter_table
         windowed_counter stream_aggregator event_ingest counter_api
         __init__
@@ -56,14 +58,15 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        mutations soak hostile
+        run_mechanisms
+        mutations soak hostile backfill
     """,
 }
 _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold")
+_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold", "_cost")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",

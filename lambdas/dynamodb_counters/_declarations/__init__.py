@@ -20,6 +20,7 @@ from dynamodb_counters._declarations.measures import Sum as Sum
 from dynamodb_counters._declarations.packed import Packed as Packed
 from dynamodb_counters._declarations.sources import Event as Event
 from dynamodb_counters._declarations.sources import Items as Items
+from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
 from dynamodb_counters._declarations.windows import BUCKET_FIELD as BUCKET_FIELD
 from dynamodb_counters._declarations.windows import TIER_FIELD as TIER_FIELD
 from dynamodb_counters._declarations.windows import Window as Window

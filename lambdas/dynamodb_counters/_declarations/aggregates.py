@@ -24,6 +24,8 @@ from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is
 from dynamodb_counters.errors import InvalidArgumentError
 
 OnExpiry: TypeAlias = Literal["keep", "subtract"]
+OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
+ON_CHANGE: Final = ("backfill", "keep", "fail")
 
 MAX_WRITE_SHARDS: Final = 100
 """Most items that a read adds up."""
@@ -109,6 +111,10 @@ class Aggregate:
     max_groups : int, optional
         Most groups that one item may count in, 1 to 10,000, if its lists make several; an item with more goes to
         quarantine. Default 1,000.
+    on_change : {"backfill", "keep", "fail"}, optional
+        What a deployment does that changes what this counts. ``"backfill"``, the default: the old definition counts on
+        and is read until ``counters backfill`` has counted everything by the new one. ``"keep"``: the new one goes on
+        with the old one's numbers. ``"fail"``: the aggregator refuses the deployment, and counting waits.
 
     Examples
     --------
@@ -127,13 +133,15 @@ class Aggregate:
     write_shards: int = 1
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
+    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items | Aggregate):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
-        require_where(self.where)
+        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        require_choice("on_change", self.on_change, ON_CHANGE)
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)

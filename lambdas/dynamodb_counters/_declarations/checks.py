@@ -14,6 +14,7 @@ from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, QU
 from dynamodb_counters.errors import InvalidArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_GENERATION: Final = re.compile(r"~[1-9]\d{0,5}\Z", re.ASCII)
 
 
 def is_name(name: object) -> bool:
@@ -21,8 +22,10 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def require_name(name: object) -> None:
-    if not is_name(name) or name == QUARANTINE:
+def require_name(name: object, *, generations: bool = False) -> None:
+    """Refuse what cannot name a declaration; with `generations`, a name may end like ``~1``."""
+    base = _GENERATION.sub("", name) if generations and isinstance(name, str) else name
+    if not is_name(base) or base == QUARANTINE:
         raise InvalidArgumentError(
             "name", name, f"a letter, then up to 63 letters, digits, '-' or '_'; not {QUARANTINE!r}"
         )
@@ -50,13 +53,14 @@ def require_attribute(argument: str, name: object) -> None:
         raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
-def require_where(where: object) -> None:
+def require_where(where: object, *, bookkeeping: bool = False) -> None:
+    """Refuse all but None and conditions; those on this package's attributes unless `bookkeeping` is other code's."""
     if where is None:
         return
     if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
     for name in where.attributes:
-        if name.startswith(RESERVED_PREFIX):
+        if name.startswith(RESERVED_PREFIX) and not bookkeeping:
             raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 

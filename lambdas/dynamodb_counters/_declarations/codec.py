@@ -16,6 +16,7 @@ from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.table_keys import TableKeys
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters.errors import InvalidArgumentError
@@ -28,7 +29,7 @@ _PLAIN_CHARACTERS: Final = 2500
 
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
-    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, Window)
+    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, TableKeys, Window)
 }
 
 _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnExpiry
+from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
@@ -27,7 +27,7 @@ class Distinct:
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     member : str
         Attribute that identifies a member.
-    source, pk, sk, where, on_expiry, max_groups
+    source, pk, sk, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
 
     Examples
@@ -46,6 +46,7 @@ class Distinct:
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
+    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -64,13 +65,20 @@ class Distinct:
             where=self.where,
             on_expiry=self.on_expiry,
             max_groups=self.max_groups,
+            on_change=self.on_change,
         )
 
     @property
     def total(self) -> Aggregate:
         """The aggregate that counts members, in the measure ``distinct``."""
         return Aggregate(
-            self.name, self.members, pk=self.pk, sk=self.sk, measures={"distinct": Count()}, where=Attr("items").ge(1)
+            self.name,
+            self.members,
+            pk=self.pk,
+            sk=self.sk,
+            measures={"distinct": Count()},
+            where=Attr("items").ge(1),
+            on_change=self.on_change,
         )
 
     @property
@@ -93,7 +101,7 @@ class Hierarchy:
         Key template of the top group.
     levels : tuple of str
         Sort key templates from the top level down.
-    source, measures, where, on_expiry, max_groups
+    source, measures, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
 
     Examples
@@ -113,6 +121,7 @@ class Hierarchy:
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
+    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -133,6 +142,7 @@ class Hierarchy:
                 where=self.where,
                 on_expiry=self.on_expiry,
                 max_groups=self.max_groups,
+                on_change=self.on_change,
             )
             for level, sk in enumerate(self.levels)
         )

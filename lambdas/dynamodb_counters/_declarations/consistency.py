@@ -7,7 +7,9 @@ from itertools import product
 from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.checks import require_name
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
+from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
@@ -36,10 +38,17 @@ Declarable: TypeAlias = Declaration | Distinct | Hierarchy
 
 
 def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
-    """The aggregates and windows that declarations consist of, in order."""
-    return tuple(
+    """The aggregates and windows that declarations of users consist of, in order; refuses names of generations."""
+    parts = tuple(
         part for each in declared for part in (each.parts if isinstance(each, Distinct | Hierarchy) else (each,))
     )
+    for part in parts:
+        named: Declaration | Event | Items = part
+        while isinstance(named, Aggregate | Window):
+            require_name(named.name)
+            named = named.source
+        require_name(named.name)
+    return parts
 
 
 def require_consistent(
@@ -68,9 +77,11 @@ def require_consistent(
     for index, one in enumerate(written):
         _require_not_reserved(one)
         for two in written[index + 1 :]:
-            _require_apart(one, two)
+            if not _is_renamed(one, two, declarations):
+                _require_apart(one, two)
     for declaration in declarations:
         _require_shown(declaration)
+    _require_one_table([part for part in named.values() if isinstance(part, Items)])
     _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
@@ -111,6 +122,20 @@ def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
     raise InvalidArgumentError(
         "sk", two.sk, f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
     )
+
+
+def _is_renamed(one: Declaration | Event, two: Declaration | Event, declarations: Iterable[Declaration]) -> bool:
+    """Whether these are one event, as different generations of declarations call it."""
+    if not (isinstance(one, Event) and isinstance(two, Event) and (one.pk, one.sk) == (two.pk, two.sk)):
+        return False
+    numbers = [{generation_number(over.name) for over in declarations if over.source == event} for event in (one, two)]
+    return all(numbers) and numbers[0].isdisjoint(numbers[1])
+
+
+def _require_one_table(sources: list[Items]) -> None:
+    for one in sources[1:]:
+        if one.table_keys != sources[0].table_keys:
+            raise InvalidArgumentError("keys", one.keys, f"those of {sources[0].name!r}, which lies in the same table")
 
 
 def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:

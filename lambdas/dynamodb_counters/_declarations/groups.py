@@ -28,6 +28,9 @@ class Group:
     measures : mapping of str to int, Decimal, mapping or None
         All measures of the aggregate by name: 0 if nothing was counted, None for an average of nothing; a histogram
         maps bins to counts.
+    complete : bool, optional
+        Whether all there is has been counted; False of an aggregate that was added to a table with data, until its
+        backfill has ended. Default True.
 
     Examples
     --------
@@ -37,9 +40,12 @@ class Group:
 
     values: Mapping[str, str]
     measures: Mapping[str, Any]
+    complete: bool = True
 
 
-def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]]) -> Group:
+def group_of(
+    aggregate: Aggregate, values: Mapping[str, object], items: Iterable[Mapping[str, Any]], *, complete: bool = True
+) -> Group:
     """The group that typed items hold: one, or several of a sharded aggregate; empty ones count 0."""
     held = list(items)
     with localcontext(EXACT):
@@ -50,6 +56,7 @@ def group_of(aggregate: Aggregate, values: Mapping[str, object], items: Iterable
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
         {name: measure.read(name, numbers) for name, measure in aggregate.measures.items()},
+        complete,
     )
 
 

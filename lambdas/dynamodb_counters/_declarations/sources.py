@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
 from dynamodb_counters._declarations.packed import Packed
+from dynamodb_counters._declarations.table_keys import OURS, TableKeys
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
@@ -83,27 +84,69 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Items that other code writes into the table: those that satisfy a condition.
+    """Items that other code writes: those whose keys match, and that satisfy a condition.
+
+    They lie in the table of the counts, or in a source table of their own (``source_table`` of the `StreamAggregator`).
 
     Parameters
     ----------
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
-    where : Condition
-        What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``.
+    where : Condition, optional
+        What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``; may test
+        fields of the keys. Default: all whose keys match.
+    pk, sk : str, optional
+        Templates of the partition and the sort key, such as ``"ACCOUNT#{account}"``: only keys of this form match. The
+        fields, which hold no ``#``, count like attributes, as text and as number; they come before attributes of the
+        same name. Default: any key.
+    keys : TableKeys, optional
+        Names of the keys and the TTL of the source table; `where` may then test attributes that start with ``_``.
+        Default: ``pk``, ``sk`` and ``ttl``.
 
     Examples
     --------
-    >>> from dynamodb_counters import Attr
+    >>> from dynamodb_counters import Attr, TableKeys
     >>> Items("path", where=Attr("user_submitted_path").exists()).name
     'path'
+    >>> Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("id", "range")).fields
+    ('customer', 'order')
     """
 
     name: str
-    where: Condition
+    where: Condition | None = None
+    pk: str | None = None
+    sk: str | None = None
+    keys: TableKeys | None = None
 
     def __post_init__(self) -> None:
-        require_name(self.name)
-        if not isinstance(self.where, Condition):
+        require_name(self.name, generations=True)
+        if self.keys is not None and not isinstance(self.keys, TableKeys):
+            raise InvalidArgumentError("keys", self.keys, "a TableKeys, or None for the keys 'pk' and 'sk'")
+        if self.where is not None and not isinstance(self.where, Condition):
             raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
-        require_where(self.where)
+        require_where(self.where, bookkeeping=self.keys is not None)
+        for argument, text in (("pk", self.pk), ("sk", self.sk)):
+            if text is not None:
+                require_plain_key(argument, text)
+        if self.sk is not None and self.table_keys.sort_key is None:
+            raise InvalidArgumentError("sk", self.sk, "None: keys= names no sort_key")
+        if len(self.fields) < sum(len(template.fields) for _, template in self.templates):
+            raise InvalidArgumentError("sk", self.sk, "fields that pk does not have")
+
+    @property
+    def table_keys(self) -> TableKeys:
+        """The names of its table's keys and TTL."""
+        return self.keys or OURS
+
+    @property
+    def templates(self) -> tuple[tuple[str, KeyTemplate], ...]:
+        """The key attributes that must have a form, each with it."""
+        pk = () if self.pk is None else ((self.table_keys.partition_key, key_template(self.pk, MAX_PK_BYTES, "pk")),)
+        if self.sk is None or self.table_keys.sort_key is None:
+            return pk
+        return (*pk, (self.table_keys.sort_key, key_template(self.sk, MAX_SK_BYTES, "sk")))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of its keys."""
+        return tuple(dict.fromkeys(name for _, template in self.templates for name in template.fields))

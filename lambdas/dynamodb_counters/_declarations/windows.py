@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import OnExpiry
+from dynamodb_counters._declarations.aggregates import ON_CHANGE, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import (
     require_attribute,
     require_choice,
@@ -73,6 +73,8 @@ class Window:
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         already counted when `longest` changes: a new tier lacks everything counted before.
+    on_change
+        As in `Aggregate`.
 
     Examples
     --------
@@ -94,12 +96,13 @@ class Window:
     precision: timedelta = timedelta(minutes=1)
     longest: timedelta | None = None
     tiers: tuple[str, ...] | None = None
+    on_change: OnChange = "backfill"
 
     def __post_init__(self) -> None:
-        require_name(self.name)
+        require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
-        require_where(self.where)
+        require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_key("pk", self.pk)
         if any(name.endswith(LIST_MARK) for name in self.fields):
             raise InvalidArgumentError("pk", self.pk, "fields that are not lists; an Aggregate counts each member")
@@ -110,6 +113,7 @@ class Window:
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
         require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        require_choice("on_change", self.on_change, ON_CHANGE)
         if self.precision not in _PRECISIONS:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")
         require_duration("longest", self.longest)

@@ -6,7 +6,7 @@ one, so that what was decided of it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,8 @@ from dynamodb_counters._erase.held_records import Reduced, reduced
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.quarantine_items import (
-    PARTITIONS,
-    REASON,
-    RECORD,
-    STATE,
-    UNREADABLE,
-    WAITING,
-    pack,
-    partition,
-    unpack,
-)
+from dynamodb_counters._stream.quarantine_items import REASON, RECORD, STATE, UNREADABLE, WAITING, pack, unpack
+from dynamodb_counters._stream.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
 
 
@@ -45,26 +36,15 @@ class QuarantineCopies:
 
     def sweep(self, *, writes: bool) -> InQuarantine:
         found = InQuarantine()
-        for item in self._entries():
-            part = self._reduced(item)
-            if not part.found:
+        for item in stored_entries(self._table):
+            part = self._reduced(item) if RECORD in item else None
+            if part is None or not part.found:
                 continue
             found.found += part.found
             found.waiting += part.found * (item.get(STATE, {}).get("S") == WAITING)
             if writes:
                 self._update(item, part.left)
         return found
-
-    def _entries(self) -> Iterator[Mapping[str, Any]]:
-        for number in range(PARTITIONS):
-            pages = self._table.client.get_paginator("query").paginate(
-                TableName=self._table.name,
-                KeyConditionExpression=f"{PK} = :pk",
-                ExpressionAttributeValues={":pk": {"S": partition(number)}},
-                ConsistentRead=True,
-            )
-            for page in pages:
-                yield from (item for item in page["Items"] if RECORD in item)
 
     def _reduced(self, item: Mapping[str, Any]) -> Reduced:
         try:

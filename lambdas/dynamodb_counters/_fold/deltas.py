@@ -59,6 +59,8 @@ class Folded:
     deltas: list[Delta] = field(default_factory=list)
     unfoldable: list[Unfoldable] = field(default_factory=list)
     late: int = 0
+    expired: set[str] = field(default_factory=set)
+    """Declarations that go on counting what has expired."""
     changes: int = 0
     """How many changes were folded, if there was a limit."""
     events: int = 0

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
@@ -112,8 +113,8 @@ class _Folding:
         failed: dict[str, Exception] = {}
         try:
             images = change.record["dynamodb"]
-            sources = self._plan.sources(images[image_name])
-            if not sources and image_name == OLD and images.get(NEW) is not None:
+            sources = self._plan.sources(images[image_name], is_foreign=change.is_foreign)
+            if not sources and not change.is_foreign and image_name == OLD and images.get(NEW) is not None:
                 sources = self._plan.sources_before_rename(images[OLD], images[NEW])
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
@@ -139,9 +140,9 @@ class _Folding:
                 contributions += self._chunk(source, programs, change, image_name)
                 continue
             try:
-                if source.holds is not None and not source.holds(image):
-                    continue
                 shown = image if source.show is None else source.show(image)
+                if shown is not None and source.holds is not None and not source.holds(shown):
+                    continue
             except UNFOLDABLE as error:
                 failed |= {program.layout.name: error for program in programs}
                 continue
@@ -180,11 +181,18 @@ class _Folding:
         """Which declarations count an image of a source."""
         programs: Sequence[Program] = source.programs
         if source.insert_is_counted:
-            if change.record.get("eventName") == "INSERT":
-                return ()
-            counted = self._plan.present_names(counted_in(change.record["dynamodb"][image_name]))
-            programs = [program for program in programs if program.layout.name in counted]
-        if image_name == OLD and is_expiry(change.record):
+            names = counted_in(change.record["dynamodb"][image_name])
+            counted = self._plan.present_names(names)
+            inserts = change.record.get("eventName") == "INSERT"
+            # The transaction has counted in the generations that readers use.
+            bases = set(map(base_name, (*names, *counted)))
+            programs = [
+                program
+                for program in programs
+                if base_name(program.layout.name) in bases and not (inserts and program.layout.name in counted)
+            ]
+        if image_name == OLD and is_expiry(change.record, source.ttl):
+            self._folded.expired |= {program.layout.name for program in programs if program.keeps_expired}
             programs = [program for program in programs if not program.keeps_expired]
         if change.names is not None:
             waited_for = self._plan.present_names(change.names)

@@ -43,6 +43,17 @@ class ItemLayout:
             SK: self._sk.render_texts([texts[index] for index in self._sk_indexes]),
         }
 
+    def keys(self, group: GroupKey) -> list[dict[str, str]]:
+        """Keys of all items that a group may have."""
+        texts = self._texts(group)
+        return [
+            {
+                PK: self._pk.render_texts([each[index] for index in self._pk_indexes]),
+                SK: self._sk.render_texts([each[index] for index in self._sk_indexes]),
+            }
+            for each in ([(*texts, str(shard)) for shard in range(self._shards)] if self._shards > 1 else [texts])
+        ]
+
     def values(self, group: GroupKey) -> dict[str, str]:
         """Text of each field; for a window also the tier and the start of the bucket."""
         return dict(zip(self._names, self._texts(group), strict=True))

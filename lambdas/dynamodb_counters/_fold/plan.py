@@ -9,12 +9,13 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import Contribute, compile_aggregate
+from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PACK_SUFFIX, PK, SK, TYPE
+from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PACK_SUFFIX, PK, SK, TTL, TYPE
 
 _ZERO: Final = {"N": "0"}
 
@@ -34,9 +35,10 @@ class Source:
     """What is declared over the items of one source."""
 
     holds: Predicate | None = None
-    """Which untyped items are of this source; None for items whose type tells."""
+    """Which untyped items, as they are shown, are of this source; None for items whose type tells, or for all."""
     show: Callable[[Image], Image | None] | None = None
-    """How an aggregate's item looks to those that count it; None for items that are seen as they are."""
+    """How an item looks to those that count it; None for items that are seen as they are."""
+    ttl: str | None = TTL
     programs: list[Program] = field(default_factory=list)
     insert_is_counted: bool = False
     """Whether the transaction that inserts such an item counts it."""
@@ -59,8 +61,7 @@ class Plan:
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Items):
-                known = self._untyped.setdefault(source.name, Source(compile_condition(source.where)))
-                known.programs.append(program)
+                self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
             show = _as_source(source) if isinstance(source, Aggregate) else None
             [found] = self._by_type.setdefault(source.name, (Source(show=show),))
@@ -71,9 +72,13 @@ class Plan:
                 self._by_type[source.name + PACK_SUFFIX] = (Source(programs=found.programs, packs=source.name),)
         self._add_other_names(declarations, [part for other in others for part in other])
 
-    def sources(self, image: Image) -> Collection[Source]:
-        """What may look at an item; of untyped items, those whose condition holds."""
+    def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
+        """What may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
+        if is_foreign:
+            return self._untyped.values()
         typed = image.get(TYPE)
+        if typed is None and is_foreign is False:
+            return ()
         return self._untyped.values() if typed is None else self._by_type.get(typed.get("S", ""), ())
 
     def sources_before_rename(self, old: Image, new: Image) -> Sequence[Source]:
@@ -108,6 +113,11 @@ def _compiled(declaration: Declaration) -> Program:
         contribute = compile_aggregate(layout, declaration)
     by_columns = compile_columns(layout, declaration) if isinstance(declaration, Aggregate) else None
     return Program(layout, contribute, declaration.on_expiry == "keep", by_columns)
+
+
+def _of_items(items: Items) -> Source:
+    holds = None if items.where is None else compile_condition(items.where)
+    return Source(holds, show_foreign(items), ttl=items.table_keys.ttl)
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

@@ -40,10 +40,11 @@ class Change:
 
     Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
-    `names` are the declarations that count it; None for all.
+    `names` are the declarations that count it; None for all. `is_foreign` tells whether its item lies in a source table
+    or in the table of the counts; None if they are one table.
     """
 
-    __slots__ = ("created", "delta", "names", "record", "sequence")
+    __slots__ = ("created", "delta", "is_foreign", "names", "record", "sequence")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Change:
         *,
         delta: QuarantinedDelta | None = None,
         names: frozenset[str] | None = None,
+        is_foreign: bool | None = None,
     ) -> None:
         arrival = delivered["dynamodb"]
         self.sequence = padded(arrival["SequenceNumber"])
@@ -59,6 +61,7 @@ class Change:
         self.record = delivered if record is None else record
         self.delta = delta
         self.names = names
+        self.is_foreign = is_foreign
 
 
 def changes_of(records: Iterable[Record]) -> list[Change]:
@@ -108,8 +111,8 @@ def created_of(record: Record) -> float:
     return float(record["dynamodb"].get("ApproximateCreationDateTime") or 0)
 
 
-def is_expiry(record: Record) -> bool:
-    """Whether the TTL process deleted the item; or anyone, once its TTL had passed.
+def is_expiry(record: Record, ttl: str | None = TTL) -> bool:
+    """Whether the TTL process deleted the item; or anyone, once its TTL (the attribute `ttl`) had passed.
 
     A replica in another Region passes on the deletions of its TTL process as if a user had made them. Rows that are
     erased from a chunk have expired, too: what takes events back is a row of its own, and erased with them.
@@ -119,8 +122,8 @@ def is_expiry(record: Record) -> bool:
     identity = record.get("userIdentity") or {}
     if identity.get("type") == "Service" and identity.get("principalId") == _TTL_PRINCIPAL:
         return True
-    if record.get("eventName") != "REMOVE":
+    if record.get("eventName") != "REMOVE" or ttl is None:
         return False
     change = record["dynamodb"]
-    expires_at, created = change[OLD].get(TTL, {}).get("N"), change.get("ApproximateCreationDateTime")
+    expires_at, created = change[OLD].get(ttl, {}).get("N"), change.get("ApproximateCreationDateTime")
     return None not in (expires_at, created) and 0 <= created - float(expires_at) < MAX_TTL_AGE

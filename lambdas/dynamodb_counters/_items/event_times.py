@@ -23,7 +23,8 @@ def event_seconds(value: Mapping[str, Any]) -> int:
     >>> event_seconds({"S": "2022-03-28T15:17:23+02:00"}) == event_seconds({"N": "1648473443"})
     True
     """
-    seconds = _iso_seconds(value["S"]) if "S" in value else _number_seconds(value)
+    # A number in a key is both.
+    seconds = _iso_seconds(value["S"]) if "S" in value and "N" not in value else _number_seconds(value)
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise MalformedImageError(f"{dict(value)!r:.80} is not in the years 1 to 9999 of UTC")
     return seconds

@@ -84,6 +84,15 @@ class KeyTemplate:
         except UnicodeDecodeError:
             raise UnparsableKeyError(f"{key!r} holds escapes that are not valid UTF-8") from None
 
+    def match(self, key: str) -> dict[str, str] | None:
+        """The text of each field of a key that other code wrote, unescaped; None if the key has another form.
+
+        >>> KeyTemplate("ACCOUNT#{account}", 2048).match("ACCOUNT#50%")
+        {'account': '50%'}
+        """
+        found = self._pattern.fullmatch(key)
+        return None if found is None else dict(zip(self.fields, found.groups(), strict=True))
+
     @property
     def prefix(self) -> str:
         """The literal text that all its keys start with."""

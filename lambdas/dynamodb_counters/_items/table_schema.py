@@ -58,11 +58,26 @@ CHECKPOINT: Final = "_checkpoint"
 CHECKPOINT_PREFIX: Final = "CHECKPOINT#"
 """Starts the partition keys of checkpoint items."""
 
+DEPLOYMENT_PREFIX: Final = "DEPLOYMENT#"
+"""Starts the sort keys of the items that hold what deployments fold."""
+
+RUN_PREFIX: Final = f"{CHECKPOINT_PREFIX}run~"
+"""Starts the partition keys of a backfill's or verification's items."""
+
+BASELINE: Final = "_b"
+"""The backfill whose baseline a group has."""
+
 NONCE_PREFIX: Final = "_n"
 """Starts the attributes that hold the nonces of a group's latest increments and resets."""
 
 LAST_RESET: Final = "_reset"
 """The nonce of a group's latest reset."""
+
+REPAIRED: Final = "_r"
+"""The verification whose difference was last added to a group."""
+
+TAKEN_PREFIX: Final = "_taken_"
+"""Starts the attributes with what resets have taken from each measure."""
 
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""

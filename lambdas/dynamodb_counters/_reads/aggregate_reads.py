@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Group, group_of, values_of
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.group_reads import GroupReads
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters.errors import InvalidArgumentError
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
@@ -41,15 +43,16 @@ class AggregateReads(GroupReads):
         Examples
         --------
         >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
-        [Group(values={'region': 'emea'}, measures={'trades': 7})]
+        [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
+        names = [aggregate.name for aggregate in aggregates]
+        aggregates = [self._current(aggregate) for aggregate in aggregates]
         shared = len({aggregate.pk for aggregate in aggregates}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
-            names = [aggregate.name for aggregate in aggregates]
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        found: dict[str, list[Group]] = {aggregate.name: [] for aggregate in aggregates}
+        found: dict[str, list[Group]] = {name: [] for name in names}
         for _, aggregate, group in self._partition(aggregates, values, _sort_key_range(aggregates), consistent):
-            found[aggregate.name].append(group)
+            found[base_name(aggregate.name)].append(group)
         return found
 
     def groups(
@@ -77,6 +80,7 @@ class AggregateReads(GroupReads):
         --------
         >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
+        aggregate = self._current(aggregate)
         if aggregate.write_shards > 1:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
         first, last = _sort_key_range([aggregate])
@@ -93,6 +97,8 @@ class AggregateReads(GroupReads):
         consistent: bool,
     ) -> Iterator[tuple[str, Aggregate, Group]]:
         by_name = {aggregate.name: aggregate for aggregate in aggregates}
+        status = Statuses.of_table(self._table).status
+        whole = {aggregate.name: status(base_name(aggregate.name)).whole for aggregate in aggregates}
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,
             # From the first aggregate's items to the last one's, which leaves out most events beside them.
@@ -109,7 +115,8 @@ class AggregateReads(GroupReads):
                 aggregate = by_name.get(item.get(TYPE, {}).get("S", ""))
                 if aggregate is not None:
                     known = {**values, **(values_of(aggregate, item) or {})}
-                    yield item[SK]["S"], aggregate, group_of(aggregate, known, [item])
+                    group = group_of(aggregate, known, [item], complete=whole[aggregate.name])
+                    yield item[SK]["S"], aggregate, group
 
     def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
         """Read the number of different members of a group.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import localcontext
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from dynamodb_counters._declarations import BUCKET_FIELD, Window
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.window_counts import WindowCount, add_up
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import TOTAL
@@ -33,14 +34,21 @@ def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
+    statuses = Statuses.of_table(table)
     planned = [
-        _queries(window, values, plan_queries(window.kept_tiers, interval)) for window, values, interval in asked
+        _queries(current, values, plan_queries(current.kept_tiers, interval))
+        for window, values, interval in asked
+        for current in [statuses.current(window)]
     ]
     found = iter(_query_all(table, [query for queries in planned for query in queries], consistent=consistent))
     with localcontext(EXACT):
         return [
-            _count(interval, (add_up(query.span, next(found)) for query in queries))
-            for (_, _, interval), queries in zip(asked, planned, strict=True)
+            _count(
+                interval,
+                (add_up(query.span, next(found)) for query in queries),
+                complete=statuses.status(window.name).whole,
+            )
+            for (window, _, interval), queries in zip(asked, planned, strict=True)
         ]
 
 
@@ -50,12 +58,14 @@ def count_series(
     """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
     if not intervals:
         return []
-    spans = series_spans(window, intervals)
+    statuses = Statuses.of_table(table)
+    current, complete = statuses.current(window), statuses.status(window.name).whole
+    spans = series_spans(current, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)
-    [buckets] = _query_all(table, _queries(window, values, spans), consistent=consistent)
+    [buckets] = _query_all(table, _queries(current, values, spans), consistent=consistent)
     with localcontext(EXACT):
-        return _cut(spans[0], intervals, buckets)
+        return [replace(count, complete=complete) for count in _cut(spans[0], intervals, buckets)]
 
 
 def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
@@ -82,8 +92,8 @@ def require_retained(window: Window, argument: str, start: float, now: float) ->
         raise InvalidArgumentError(argument, f"from {utc(start).isoformat()}", allowed)
 
 
-def _count(interval: Interval, numbers: Iterable[Number]) -> WindowCount:
-    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end))
+def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool = True) -> WindowCount:
+    return WindowCount(whole(sum(numbers)), utc(interval.start), utc(interval.end), complete)
 
 
 def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Query]:

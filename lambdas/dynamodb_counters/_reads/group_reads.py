@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity
 from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 
 
@@ -31,11 +32,12 @@ class GroupReads:
         >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
         42
         """
-        if aggregate.write_shards > 1:
+        current = self._current(aggregate)
+        if current.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
-        [key] = group_keys(aggregate, values)
+        [key] = group_keys(current, values)
         answer = self._table.client.get_item(TableName=self._table.name, Key=key, ConsistentRead=consistent)
-        return group_of(aggregate, values, [answer.get("Item", {})])
+        return group_of(current, values, [answer.get("Item", {})], complete=self._is_whole(aggregate))
 
     def get_many(
         self, wanted: Iterable[tuple[Aggregate, Mapping[str, object]]], *, consistent: bool = False
@@ -58,9 +60,20 @@ class GroupReads:
         --------
         >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
-        asked = [(aggregate, values, group_keys(aggregate, values)) for aggregate, values in wanted]
-        found = get_items(self._table, [key for _, _, keys in asked for key in keys], consistent=consistent)
-        return [
-            group_of(aggregate, values, [found.get(identity(key), {}) for key in keys])
-            for aggregate, values, keys in asked
+        asked = [
+            (current, values, group_keys(current, values), self._is_whole(aggregate))
+            for aggregate, values in wanted
+            for current in [self._current(aggregate)]
         ]
+        found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
+        return [
+            group_of(current, values, [found.get(identity(key), {}) for key in keys], complete=is_whole)
+            for current, values, keys, is_whole in asked
+        ]
+
+    def _current(self, aggregate: Aggregate) -> Aggregate:
+        """The generation that readers use."""
+        return Statuses.of_table(self._table).current(aggregate)
+
+    def _is_whole(self, aggregate: Aggregate) -> bool:
+        return Statuses.of_table(self._table).status(aggregate.name).whole

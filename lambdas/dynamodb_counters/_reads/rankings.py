@@ -13,6 +13,7 @@ from dynamodb_counters._declarations.groups import group_keys, identity, values_
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -61,6 +62,7 @@ class RankingReads:
         [Ranked(values={'player': 'ann'}, score=12)]
         """
         _require_positive("count", count)
+        aggregate = Statuses.of_table(self._table).current(aggregate)
         found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
         return _ranked(self._table, aggregate, found)
 
@@ -81,6 +83,7 @@ class RankingReads:
         >>> counters.around(PLAYERS, {"player": "ann"}, count=2)  # doctest: +SKIP
         """
         _require_positive("count", count)
+        aggregate = Statuses.of_table(self._table).current(aggregate)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")

@@ -21,6 +21,9 @@ class WindowCount:
         The window's measure over the interval.
     start, end : datetime
         The interval in UTC, start included, end excluded.
+    complete : bool, optional
+        Whether all there is of the interval has been counted; False of a window that was added to a table with data,
+        until its backfill has ended. Default True.
 
     Examples
     --------
@@ -32,6 +35,7 @@ class WindowCount:
     count: Number
     start: datetime
     end: datetime
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
+from dynamodb_counters._stream.expired_items import ExpiredItems
+from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
 from dynamodb_counters._stream.redrive_entries import unwrap
@@ -85,7 +87,8 @@ class Report:
 class Aggregator:
     """Keeps the aggregates of one table current.
 
-    `single_shard` says that the stream has one shard, so that events need not name it (local emulators).
+    `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
+    `source_table` is the ARN of the table whose `Items` are counted, if that is another.
     """
 
     def __init__(
@@ -95,16 +98,19 @@ class Aggregator:
         *,
         quarantine_retention_seconds: float,
         single_shard: bool = False,
+        source_table: str | None = None,
         name: str = "",
     ) -> None:
+        self._origins = Origins(table.name, source_table)
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
-        self._deployments = Deployments(retrying, declarations, name)
+        self._deployments = Deployments(retrying, declarations, name, source_table or "")
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
-        self._quarantine = Quarantine(retrying, quarantine_retention_seconds)
+        self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
         self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
+        self._expired = ExpiredItems(retrying)
         self._single_shard = single_shard
 
     def handle(
@@ -143,9 +149,10 @@ class Aggregator:
         watermark = Watermark(
             shard, old_format=checkpoint.old_format, now=self._clock(), book=book.name, before=book.before
         )
-        batch = unwrap(records)
+        batch = unwrap(records, self._origins)
         unfoldable = batch.unreadable
-        for plan, changes, is_unknown in self._deployments.parts(batch.changes):
+        for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
+            report.write_units += self._deployments.log(plan, shard, changes)
             fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
             unfoldable += doubtful
             while fresh:
@@ -157,6 +164,7 @@ class Aggregator:
                 report.events += folded.events
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
+                self._expired.note(folded.expired)
                 part = Part(plan, counted, kept.withheld, watermark, checkpoint)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
@@ -203,9 +211,9 @@ class Aggregator:
     def _shard(self, event: Mapping[str, Any]) -> str:
         shard = event.get("shardId")
         if shard:
-            return str(shard)
+            return self._origins.shard(str(shard), event)
         if self._single_shard:
-            return _ONLY_SHARD
+            return self._origins.shard(_ONLY_SHARD, event)
         raise ShardUnknownError(
             "the event has no shardId, without which a redelivery cannot be told from a new record: configure a "
             "tumbling window on the event source mapping, or single_shard if the stream has one shard"

@@ -19,6 +19,7 @@ from dynamodb_counters._fold.records import Record, created_of, sequence_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.control import close_runs
 from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
 from dynamodb_counters._stream.redrive_entries import unwrap
@@ -148,6 +149,8 @@ class CatchUp:
         """Count it; return how many items were updated, and how many entries quarantined."""
         aggregator = Aggregator(self._table, self._declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
         updated = quarantined = 0
+        # What is counted here is in no run's log.
+        close_runs(self._table)
         for shard, records in uncounted.records.items():
             self._step_back(shard, uncounted.counted_through[shard])
             for start in range(0, len(records), _BATCH):

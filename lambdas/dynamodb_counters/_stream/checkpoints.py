@@ -26,6 +26,7 @@ from dynamodb_counters._stream.checkpoint_items import (
     LONGEST_INVOCATION,
     PLACES,
     SETTLED_AFTER,
+    SKEW,
     WITNESS,
     Checkpoint,
     attributes,
@@ -90,8 +91,9 @@ class Checkpoints:
         if found.seen + ALIVE < now:
             awake: dict[str, Any] = {"seen": deadline}
             if _may_be_outlived(found, now + ALIVE):
-                # Watermarks may have been pruned that its checkpoint does not cover.
-                awake["lost_before"] = now
+                # Watermarks may have been pruned that its checkpoint does not cover; of no record that came once it
+                # was silent, for whoever had counted that would have said so.
+                awake["lost_before"] = min(now, found.seen + ALIVE + SKEW)
             self._write(self._table, shard, awake, f"attribute_exists({PK})")
             found = replace(found, **awake)
         found = found.with_progress(before.progress if before is not None else ())

@@ -6,11 +6,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
+from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters.errors import InvalidArgumentError
 
 FOLD_VERSION: Final = 1
@@ -22,9 +25,7 @@ UNKNOWN: Final = "?"
 HISTORY: Final = "history"
 AGGREGATOR: Final = "aggregator"
 
-DEPLOYMENT_PREFIX: Final = "DEPLOYMENT#"
-
-_ERA: Final = re.compile(r"(\d{1,12}):([0-9a-f]{16}|\?)")
+_ERA: Final = re.compile(r"(\d{1,12}):([0-9a-f]{16}|\?)(?::([0-9a-z]{1,40}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Era:
 
     valid_from: int
     deployment: str
+    run: str = ""
+    """The backfill that opened it: its cut says where in each shard it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,12 @@ class History:
     def last(self) -> Era:
         return self.eras[-1]
 
-    def at(self, created: float) -> Era:
-        return next((era for era in reversed(self.eras) if era.valid_from <= created), self.eras[0])
+    def at(self, created: float, sequence: str = "", cuts: Mapping[str, str] = MappingProxyType({})) -> Era:
+        """The era of a record; `cuts` are the first records of eras that backfills opened."""
+        for era in reversed(self.eras):
+            if cuts[era.run] <= sequence if era.run in cuts else era.valid_from <= created:
+                return era
+        return self.eras[0]
 
     def since(self, created: float) -> History:
         """The eras that records created then, or later, belong to."""
@@ -54,14 +61,14 @@ class History:
         return History(self.eras[first:])
 
     def text(self) -> str:
-        return " ".join(f"{era.valid_from}:{era.deployment}" for era in self.eras)
+        return " ".join(f"{era.valid_from}:{era.deployment}{era.run and f':{era.run}'}" for era in self.eras)
 
 
 def read_history(item: Mapping[str, Any]) -> History | None:
     """The history that an item holds; None if there is none, or what is there cannot be read."""
     text = item.get(HISTORY, {}).get("S", "")
     found = [_ERA.fullmatch(part) for part in text.split(" ")]
-    eras = tuple(Era(int(match[1]), match[2]) for match in found if match)
+    eras = tuple(Era(int(match[1]), match[2], match[3] or "") for match in found if match)
     return History(eras) if len(eras) == len(found) else None
 
 
@@ -72,10 +79,6 @@ def deployment_id(declarations: tuple[Declaration, ...]) -> str:
 
 def history_key() -> dict[str, Any]:
     return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "DEPLOYMENTS"}}
-
-
-def deployment_key(deployment: str) -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": f"{DEPLOYMENT_PREFIX}{deployment}"}}
 
 
 def deployment_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
@@ -113,4 +116,4 @@ def changes_between(before: tuple[Declaration, ...], after: tuple[Declaration, .
 
 
 def _text(declarations: tuple[Declaration, ...]) -> str:
-    return encode(tuple(sorted(declarations, key=lambda declaration: declaration.name)))
+    return encode(tuple(sorted(map(definition, declarations), key=lambda declaration: declaration.name)))

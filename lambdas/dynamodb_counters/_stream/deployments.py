@@ -7,37 +7,48 @@ sent it, and serves invocations that start within a minute; their records have b
 
 So a batch that one deployment has half written is finished by the same declarations, and what cannot be folded is
 quarantined by every delivery alike. Deployments that take turns are eras that take turns.
+
+What a deployment holds is what is folded, not what the stack declares: a declaration that changes goes on as it was,
+until a backfill has brought its next generation as far. A backfill opens an era of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.change_words import told as changes_told
+from dynamodb_counters._declarations.effective import Merged, merged
+from dynamodb_counters._declarations.generations import definition
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
-from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SKEW
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK
+from dynamodb_counters._statuses import Status, deployment_key
+from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
+from dynamodb_counters._stream.control import (
+    DECLARED,
+    KNOWS_RUNS,
+    SOURCE,
+    Control,
+    read_control,
+    read_declarations,
+    write_control,
+)
 from dynamodb_counters._stream.deployment_items import (
     AGGREGATOR,
-    DEPLOYMENT_PREFIX,
-    HISTORY,
     UNKNOWN,
     Era,
     History,
-    changes_between,
     deployment_id,
-    deployment_item,
-    deployment_key,
     history_key,
-    read_deployment,
-    read_history,
 )
+from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError, CountersError
 
@@ -59,36 +70,45 @@ class Takeover:
 
 
 def last_declarations(table: Table, refusal: type[CountersError]) -> tuple[Declaration, ...]:
-    """The declarations of the last deployment; a `refusal` if the table does not tell."""
-    for last in deployed_declarations(table):
-        if last is None:
-            raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
-        return last
-    raise refusal("the table has no history of deployments: pass the declarations that counted it")
+    """What the last deployment declares; a `refusal` if the table does not tell."""
+    seen = read_control(table)
+    if seen.history is None:
+        raise refusal("the table has no history of deployments: pass the declarations that counted it")
+    found = read_declarations(table, seen.declared)
+    if found is None:
+        raise refusal("this version cannot read the last deployment's declarations: install the one that ran")
+    return found
 
 
 def deployed_declarations(table: Table) -> Iterator[tuple[Declaration, ...] | None]:
     """The declarations of the table's deployments, the latest first; None for those that this version cannot read."""
-    history = read_history(table.read_item(history_key()))
+    history = read_control(table).history
     for name in dict.fromkeys(era.deployment for era in reversed(history.eras)) if history else ():
-        yield read_deployment(table.read_item(deployment_key(name)))
+        yield read_declarations(table, name)
 
 
 class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
-    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any.
+    `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
+    ARN of the source table, "" for none.
     """
 
-    def __init__(self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "") -> None:
+    def __init__(
+        self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "", source: str = ""
+    ) -> None:
         self._table = table
         self._aggregator = aggregator
+        self._source = source
         self._own = declarations
-        self._id = deployment_id(declarations)
-        self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: declarations}
+        own = tuple(map(definition, declarations))
+        self._id = deployment_id(own)
+        self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: own}
         self._plans: dict[tuple[str, ...], Plan | None] = {}
-        self._own_plan = Plan(declarations)
+        self._own_plan = Plan(own)
         self._history = History((Era(0, self._id),))
+        self._runs: tuple[Run, ...] = ()
+        self._logs = RunLogs(table)
         self._read_at = -math.inf
 
     @property
@@ -101,18 +121,38 @@ class Deployments:
         now = self._table.clock()
         if self._read_at + FRESH > now:
             return None
-        self._history, takeover = self._known(deadline)
+        known, takeover = self._known(deadline)
+        assert known.history is not None
+        self._history, self._runs = known.history, known.runs
         for era in self._history.eras:
             self._load(era.deployment)
         self._read_at = now
         return takeover
 
-    def parts(self, changes: Sequence[Change]) -> Iterator[tuple[Plan, list[Change], bool]]:
-        """Cut changes where another deployment comes into force; the last value says whether its plan is unknown."""
+    def parts(self, changes: Sequence[Change], shard: str = "") -> Iterator[tuple[Plan, list[Change], bool]]:
+        """Cut changes where another deployment comes into force; the last value says whether its plan is unknown.
+
+        Without a shard, changes near the cut of a backfill are taken by their times.
+        """
         now = self._table.clock()
-        for era, part in groupby(changes, lambda change: self._history.at(change.created or now)):
+        opened = [era for era in self._history.eras if era.run] if shard and changes else []
+        cuts = {era.run: self._logs.cut(era.run, era.valid_from, shard, changes) for era in opened}
+        runs = self._runs if shard and changes else ()
+        begun = [self._logs.cut(run.id, run.since, shard, changes) for run in runs]
+
+        def side(change: Change) -> tuple[Era, int]:
+            # What comes before a run's cut is counted before what comes after it is logged.
+            past = sum(cut <= change.sequence for cut in begun)
+            return self._history.at(change.created or now, change.sequence, cuts), past
+
+        for (era, _), part in groupby(changes, side):
             plan = self._plan(era.deployment)
             yield plan or self._own_plan, list(part), plan is None
+
+    def log(self, plan: Plan, shard: str, changes: Sequence[Change]) -> float:
+        """Log changes for the runs that are open, before they are counted; return the write units."""
+        cuts = [(run, self._logs.cut(run.id, run.since, shard, changes)) for run in self._runs]
+        return sum(self._logs.write(run, plan, shard, changes, cut) for run, cut in cuts)
 
     def _plan(self, deployment: str) -> Plan | None:
         """How a deployment folds, groups included that another one of the history calls by another name."""
@@ -124,40 +164,63 @@ class Deployments:
             self._plans[identity] = None if declarations is None else Plan(declarations, known)
         return self._plans[identity]
 
-    def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
-        if deployment not in self._declarations:
-            self._declarations[deployment] = read_deployment(self._table.read_item(deployment_key(deployment)))
-        return self._declarations[deployment]
-
-    def _known(self, deadline: float) -> tuple[History, Takeover | None]:
+    def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:
-            item = self._table.read_item(history_key())
-            history = read_history(item)
-            if history is not None and history.last.deployment == self._id:
-                return history, None
-            known = item.get(AGGREGATOR, {}).get("S", "")
+            seen = Control(self._table.read_item(history_key()))
+            history = seen.history
+            if history is not None and self._is_own(seen) and history.last.deployment == self._id:
+                return seen, None
+            seen = read_control(self._table)
+            history = seen.history
+            if history is not None and self._holds(history, seen):
+                return seen, None
+            known = seen.item.get(AGGREGATOR, {}).get("S", "")
             if self._aggregator and known not in ("", self._aggregator):
                 raise CheckpointError(
                     f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
                     "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
                 )
             lost = history is None and self._others_were_stored()
-            if lost and self._table.read_item(history_key()) != item:
+            if lost and read_control(self._table) != seen:
                 continue  # Another process has just written the first one.
-            appended = self._appended(history, deadline, lost=lost)
+            new = self._merged(history, seen)
+            appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
             if history is not None and len(appended.eras) > _MOST_ERAS:
-                return history, Takeover(_TURNS, history_lost=False)
+                return seen, Takeover(_TURNS, history_lost=False)
             # Refused, another process has written: this one reads what.
-            if self._put(item, appended):
-                return appended, Takeover(self._told(history, appended), lost)
+            written = self._put(seen, appended, new)
+            if written is not None:
+                return written, Takeover(self._told(history, appended, new), lost)
 
-    def _appended(self, history: History | None, deadline: float, *, lost: bool) -> History:
+    def _merged(self, history: History | None, seen: Control) -> Merged:
+        """What is folded once the own declarations hold."""
+        folded = (self._load(history.last.deployment) if history is not None else None) or ()
+        new = merged(self._own, folded, seen.reads)
+        if new.refused:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in new.refused.items())
+            raise CheckpointError(f"the deployment cannot take over: {reasons}")
+        self._declarations[deployment_id(new.effective)] = new.effective
+        return new
+
+    def _holds(self, history: History, seen: Control) -> bool:
+        """Whether what the own declarations come to is in force."""
+        return self._is_own(seen) and deployment_id(self._merged(history, seen).effective) == history.last.deployment
+
+    def _is_own(self, seen: Control) -> bool:
+        """Whether the own declarations are what the table takes for the stack's."""
+        return seen.declared == self._id and seen.knows_runs is not None and self._source in ("", seen.source)
+
+    def _appended(self, history: History | None, deployment: str, deadline: float, *, lost: bool) -> History:
         if history is None and not lost:
-            return History((Era(0, self._id),))
+            return History((Era(0, deployment),))
         before = History((Era(0, UNKNOWN),)) if history is None else history
-        valid_from = max(before.last.valid_from, math.ceil(deadline + FRESH + SKEW))
         kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
-        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, self._id)))
+        if before.last.deployment == deployment:
+            return History(kept)
+        # A backfill's era begins where it was to begin.
+        earliest = before.last.valid_from + bool(before.last.run)
+        valid_from = max(earliest, math.ceil(deadline + FRESH + SKEW))
+        return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, deployment)))
 
     def _others_were_stored(self) -> bool:
         """Whether another deployment than this one has ever run."""
@@ -170,30 +233,38 @@ class Deployments:
         )
         return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
 
-    def _put(self, seen: dict[str, Any], history: History) -> bool:
-        """Write the history on condition that it is as it was seen, and the own declarations."""
-        put: Any = {
-            "TableName": self._table.name,
-            "Item": {**seen, **history_key(), TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}},
-            "ConditionExpression": f"attribute_not_exists({HISTORY})",
-        }
+    def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
+        attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        if self._source:
+            attributes[SOURCE] = {"S": self._source}
+        if seen.knows_runs is None:
+            # An earlier version may be running that does not log for runs; there was none before the first history.
+            first = history.last.valid_from == 0
+            since = 0 if first else math.ceil(self._table.clock() + SETTLED_AFTER)
+            attributes[KNOWS_RUNS] = {"N": str(since)}
         if self._aggregator:
-            put["Item"][AGGREGATOR] = {"S": self._aggregator}
-        if HISTORY in seen:
-            put["ConditionExpression"] = f"{HISTORY} = :seen"
-            put["ExpressionAttributeValues"] = {":seen": seen[HISTORY]}
-        # Together, so that whoever finds the declarations of another deployment knows that there was a history.
-        declared: Any = {"TableName": self._table.name, "Item": deployment_item(self._own)}
-        client = self._table.client
-        try:
-            client.transact_write_items(TransactItems=[{"Put": put}, {"Put": declared}])
-        except client.exceptions.TransactionCanceledException as error:
-            if error.response["CancellationReasons"][0].get("Code") != "ConditionalCheckFailed":
-                raise
-            return False
-        return True
+            attributes[AGGREGATOR] = {"S": self._aggregator}
+        names = {declaration.name for declaration in new.effective}
+        return write_control(
+            self._table,
+            seen,
+            history,
+            runs=[run for run in seen.runs if names.issuperset(run.names)],
+            statuses=self._statuses(seen, new, history.last),
+            deployments=(new.effective, self._load(self._id) or ()),
+            attributes=attributes,
+        )
 
-    def _told(self, before: History | None, after: History) -> str:
+    def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status] | None:
+        """How declarations stand from now on. A table that is new counts everything; a source table has a past."""
+        if seen.history is not None:
+            return _followed(seen.statuses, new, era)
+        if not self._source or seen.generations:
+            return None
+        began = math.ceil(self._table.clock())
+        return {name: Status(0, era.deployment, whole=False, since=began) for name in new.changes}
+
+    def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
         told = f"deployment {self._id} takes over: it holds for "
         told += f"records created from {since} on" if after.last.valid_from else "all records"
@@ -202,4 +273,23 @@ class Deployments:
         known = self._load(before.last.deployment)
         if known is None:
             return f"{told}; the declarations before it, {before.last.deployment}, cannot be read"
-        return f"{told}; it {changes_between(known, self._own)}"
+        return f"{told}; it {changes_told(new)}"
+
+    def _load(self, deployment: str) -> tuple[Declaration, ...] | None:
+        if deployment not in self._declarations:
+            self._declarations[deployment] = read_declarations(self._table, deployment)
+        return self._declarations[deployment]
+
+
+def _followed(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
+    """How declarations stand once a deployment has taken over a table that others have counted."""
+    after: dict[str, Status] = {}
+    for name, change in new.changes.items():
+        known = before.get(change.renamed_from or name)
+        if change.kind in ("new", "keep"):
+            after[name] = Status(new.reads.get(name, 0), era.deployment, whole=False, since=era.valid_from)
+        elif change.kind == "waits" or (known is not None and change.renamed_from):
+            after[name] = replace(known or Status(), deployment=era.deployment)
+        elif known is not None and change.kind != "removed":
+            after[name] = known
+    return after

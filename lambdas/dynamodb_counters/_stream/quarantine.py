@@ -5,7 +5,7 @@ A record is folded by the declarations of its time, so every delivery quarantine
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,9 +36,15 @@ class Kept:
 
 
 class Quarantine:
-    """The quarantine of one table, which keeps entries for `retention_seconds`."""
+    """The quarantine of one table, which keeps entries for `retention_seconds`.
 
-    def __init__(self, table: Table, retention_seconds: float) -> None:
+    `ttl_of` tells by which attribute a record's item expires.
+    """
+
+    def __init__(
+        self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL
+    ) -> None:
+        self._ttl_of = ttl_of
         self._table = table
         self._retention_seconds = retention_seconds
 
@@ -64,9 +70,9 @@ class Quarantine:
 
     def _expires_at(self, record: Record) -> int:
         """No later than what the image itself says, but so that there is time to look at it."""
-        now = self._table.clock()
+        now, ttl = self._table.clock(), self._ttl_of(record) or ""
         images = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
-        expiries = [float(image[TTL]["N"]) for image in images if "N" in image.get(TTL, {})]
+        expiries = [float(image[ttl]["N"]) for image in images if "N" in image.get(ttl, {})]
         latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - MAX_TTL_AGE)])
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 

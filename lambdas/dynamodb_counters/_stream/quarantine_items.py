@@ -15,6 +15,7 @@ from dynamodb_counters._items.table_schema import PK, QUARANTINE, QUARANTINE_PRE
 STATE: Final = "state"
 WAITING: Final = "waiting"
 REDRIVEN: Final = "released"
+DISCARDED: Final = "discarded"
 
 REASON: Final = "reason"
 RECORD: Final = "record"

@@ -16,6 +16,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._stream.given_up import GivenUp, OnFailureBucket
+from dynamodb_counters._stream.origins import table_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
@@ -52,13 +53,19 @@ def redrive_bucket(
     bucket: OnFailureBucket,
     *,
     declarations: tuple[Declaration, ...] | None = None,
+    source_table: str | None = None,
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
-    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others."""
+    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
+
+    `source_table` is the ARN of the aggregator's source table, if it has one.
+    """
     declarations = last_declarations(table, GivenUpError) if declarations is None else declarations
-    aggregator = Aggregator(table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
-    by_shard: dict[str, list[tuple[tuple[str, str], str]]] = {}
+    aggregator = Aggregator(
+        table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS, source_table=source_table
+    )
+    by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
         try:
             batch = bucket.read(key)
@@ -71,8 +78,8 @@ def redrive_bucket(
                 raise
             yield RedrivenBatch(key, problem=_told(error))
             continue
-        if _is_of(batch.stream, table.name):
-            by_shard.setdefault(batch.shard, []).append((batch.place, key))
+        if _is_of(batch.stream, table.name) or table_of(batch.stream) == source_table:
+            by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
     for batches in by_shard.values():
         # An item's watermark tells the last record only, so a shard's batches are counted in their order.
         for _, key in sorted(batches):
@@ -116,5 +123,4 @@ def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
 
 def _is_of(stream: str, table_name: str) -> bool:
     """Whether a stream, by its ARN, is that of a table, by its name or ARN."""
-    named = stream.partition(":table/")[2].partition("/stream/")[0]
-    return named == table_name.rpartition("/")[2]
+    return table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]

@@ -13,7 +13,8 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import LAST_RESET, SCORE
+from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TAKEN_PREFIX
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_lost_answers
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
@@ -36,6 +37,7 @@ def increment(
         require_storable_group(group)
     except MalformedImageError as error:
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
+    aggregate = Statuses.of_table(table).current(aggregate)
     update = Update(ItemLayout(aggregate), group, added, str(table.jitter())).request(table.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
@@ -55,6 +57,7 @@ def increment(
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
+    aggregate = Statuses.of_table(table).current(aggregate)
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]
@@ -73,13 +76,20 @@ def _take(table: Table, key: Key, measures: list[str]) -> Mapping[str, Any]:
         update: dict[str, Any] = {
             "TableName": table.name,
             "Key": key,
-            "UpdateExpression": "SET #r = :nonce ADD " + ", ".join(f"#m{place} :m{place}" for place in places),
+            # What was taken stays told, so that the group can be compared with its source.
+            "UpdateExpression": "SET #r = :nonce ADD "
+            + ", ".join(f"#m{place} :m{place}, #t{place} :t{place}" for place in places),
             # Or two resets would subtract the same.
             "ConditionExpression": "#r = :last" if LAST_RESET in item else "attribute_not_exists(#r)",
-            "ExpressionAttributeNames": {"#r": LAST_RESET, **{f"#m{place}": counted[place] for place in places}},
+            "ExpressionAttributeNames": {
+                "#r": LAST_RESET,
+                **{f"#m{place}": counted[place] for place in places},
+                **{f"#t{place}": TAKEN_PREFIX + counted[place] for place in places},
+            },
             "ExpressionAttributeValues": {
                 **({":last": item[LAST_RESET]} if LAST_RESET in item else {}),
                 **{f":m{place}": typed_number(Decimal(item[counted[place]]["N"]).copy_negate()) for place in places},
+                **{f":t{place}": item[counted[place]] for place in places},
             },
         }
         try:

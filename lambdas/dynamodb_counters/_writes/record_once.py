@@ -13,6 +13,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
+from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import event_item
 from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome
@@ -38,6 +39,8 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
         return Outcome("rejected", str(error))
+    statuses = Statuses.of_table(table)
+    declared = tuple(map(statuses.current, declared))
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
         return Outcome("rejected", folded.unfoldable[0].reason)

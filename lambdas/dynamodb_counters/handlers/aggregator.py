@@ -27,6 +27,7 @@ def aggregator() -> Aggregator:
         Table(os.environ["TABLE_NAME"]),
         decode(os.environ["DECLARATIONS"]),
         quarantine_retention_seconds=_quarantine_retention_seconds(),
+        source_table=os.environ.get("SOURCE_TABLE_ARN"),
         single_shard=os.environ.get("SINGLE_SHARD") == "true",
         name=os.environ.get("AGGREGATOR", ""),
     )

@@ -6,7 +6,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.figures import bars, lines
-from benchmarks.scale import TRAITS, counter_units, simulate, touched
+from benchmarks.scale import TRAITS, counter_units, simulate
+from dynamodb_counters._cost.batches import touched
 
 _OURS = TRAITS["accept_and_watermark"]
 

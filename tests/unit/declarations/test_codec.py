@@ -16,7 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Attr, Condition, Count, Event, InvalidArgumentError, Sum, Window
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Condition,
+    Count,
+    Event,
+    InvalidArgumentError,
+    Items,
+    Sum,
+    TableKeys,
+    Window,
+)
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._items.table_schema import is_reserved
@@ -43,12 +54,19 @@ _CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
     max_leaves=4,
 )
 _EVENTS = st.builds(Event, _NAMES, _TEMPLATES, _TEMPLATES, st.none() | _DURATIONS)
+_ITEMS = st.builds(
+    Items,
+    _NAMES,
+    where=st.none() | _CONDITIONS,
+    pk=st.none() | _TEMPLATES,
+    keys=st.none() | st.sampled_from([TableKeys("id"), TableKeys("PK", "SK", ttl="expiresAt")]),
+)
 _MEASURES = st.one_of(st.just(Count()), st.builds(Sum, _ATTRIBUTES))
 _EXPIRY = st.sampled_from(["keep", "subtract"])
 _AGGREGATES = st.builds(
     Aggregate,
     name=_NAMES,
-    source=_EVENTS,
+    source=_EVENTS | _ITEMS,
     pk=_TEMPLATES,
     sk=_TEMPLATES,
     measures=st.dictionaries(st.sampled_from(["n", "bytes", "a1"]), _MEASURES, min_size=1),
@@ -58,7 +76,7 @@ _AGGREGATES = st.builds(
 _WINDOWS = st.builds(
     Window,
     name=_NAMES,
-    source=_EVENTS,
+    source=_EVENTS | _ITEMS,
     pk=_TEMPLATES,
     time=_ATTRIBUTES,
     retention=st.none() | _DURATIONS,

@@ -23,6 +23,7 @@ from dynamodb_counters import (
     Items,
     Ranking,
     Sum,
+    TableKeys,
 )
 from dynamodb_counters._declarations import flatten, require_consistent
 
@@ -72,6 +73,7 @@ WRONG = [
     Wrong("a key of the quarantine", _together(_aggregate(pk="QUARANTINE#{player}")), "pk", "'QUARANTINE#{player}'", "a key that cannot match the reserved 'QUARANTINE#{number}'"),
     Wrong("a key of checkpoints and deployments", _together(_aggregate(pk="CHECKPOINT#{player}")), "pk", "'CHECKPOINT#{player}'", "a key that cannot match the reserved 'CHECKPOINT#{number}'"),
     Wrong("a name of the runtime", _a(name="quarantine"), "name", "'quarantine'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
+    Wrong("a name as generations have it", _together(_aggregate(name="a~1")), "name", "'a~1'", "a letter, then up to 63 letters, digits, '-' or '_'; not 'quarantine'"),
     Wrong("a group by a reserved attribute", _a(pk="A#{ttl}"), "pk", "'A#{ttl}'", "fields that are not reserved ('ttl' is)"),
     Wrong("a measure of a reserved name", _a(measures={"ttl": Count()}), "measures", "'ttl'", "names of letters, digits, '-' and '_' that are not reserved"),
     Wrong("a sum of bookkeeping", lambda: Sum("_w:123"), "attribute", "'_w:123'", "an attribute name that is not reserved (pk, sk, ttl, _…)"),
@@ -97,8 +99,16 @@ WRONG = [
     Wrong("a filter that is text", _a(where="paths > 3"), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
     Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
+    Wrong("an unknown policy of changes", _a(on_change="recount"), "on_change", "'recount'", "one of 'backfill', 'keep', 'fail'"),
     Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are plain attributes, not parts of maps, list members or times rounded down"),
     Wrong("items without a condition", lambda: Items("i", where=_any(Any)), "where", "typing.Any", "a Condition such as Attr('path').exists()"),
+    Wrong("a sort key's form without a sort key", lambda: Items("i", sk="ORDER#{order}", keys=TableKeys("id")), "sk", "'ORDER#{order}'", "None: keys= names no sort_key"),
+    Wrong("a field in both keys", lambda: Items("i", pk="A#{x}", sk="B#{x}"), "sk", "'B#{x}'", "fields that pk does not have"),
+    Wrong("keys by their names", lambda: Items("i", keys=_any("id")), "keys", "'id'", "a TableKeys, or None for the keys 'pk' and 'sk'"),
+    Wrong("two keys of one name", lambda: TableKeys("id", "id"), "sort_key", "'id'", "a different attribute for each key and the TTL"),
+    Wrong("no partition key", lambda: TableKeys(""), "partition_key", "''", "an attribute name"),
+    Wrong("no name of the TTL", lambda: TableKeys("id", ttl=""), "ttl", "''", "an attribute name, or None"),
+    Wrong("items of two tables", _together(_aggregate("a", source=Items("i", keys=TableKeys("id"))), _aggregate("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys", "TableKeys(partition_key='key', sort_key=None, ttl=None)", "those of 'i', which lies in the same table"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
     Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
     Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),

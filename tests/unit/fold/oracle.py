@@ -88,7 +88,7 @@ def text(value: Any) -> str:
 def _belongs(source: Event | Items, origin: Event | Items, row: Row) -> bool:
     if isinstance(source, Event):
         return source.name == origin.name
-    return isinstance(origin, Items) and holds(source.where, row, literal=False)
+    return isinstance(origin, Items) and (source.where is None or holds(source.where, row, literal=False))
 
 
 def _find(row: Row, path: str, literal: bool) -> Any:

@@ -142,6 +142,11 @@ class World:
         return self.client.stream.read(shard, None, 10**9).records
 
     def _item(self, source: Source, values: Mapping[str, Any], key: str) -> dict[str, Any]:
-        if isinstance(source, Event):
-            return event_item(self.table, source, values)
-        return {**typed_item(None, values), "pk": {"S": f"FOREIGN#{key}"}, "sk": {"S": "ITEM"}}
+        return source_item(self.table, source, values, key)
+
+
+def source_item(table: Table, source: Source, values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An event, or an item of other code with a key of its own."""
+    if isinstance(source, Event):
+        return event_item(table, source, values)
+    return {**typed_item(None, values), "pk": {"S": f"FOREIGN#{key}"}, "sk": {"S": "ITEM"}}

@@ -8,9 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aws_cdk import Duration
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from tests.unit.infra.support import PROJECT, build, each, new_stack, synthesized
+from dynamodb_counters import Aggregate, Count, Items
+from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
+
+ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
 
 _BREACHES: dict[str, Callable[[float, float], bool]] = {
     "GreaterThanOrEqualToThreshold": operator.ge,
@@ -22,7 +26,10 @@ def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
     stack = new_stack()
     counters = build(DedupCounterTable, stack)
     for construct in (StreamAggregator, EventIngest, CounterApi):
-        build(construct, stack, table=counters, monitoring=monitoring)
+        more: dict[str, Any] = {}
+        if construct is StreamAggregator:
+            more = {"source_table": imported(stack), "aggregates": [ORDERS], "verify_every": Duration.days(1)}
+        build(construct, stack, table=counters, monitoring=monitoring, **more)
     return each(synthesized(stack), "AWS::CloudWatch::Alarm")
 
 
@@ -30,7 +37,7 @@ def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
 def always() -> dict[str, dict[str, Any]]:
     """The alarms without monitoring, by the names that their descriptions link to."""
     linked = {alarm["AlarmDescription"].rpartition("#")[2]: alarm for alarm in alarms(monitoring=False)}
-    names = re.findall(r"^### (\w+)$", (PROJECT / "docs" / "monitoring.md").read_text(), re.MULTILINE)
+    names = re.findall(r"^### (\w+)$", (PROJECT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     return {name: linked[name.lower()] for name in names if name.lower() in linked}
 
 
@@ -51,7 +58,7 @@ def fires(alarm: dict[str, Any], hours: list[float | None]) -> bool:
 
 def test_a_mapping_that_stops_polling_is_noticed(always: dict[str, dict[str, Any]]) -> None:
     silent: list[float | None] = [None]
-    assert [name for name, alarm in always.items() if fires(alarm, silent)] == ["PollingAlarm"]
+    assert [name for name, alarm in always.items() if fires(alarm, silent)] == ["PollingAlarm", "SourcePollingAlarm"]
     polls = always["PollingAlarm"]
     assert polls["Statistic"] == "SampleCount", "an idle mapping polls nothing, and says so"
     assert not fires(polls, [5])
@@ -93,10 +100,8 @@ def test_events_that_were_taken_but_not_accepted_raise_an_alarm_without_monitori
 
 
 def test_every_alarm_links_to_its_section_of_the_runbook() -> None:
-    page = (PROJECT / "docs" / "monitoring.md").read_text()
+    page = (PROJECT / "docs" / "runbook.md").read_text()
     runbook = dict(re.findall(r"^### (\w+)\n\n(.+)", page, re.MULTILINE))
     anchors = {name.lower() for name in runbook}
-    linked = {
-        alarm["AlarmDescription"].partition(" Runbook: docs/monitoring.md#")[2] for alarm in alarms(monitoring=True)
-    }
+    linked = {alarm["AlarmDescription"].partition(" Runbook: docs/runbook.md#")[2] for alarm in alarms(monitoring=True)}
     assert linked == anchors

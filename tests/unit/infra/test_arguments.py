@@ -73,6 +73,7 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
     },
     StreamAggregator: {
         **OBSERVED,
+        "source_table": ["orders", 1, object(), dynamodb.TableEncryption.DEFAULT],
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
         "batch_size": [0, 10_001, "100", 1.5, True],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
@@ -83,6 +84,8 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "log_level": ["INFO", None, lambda_.ApplicationLogLevel.WARN, lambda_.ApplicationLogLevel.ERROR],
         "quarantine_retention": [90, Duration.days(0), Duration.hours(36), Duration.days(3651)],
         "on_failure_bucket": ["failures", 1],
+        "verify_every": [24, "1 day", Duration.minutes(59), Duration.minutes(90), Duration.days(31)],
+        "verify_sample": [0, 1.5, "1", True, None],
     },
     EventIngest: {
         **OBSERVED,

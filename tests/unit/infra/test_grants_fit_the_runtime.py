@@ -17,8 +17,9 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.deployments import deployed_declarations
 from dynamodb_counters._table import Table
-from dynamodb_counters.erase import declared_event
+from dynamodb_counters.cli.erase import declared_event
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.unit.fold.streams import image, record
@@ -96,7 +97,7 @@ def _erase(counters: Counters) -> None:
     table = counters._table
     counters.accept(VIEW, VALUES)
     counters.accept_many(HIT, [VALUES])
-    for event in (declared_event(table, VIEW.name), HIT):
+    for event in (declared_event(deployed_declarations(table), VIEW.name), HIT):
         found = Eraser(table, event, {"time": TIME}).erase("keep", "drop")
         assert (found.events + found.packed, bool(found.quarantined)) == (1, event == VIEW)
 

@@ -33,6 +33,7 @@ from cdk_dynamodb_counters import (
     StreamAggregator,
     WindowedCounter,
 )
+from dynamodb_counters import Aggregate, Count, Items, TableKeys
 from tests.unit.infra.support import (
     PACKED,
     PROJECT,
@@ -123,6 +124,32 @@ def aggregator_everything(stack: Stack) -> None:
     aggregator.add_aggregate(SITE)
 
 
+def source_table(stack: Stack, **more: Any) -> dynamodb.Table:
+    key = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.NUMBER)
+    return dynamodb.Table(stack, "Orders", partition_key=key, stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES, **more)
+
+
+def apart_everything(stack: Stack) -> None:
+    build(
+        StreamAggregator,
+        stack,
+        source_table=source_table(
+            stack,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
+            encryption_key=kms.Key(stack, "Key"),
+            time_to_live_attribute="expiresAt",
+        ),
+        aggregates=[orders(TableKeys("id", ttl="expiresAt")), VIEWS],
+        batch_size=500,
+        monitoring=True,
+        alarm_actions=[topic(stack)],
+    )
+
+
+def orders(keys: TableKeys) -> Aggregate:
+    return Aggregate("orders", Items("order", keys=keys), pk="SHOP", sk="ORDERS", measures={"orders": Count()})
+
+
 def window_minimal(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     StreamAggregator(stack, "Aggregator", table=counters)
@@ -187,6 +214,10 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "table_everything": table_everything,
     "aggregator_minimal": lambda stack: build(StreamAggregator, stack),
     "aggregator_everything": aggregator_everything,
+    "apart_minimal": lambda stack: build(
+        StreamAggregator, stack, source_table=source_table(stack), aggregates=[orders(TableKeys("id"))]
+    ),
+    "apart_everything": apart_everything,
     "window_minimal": window_minimal,
     "window_everything": window_everything,
     "layer_minimal": lambda stack: build(CountersLayer, stack),

@@ -16,9 +16,11 @@ from aws_cdk.aws_cloudwatch_actions import SnsAction
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters._declarations import Aggregate, Packed, Window
 from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.summary import summarized
 from tests.unit.infra.support import (
     HITS,
     PACKED,
+    ROLLING,
     SITE,
     VIEW,
     VIEWS,
@@ -87,6 +89,18 @@ def test_environment_is_what_the_handler_reads(template: Template) -> None:
         "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
         "POWERTOOLS_LOG_LEVEL": "INFO",
     }
+
+
+def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
+    stack = new_stack()
+    table = DedupCounterTable(stack, "Counters", events=[PACKED])
+    aggregator = StreamAggregator(stack, "Aggregator", table=table, aggregates=[VIEWS])
+    WindowedCounter(stack, "Rolling", table=table, window=ROLLING)
+    aggregator.add_aggregate(SITE)
+    [function] = synthesized(stack).find_resources("AWS::Lambda::Function").values()
+
+    assert function["Metadata"]["Declarations"] == summarized([VIEWS, SITE, ROLLING, PACKED])
+    assert function["Metadata"]["Declarations"]["rolling"]["kept for"] == "25 hours"
 
 
 def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Template) -> None:

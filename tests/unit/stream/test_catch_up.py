@@ -143,7 +143,7 @@ def test_a_count_without_its_event_is_no_copy_of_one_moment() -> None:
 
 def test_a_run_that_was_killed_does_not_take_its_own_checkpoints_for_the_copys() -> None:
     bench = bench_with(0)
-    deliver_nothing = Aggregator(bench._store, (VIEWS,), quarantine_retention_seconds=1e6)
+    deliver_nothing = Aggregator(bench.store, (VIEWS,), quarantine_retention_seconds=1e6)
     deliver_nothing.handle({})
     for number in range(3):
         bench.counters.accept(VIEW, {"url": "/", "id": number})
@@ -212,7 +212,7 @@ def test_each_record_is_counted_by_the_declarations_of_its_time() -> None:
     deliver(bench)
     other = Aggregate("other", VIEW, pk="OTHER#{url}", sk="STATISTICS", measures={"views": Count()})
     bench.counters.accept(VIEW, {"url": "/", "id": 1})
-    newer = Aggregator(bench._store, (VIEWS, other), quarantine_retention_seconds=1e6)
+    newer = Aggregator(bench.store, (VIEWS, other), quarantine_retention_seconds=1e6)
     assert newer.handle({"shardId": bench.shards()[0], "Records": bench.records()}).takeover
     bench.counters.accept(VIEW, {"url": "/", "id": 2})  # The takeover holds for what is created later.
     bench.clock.advance(7200)
@@ -225,7 +225,7 @@ def test_each_record_is_counted_by_the_declarations_of_its_time() -> None:
 
 def test_afterwards_another_aggregator_may_take_over() -> None:
     bench = bench_with(1)
-    Aggregator(bench._store, (VIEWS,), quarantine_retention_seconds=1e6, name="Old/Aggregator").handle(
+    Aggregator(bench.store, (VIEWS,), quarantine_retention_seconds=1e6, name="Old/Aggregator").handle(
         {"shardId": bench.shards()[0], "Records": bench.records()}
     )
     copy = copied(bench.table)

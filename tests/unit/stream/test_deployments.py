@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.deployment_items import (
@@ -18,7 +19,6 @@ from dynamodb_counters._stream.deployment_items import (
     changes_between,
     deployment_id,
     deployment_item,
-    deployment_key,
     history_key,
     read_deployment,
     read_history,

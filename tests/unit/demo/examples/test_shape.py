@@ -23,7 +23,8 @@ _OWN = sorted(set(_NAMES) - set(_BORROWED))
 
 def test_every_folder_is_found_and_has_a_stack() -> None:
     assert [example.name for example in discover()] == _NAMES
-    assert [example.stack for example in discover()] == list(stacks())
+    # Other code writes the orders' table: tests/e2e/test_existing_table.py does.
+    assert [example.stack for example in discover()] == [stack for stack in stacks() if stack != "CountersOrders"]
 
 
 @pytest.mark.parametrize("name", _OWN)

@@ -1,0 +1,48 @@
+"""What lies beside the table: a bucket of what Lambda gave up on, a restored copy, files to replay and to decode."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from demo.cli_examples.blog import LAGGING, Blog, create_table
+from demo.cli_examples.shards import RESTORED
+
+BUCKET: Final = "blog-on-failure"
+_STREAM: Final = "arn:aws:dynamodb:us-east-1:123456789012:table/blog/stream/2026-11-19T05:30:00.000"
+
+_LOG: Final = """\
+203.0.113.7 - - [20/Nov/2026:18:30:01 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
+203.0.113.9 - - [20/Nov/2026:18:30:02 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
+203.0.113.7 - - [20/Nov/2026:18:30:01 +0100] "GET /docs HTTP/1.1" 200 5120 "-" "Mozilla/5.0"
+server restarted
+"""
+
+
+def put_beside(blog: Blog) -> None:
+    """Create the bucket and the copy."""
+    waiting = blog.waiting(LAGGING)
+    document = {
+        "requestContext": {"condition": "RetryAttemptsExhausted"},
+        "DDBStreamBatchInfo": {"shardId": LAGGING, "streamArn": _STREAM},
+        "payload": json.dumps({"Records": waiting, "shardId": LAGGING}),
+    }
+    blog.clients["s3"].create_bucket(Bucket=BUCKET)
+    key = "aws/lambda/5f0c/2026/11/20/2026-11-20T17.29.58-c0ffee"
+    blog.clients["s3"].put_object(Bucket=BUCKET, Key=key, Body=json.dumps(document).encode())
+    client = blog.clients["dynamodb"]
+    create_table(client, RESTORED)
+    for page in client.get_paginator("scan").paginate(TableName="blog"):
+        for item in page["Items"]:
+            client.put_item(TableName=RESTORED, Item=item)
+
+
+def write_files(blog: Blog, folder: Path) -> None:
+    """Write an access log, and an item as the AWS CLI prints it."""
+    (folder / "access.log").write_text(_LOG, encoding="utf-8")
+    key: Any = {"pk": {"S": "URL#/docs"}, "sk": {"S": "STATISTICS"}}
+    answer = blog.clients["dynamodb"].get_item(TableName="blog", Key=key)
+    text = json.dumps({"Item": answer["Item"]}, default=lambda binary: base64.b64encode(bytes(binary)).decode())
+    (folder / "item.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,252 @@
+"""A blog's table with a day and a half of views: what the examples look at. Always the same, at a fixed time."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from moto import mock_aws
+
+from demo.cli_examples.shards import OPEN, Shards
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Average,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Histogram,
+    Ranking,
+    Sum,
+    Window,
+)
+from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._table import Table
+from simulation.delivery.stream_api import lambda_record
+from simulation.dynamodb.client import MemoryTable
+
+NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
+HOURS = 36
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{client}", retention=timedelta(days=7))
+PAGES = Aggregate(
+    "pages",
+    VIEW,
+    pk="URL#{url}",
+    sk="STATISTICS",
+    measures={"views": Count(), "bytes": Sum("bytes"), "ms": Average("ms")},
+    ranking=Ranking(by="views", leaderboard="PAGES"),
+)
+SPEED = Aggregate(
+    "speed", VIEW, pk="SITE", sk="SPEED", measures={"ms": Histogram("ms", bounds=[0, 50, 100, 200, 400, 800])}
+)
+PHONES = Aggregate(
+    "phones",
+    VIEW,
+    pk="DAY#{time:day}",
+    sk="PHONES#{url}",
+    measures={"views": Count()},
+    where=Attr("device").eq("phone"),
+)
+VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="client")
+PACE = Window("pace", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=61), longest=timedelta(days=7))
+SITE = Window("site", VIEW, pk="SITE", time="time", retention=timedelta(days=61))
+DECLARED = flatten([PAGES, SPEED, PHONES, VISITORS, PACE, SITE])
+
+URLS = {"/": 30, "/pricing": 18, "/blog/exactly-once": 14, "/docs": 12, "/blog/rolling-windows": 8, "/about": 4}
+BY_HOUR = [4, 3, 2, 1, 1, 1, 2, 4, 7, 10, 12, 13, 13, 12, 12, 13, 14, 15, 15, 14, 12, 10, 8, 6]
+PER_HOUR = 5
+"""Views for each in `BY_HOUR`."""
+
+
+LAGGING: Final = OPEN[0]
+"""The shard of which the last hour is not counted."""
+
+_REDEPLOYED: Final = 11
+_WITHOUT_BYTES: Final = (15, 20, 28)
+_WITHOUT_MS: Final = 30
+_SERVICES: Final = ("dynamodb", "dynamodbstreams", "sqs", "s3")
+
+
+@dataclass
+class Blog:
+    """The table `blog`, its clients, and its time.
+
+    Its past happens in memory, which is fast; what is there then lies in moto, which has all of DynamoDB's calls.
+    """
+
+    name: str = "blog"
+    now: float = NOW - HOURS * 3600
+    random: random.Random = field(default_factory=lambda: random.Random(7))
+    clients: dict[str, Any] = field(default_factory=dict)
+    stream: Shards = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._past = MemoryTable(self.clock, name="blog")
+        self._moto: Any = None
+        self.clients["dynamodb"] = self._past
+        self._use(self._past)
+        self.stream = Shards(until=self.now + 10 * 3600)
+        self._seen = 0
+        self._delivered = dict.fromkeys(self.stream.records, 0)
+        self.deploy(*flatten([PAGES, PACE]))
+
+    def clock(self) -> float:
+        return self.now
+
+    def deploy(self, *declared: Declaration) -> None:
+        """Deploy an aggregator; its declarations hold a little later."""
+        self._declared = declared
+        self._aggregator = Aggregator(
+            self._table, declared, quarantine_retention_seconds=90 * 86_400.0, name="Blog/Counting"
+        )
+        self._aggregator.handle({})
+
+    def view(self, when: float, url: str | None = None, **more: Any) -> None:
+        """Accept a view; `more` replaces what it has."""
+        rng = self.random
+        event = {
+            "url": url or rng.choices([*URLS], [*URLS.values()])[0],
+            "time": datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "client": f"c{rng.randrange(60)}",
+            "device": rng.choice(["phone", "phone", "laptop"]),
+            "bytes": rng.randrange(2_000, 60_000),
+            "ms": int(rng.lognormvariate(4.6, 0.7)),
+        }
+        event |= more
+        self._counters.accept(VIEW, {name: value for name, value in event.items() if value is not None})
+
+    def deliver(self, *, but: str = "") -> None:
+        """Count what is new, of all shards but one, until nothing is; then the tumbling windows end."""
+        states: dict[str, dict[str, Any]] = {}
+        while self._read():
+            for shard, records in self.stream.records.items():
+                if shard != but and (batch := records[self._delivered[shard] :]):
+                    event = {"shardId": shard, "Records": batch, "state": states.get(shard)}
+                    states[shard] = self._aggregator.handle(event).state(event)
+                    self._delivered[shard] = len(records)
+        for shard, state in states.items():
+            self._aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
+
+    def waiting(self, shard: str) -> list[dict[str, Any]]:
+        """The records of a shard that nobody has counted."""
+        return self.stream.records[shard][self._delivered[shard] :]
+
+    def live(self, seconds: float) -> None:
+        """Let time pass, with about one view a second, more and less by turns."""
+        rate = 1 + 0.6 * math.sin((self.now - NOW) / 90)
+        many = max(1, round(seconds * rate))
+        for number in range(many):
+            self.view(self.now + number * seconds / many)
+        self.now += seconds
+        self.deliver(but=LAGGING)
+
+    def arrive(self) -> None:
+        """Put all that has happened so far into moto."""
+        # moto does not know addresses that carry an account id.
+        config = Config(account_id_endpoint_mode="disabled")
+        session = boto3.Session("testing", "testing", region_name="us-east-1")
+        self.clients |= {service: session.client(service, config=config) for service in _SERVICES}
+        client, self._moto = self.clients["dynamodb"], self.clients["dynamodbstreams"]
+        arn = create_table(client, "blog")
+        items = list(self._past.items())
+        for first in range(0, len(items), 25):
+            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+            client.batch_write_item(RequestItems={"blog": puts})
+        [shard] = self._moto.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        asked = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "LATEST"}
+        self._iterator = self._moto.get_shard_iterator(**asked)["ShardIterator"]
+        self.clients["dynamodbstreams"] = self.stream
+        # moto does not tell how large a table is.
+        size = sum(map(item_bytes, items))
+        client.meta.events.register(
+            "after-call.dynamodb.DescribeTable", lambda parsed, **_: parsed["Table"].update(TableSizeBytes=size)
+        )
+        self._use(client)
+        self.deploy(*self._declared)
+
+    def _use(self, client: Any) -> None:
+        self._table = Table("blog", client, "put", self.clock, sleep=lambda _: None, jitter=lambda: 0.5)
+        self._counters = Counters("blog", client=client, bulk="put", clock=self.clock)
+
+    def _read(self) -> int:
+        """Take the table's new changes into the stream."""
+        if self._moto is not None:
+            page = self._moto.get_records(ShardIterator=self._iterator)
+            self._iterator = page["NextShardIterator"]
+            new = [(lambda_record(record, ""), self.now) for record in page["Records"]]
+        else:
+            past = islice(self._past.stream.history(), self._seen, None)
+            new = [(record, record["dynamodb"]["ApproximateCreationDateTime"]) for _, record in past]
+            self._seen += len(new)
+        for record, created in new:
+            self.stream.add(record, created)
+        return len(new)
+
+
+@contextmanager
+def seeded() -> Iterator[Blog]:
+    """The table at `NOW`, in moto, and a queue of dead letters."""
+    with mock_aws():
+        blog = in_memory()
+        blog.arrive()
+        queue = blog.clients["sqs"].create_queue(QueueName="blog-dead-letters")["QueueUrl"]
+        for body in ("{", '{"url": 7}'):
+            blog.clients["sqs"].send_message(QueueUrl=queue, MessageBody=body)
+        yield blog
+
+
+def in_memory() -> Blog:
+    """The table at `NOW`: two deployments, a day and a half of views, some that nothing could count."""
+    blog = Blog()
+    begin = blog.now
+    for hour in range(HOURS):
+        start = begin + hour * 3600
+        if hour == _REDEPLOYED:
+            blog.deploy(*DECLARED)
+        many = BY_HOUR[datetime.fromtimestamp(start, UTC).hour] * PER_HOUR
+        for when in sorted(start + blog.random.random() * 3600 for _ in range(many)):
+            blog.now = when
+            blog.view(when)
+        if hour in _WITHOUT_BYTES:
+            blog.view(blog.now, "/docs", bytes=None)
+        if hour == _WITHOUT_MS:
+            blog.view(blog.now, "/pricing", ms="fast")
+        blog.now = start + 3600 - 5
+        blog.deliver(but=LAGGING if hour == HOURS - 1 else "")
+    blog.now = NOW
+    return blog
+
+
+def create_table(client: Any, name: str) -> str:
+    names = {"pk": "S", "sk": "S", "_board": "S", "_score": "N"}
+    client.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in names.items()],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "ranking",
+                "KeySchema": [
+                    {"AttributeName": "_board", "KeyType": "HASH"},
+                    {"AttributeName": "_score", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"})
+    return str(client.describe_table(TableName=name)["Table"]["LatestStreamArn"])

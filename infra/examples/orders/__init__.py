@@ -1,0 +1,1 @@
+"""Orders in a table that another team runs, and their counts beside it."""

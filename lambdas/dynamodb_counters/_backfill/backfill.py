@@ -1,0 +1,288 @@
+"""A backfill: the next generations of some declarations, brought to where they would be had they always been counted.
+
+Open: an era in which they are counted, from a time that every process knows of before it comes. Scan, drain. Add the
+baseline to each group, once. Complete: readers use them.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from dynamodb_counters._backfill.baseline import Pages, baselines
+from dynamodb_counters._backfill.opening import Opening, opening
+from dynamodb_counters._backfill.runner import OPEN_AFTER, TRIES, Runner
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
+from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations.meaning import same_meaning
+from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.table_schema import BASELINE
+from dynamodb_counters._statuses import FRESH as READERS_FRESH
+from dynamodb_counters._statuses import Status
+from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER
+from dynamodb_counters._stream.control import Control, read_control, write_control
+from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
+from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters.errors import BackfillError
+
+ADDING: Final = "adding"
+
+_AT_A_TIME: Final = 256
+
+_SETTLING: Final = 5 * MINUTE
+"""What has not caught up by then lags, as counts may."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Backfill(Runner):
+    """Backfills some declarations of a table; by default all that are not whole, or wait for it."""
+
+    names: Collection[str] = ()
+
+    def _try_to_open(self, seen: Control, opened: float) -> State | None:
+        history = self._known(seen)
+        declared = self._folded(seen.declared)
+        since = self._since(opened)
+        folded = self._folded(history.at(since).deployment)
+        names = wanted(self.names, seen, declared, folded)
+        if not names:
+            raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
+        number = 1 + int(seen.item.get("generation", {}).get("N", "0"))
+        new = opening(names, declared, folded, seen, number)
+        run = Run(f"{number}r{secrets.token_hex(8)}", "backfill", since, new.scanned)
+        # What takes over later counts them, too.
+        later = [era for era in history.eras if era.valid_from > since]
+        sets = [_with(folded, new), *(_with(self._folded(era.deployment), new) for era in later)]
+        eras = [era for era in history.eras if era.valid_from <= since]
+        eras.append(Era(since, deployment_id(sets[0]), run.id))
+        eras += [Era(era.valid_from, deployment_id(part)) for era, part in zip(later, sets[1:], strict=True)]
+        state = self._state(run, opened)
+        written = write_control(
+            self.table,
+            seen,
+            History(tuple(eras)),
+            runs=(*seen.runs, run),
+            deployments=sets,
+            attributes={"generation": {"N": str(number)}},
+            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
+        )
+        return state if written else None
+
+    def _finish(self, state: State) -> Iterator[Progress]:
+        self._enter(state, DRAINING, ADDING)
+        if state.phase == ADDING:
+            yield from self._add(state)
+
+    def _add(self, state: State) -> Iterator[Progress]:
+        plan = self._plan(state)
+        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
+        added = 0
+        for part, parts, sums in baselines(pages, state.parts_done, state.parts):
+            # The log that was read for the sums may go on beyond what the shards had acknowledged.
+            self._require_no_gap(state)
+            refs = sorted(sums)
+            for start in range(0, len(refs), _AT_A_TIME):
+                some = refs[start : start + _AT_A_TIME]
+                self._add_some(plan, state.run.id, {ref: sums[ref] for ref in some})
+                added += len(some)
+                yield self._progress(state, added, added + (len(refs) - start - len(some)) * (parts - part))
+            state.parts_done, state.parts = part + 1, parts
+            if not self._write(state, ADDING):
+                self._reload(state)
+                if state.phase != ADDING:
+                    return
+        yield from self._settle(state, plan)
+        if state.phase == ADDING:
+            self._complete(state)
+
+    def _settle(self, state: State, plan: Plan) -> Iterator[Progress]:
+        """Let what counts the filled aggregates catch up, so that readers never see it lack them."""
+        counted = [program.layout.declaration for program in plan.programs.values()]
+        names = set(state.run.names)
+        while state.phase == ADDING and (names := {over.name for over in counted if over.source.name in names}):
+            # Records tell whole seconds.
+            moment = math.ceil(self.now())
+            self.table.sleep(moment - self.now())
+            for step in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
+                yield step
+                if self.now() > moment + _SETTLING:
+                    break
+
+    def _add_some(self, plan: Plan, run: str, sums: dict[GroupRef, dict[str, Number]]) -> None:
+        for _, outcome in self.table.side_by_side(lambda ref: self._add_to(plan, run, ref, sums[ref]), list(sums)):
+            if isinstance(outcome, Exception):
+                raise outcome
+            self._pace.spend(outcome)
+
+    def _add_to(self, plan: Plan, run: str, ref: GroupRef, sums: dict[str, Number]) -> float:
+        """Add its baseline to a group, unless it has it."""
+        name, group = ref
+        update = Update(plan.programs[name].layout, group, sums, "")
+        update.set(BASELINE, {"S": run})
+        request = update.request(self.table.name)
+        request["ConditionExpression"] = "attribute_not_exists(#baseline)"
+        request["ExpressionAttributeNames"]["#baseline"] = BASELINE
+        client = self.table.client
+        try:
+            answer = client.update_item(**request, ReturnConsumedCapacity="TOTAL")
+        except client.exceptions.ConditionalCheckFailedException:
+            return 1.0
+        return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0))
+
+    def _complete(self, state: State) -> None:
+        """Let readers use the new generations, and what they replace end once nobody reads it any more."""
+        for _ in self.table.tries(TRIES):
+            seen = read_control(self.table)
+            history = self._known(seen)
+            folded = self._folded(history.last.deployment)
+            filled = _filled(state.run, folded)
+            declared = {declaration.name: declaration for declaration in self._folded(seen.declared)}
+            is_whole = _is_declared(filled, declared) and not _is_lacking(filled, declared, folded, seen.reads)
+            if state.run not in seen.runs or not is_whole:
+                self._void(state)
+                if state.phase == COMPLETE:
+                    return
+                raise BackfillError(f"run {state.run.id} is void: a deployment has changed or dropped what it fills")
+            bases = {base_name(declaration.name) for declaration in filled}
+            number = generation_number(filled[0].name)
+            status = Status(number, history.last.deployment)
+            kept = _with_sources(
+                folded,
+                {
+                    declaration.name
+                    for declaration in folded
+                    if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+                },
+            )
+            ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
+            names = {declaration.name for declaration in kept}
+            state.phase = COMPLETE
+            if write_control(
+                self.table,
+                seen,
+                _followed(history, folded, kept, ends),
+                # Others may fill earlier generations of the same names.
+                runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
+                statuses=seen.statuses | dict.fromkeys(bases, status),
+                deployments=(kept,),
+                also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
+            ):
+                return
+            state.phase = ADDING
+        raise BackfillError("the table's deployments change all the time: run it again")
+
+    def _close(self, seen: Control, state: State) -> bool:
+        """Give a run up, and end its generations."""
+        assert seen.history is not None
+        folded = self._folded(seen.history.last.deployment)
+        number = generation_number(state.run.names[0])
+        kept = tuple(declaration for declaration in folded if generation_number(declaration.name) != number)
+        written = write_control(
+            self.table,
+            seen,
+            _followed(seen.history, folded, kept, math.ceil(self.now() + OPEN_AFTER)),
+            runs=[run for run in seen.runs if run != state.run],
+            deployments=(kept,),
+            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
+        )
+        return written is not None
+
+
+def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:
+    both = tuple(sorted((*folded, *new.generations), key=lambda declaration: declaration.name))
+    require_consistent(both)
+    return both
+
+
+def _with_sources(folded: Collection[Declaration], names: set[str]) -> tuple[Declaration, ...]:
+    """Some of what is folded, and what that looks at."""
+    for declaration in folded:
+        source = declaration.source
+        while declaration.name in names and isinstance(source, Aggregate):
+            names.add(source.name)
+            source = source.source
+    return tuple(declaration for declaration in folded if declaration.name in names)
+
+
+def _followed(
+    history: History, folded: tuple[Declaration, ...], kept: tuple[Declaration, ...], valid_from: int
+) -> History:
+    """The history with an era of what is kept, if that is less than what is folded."""
+    if kept == folded:
+        return history
+    begins = max(valid_from, history.last.valid_from + 1)
+    return History((*history.eras, Era(begins, deployment_id(kept))))
+
+
+def wanted(
+    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
+) -> set[str]:
+    """What to backfill: names, or all that is unfinished; and what they look at, as far as that is unfinished."""
+    left = _unfinished(seen, declared, folded)
+    found = set(names) or left
+    for declaration in declared:
+        over = declaration
+        while declaration.name in found and isinstance(over.source, Aggregate):
+            over = over.source
+            found |= {over.name} & left
+    return found
+
+
+def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
+    """Names that do not count everything there is, or count as they were declared before."""
+    statuses, reads = seen.statuses, seen.reads
+    known = {declaration.name: declaration for declaration in folded}
+    unfinished = {name for name, status in statuses.items() if not status.whole}
+    for declaration in declared:
+        number = reads.get(declaration.name, 0)
+        held = known.get(f"{declaration.name}~{number}" if number else declaration.name)
+        if held is None or not same_meaning(declaration, held):
+            unfinished.add(declaration.name)
+    return unfinished & {declaration.name for declaration in declared}
+
+
+def _filled(run: Run, folded: Collection[Declaration]) -> list[Declaration]:
+    """What a run fills, scanned or over what is; nothing if a part of it is gone."""
+    names = {declaration.name for declaration in folded}
+    if not names.issuperset(run.names):
+        return []
+    number = generation_number(run.names[0])
+    return [declaration for declaration in folded if generation_number(declaration.name) == number]
+
+
+def _is_lacking(
+    filled: Collection[Declaration],
+    declared: Mapping[str, Declaration],
+    folded: Collection[Declaration],
+    reads: Mapping[str, int],
+) -> bool:
+    """Whether something declared over what is filled still counts another definition of that.
+
+    A deployment may have declared it again since the run began.
+    """
+    bases = {base_name(each.name) for each in filled}
+    known = {each.name: each for each in folded}
+    for name, over in declared.items():
+        number = reads.get(name, 0)
+        one: object = over.source
+        two: object = getattr(known.get(f"{name}~{number}" if number else name), "source", None)
+        while name not in bases and isinstance(one, Aggregate):
+            if one.name in bases and not (isinstance(two, Aggregate) and same_meaning(one, two)):
+                return True
+            one, two = one.source, getattr(two, "source", None)
+    return False
+
+
+def _is_declared(filled: Collection[Declaration], declared: Mapping[str, Declaration]) -> bool:
+    """Whether all of it is what the stack declares still."""
+    found = [(each, declared.get(base_name(each.name))) for each in filled]
+    return bool(found) and all(other is not None and same_meaning(each, other) for each, other in found)

@@ -1,0 +1,145 @@
+"""The baseline: what all items together had contributed at the cut, summed up per group.
+
+Of an item that changed after the cut, the earliest change tells what it had contributed before; of the others, the
+scan. Worked off in parts, so that memory is bounded however many items and groups there are.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import localcontext
+from typing import Any, Final
+
+from dynamodb_counters._backfill.scan import EXPIRING
+from dynamodb_counters._backfill.shards import Lineage
+from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._stream.run_items import (
+    ROWS,
+    LoggedChange,
+    Run,
+    Sums,
+    log_key,
+    scan_key,
+    unpack_log,
+    unpack_scanned,
+)
+from dynamodb_counters._table import Table
+
+MOST_HELD: Final = 500_000
+"""Changed items, or groups, that are held at a time."""
+
+_MORE: Final = 4
+
+
+@dataclass(slots=True)
+class Pages:
+    """The pages of a run: what its scan has read, and what its log tells."""
+
+    table: Table
+    run: Run
+    segments: int
+    lineage: Lineage
+
+    def scanned(self) -> Iterator[tuple[str, Sums]]:
+        """Each item that contributed when it was read."""
+        for page in self._scan_pages():
+            yield from unpack_scanned(page[ROWS]["B"])
+
+    def expiring(self) -> frozenset[str]:
+        """Declarations to which items contribute that expire."""
+        return frozenset(name for page in self._scan_pages() for name in page[EXPIRING]["S"].split())
+
+    def logged(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each logged change with its shard, some of them repeatedly; parents before children."""
+        for shard in sorted(self.lineage.parents, key=self.lineage.depth):
+            for page in self._query(log_key(self.run.id, shard)[PK]):
+                for change in unpack_log(page[ROWS]["B"]):
+                    yield shard, change
+
+    def added(self) -> Iterator[tuple[str, LoggedChange]]:
+        """Each change that a verification has logged, once; batches are delivered, and logged, again."""
+        through: dict[str, str] = {}
+        for shard, change in self.logged():
+            if change.sequence > through.get(shard, ""):
+                yield shard, change
+                through[shard] = change.sequence
+
+    def _scan_pages(self) -> Iterator[Mapping[str, Any]]:
+        for segment in range(self.segments):
+            yield from self._query(scan_key(self.run.id, segment, 0)[PK])
+
+    def _query(self, pk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        pages = self.table.client.get_paginator("query").paginate(
+            TableName=self.table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": pk},
+            ConsistentRead=True,
+        )
+        for page in pages:
+            yield from page["Items"]
+
+
+class TooManyError(Exception):
+    """A part does not fit into memory."""
+
+
+def first_changes(pages: Pages, part: int, parts: int) -> dict[str, Sums]:
+    """What items that changed after the cut had contributed before, by digest."""
+    found: dict[str, tuple[tuple[int, str], Sums]] = {}
+    depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.parents}
+    for shard, change in pages.logged():
+        if not change.digest or part_of(change.digest, parts) != part:
+            continue
+        place = depths[shard], change.sequence
+        if change.digest not in found or place < found[change.digest][0]:
+            found[change.digest] = place, change.old
+    return {digest: old for digest, (_, old) in found.items()}
+
+
+def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
+    """What each item of a part had contributed at the cut."""
+    changed = first_changes(pages, part, parts)
+    for digest, sums in pages.scanned():
+        if digest not in changed and part_of(digest, parts) == part:
+            yield sums
+    yield from changed.values()
+
+
+def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> dict[GroupRef, dict[str, Number]]:
+    """The sums of the groups of a part."""
+    sums: dict[GroupRef, dict[str, Number]] = {}
+    with localcontext(EXACT):
+        for each in contributed:
+            for ref, measures in each.items():
+                if parts > 1 and part_of(repr(ref), parts) != part:
+                    continue
+                known = sums.setdefault(ref, {})
+                if len(sums) > MOST_HELD:
+                    raise TooManyError
+                for name, number in measures.items():
+                    known[name] = known.get(name, 0) + number
+    return sums
+
+
+def part_of(text: str, parts: int) -> int:
+    """Which of some equal parts; a part of four times as many lies within one of these."""
+    return zlib.crc32(text.encode()) * parts >> 32
+
+
+def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, dict[GroupRef, dict[str, Number]]]]:
+    """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
+    items = 1 + sum(1 for _ in pages.logged()) // MOST_HELD
+    part = done
+    while part < parts:
+        every = (each for number in range(items) for each in contributions(pages, number, items))
+        try:
+            sums = sum_up(every, part, parts)
+        except TooManyError:
+            part, parts = part * _MORE, parts * _MORE
+            continue
+        yield part, parts, sums
+        part += 1

@@ -1,0 +1,114 @@
+"""Dropping: items of generations that nobody counts or reads any more are deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SKEW
+from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import BackfillError
+
+
+@dataclass(slots=True, kw_only=True)
+class Dropping:
+    """Deletes what generations have left that a newer one replaced two days ago, and `names` that were removed."""
+
+    table: Table
+    now: Callable[[], float]
+    names: Collection[str] = ()
+    segments: int = 4
+    units_per_second: float | None = None
+    dry_run: bool = False
+    scanned: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Items by name and generation."""
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
+
+    def steps(self) -> Iterator[int]:
+        """Scan the table and delete what nobody uses; tell after each round how many items were scanned."""
+        is_left = self._is_left()
+        starts: dict[int, Any] = dict.fromkeys(range(self.segments))
+        while starts:
+            found = self.table.side_by_side(self._scan, [*starts.items()])
+            left: list[Image] = []
+            for (segment, _), answer in found:
+                if isinstance(answer, Exception):
+                    raise answer
+                self.scanned += len(answer["Items"])
+                self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+                left += [item for item in answer["Items"] if is_left(item.get(TYPE, {}).get("S", ""))]
+                starts[segment] = answer.get("LastEvaluatedKey")
+            starts = {segment: start for segment, start in starts.items() if start}
+            self._drop(left)
+            yield self.scanned
+
+    def _is_left(self) -> Callable[[str], bool]:
+        """Whether nobody uses the items of a type."""
+        seen = read_control(self.table)
+        if seen.history is None:
+            raise BackfillError("nothing counts this table yet: there is nothing to drop")
+        # A record that is delivered late is counted by the declarations of its time.
+        eras = seen.history.since(self.now() - GUARANTEE - SKEW).eras
+        used = {f"{name}~{number}" if number else name for name, number in seen.reads.items()}
+        for deployment in {era.deployment for era in eras}:
+            declarations = read_declarations(self.table, deployment)
+            if declarations is None:
+                raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
+            used |= {declaration.name for declaration in declarations}
+        for name in self.names:
+            if name in map(base_name, used):
+                raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
+        replaced = {name for name, number in seen.reads.items() if number} | set(self.names)
+
+        def is_left(name: str) -> bool:
+            return name not in used and (generation_number(name) > 0 or name in replaced)
+
+        return is_left
+
+    def _scan(self, place: tuple[int, Any]) -> Mapping[str, Any]:
+        segment, start = place
+        request: Any = {"ExclusiveStartKey": start} if start else {}
+        return self.table.client.scan(
+            TableName=self.table.name,
+            Segment=segment,
+            TotalSegments=self.segments,
+            ProjectionExpression="#pk, #sk, #type",
+            ExpressionAttributeNames={"#pk": PK, "#sk": SK, "#type": TYPE},
+            ReturnConsumedCapacity="TOTAL",
+            **request,
+        )
+
+    def _drop(self, left: list[Image]) -> None:
+        self.dropped.update(item[TYPE]["S"] for item in left)
+        if self.dry_run:
+            return
+        for _, outcome in self.table.side_by_side(self._delete, left):
+            if isinstance(outcome, Exception):
+                raise outcome
+            self.pace.spend(outcome)
+
+    def _delete(self, item: Image) -> float:
+        client = self.table.client
+        try:
+            answer = client.delete_item(
+                TableName=self.table.name,
+                Key={PK: item[PK], SK: item[SK]},
+                ConditionExpression="#type = :type",
+                ExpressionAttributeNames={"#type": TYPE},
+                ExpressionAttributeValues={":type": item[TYPE]},
+                ReturnConsumedCapacity="TOTAL",
+            )
+        except client.exceptions.ConditionalCheckFailedException:
+            return 1.0
+        return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 1.0))

@@ -1,0 +1,329 @@
+"""What backfills and verifications have in common: open, scan beside the stream, and wait for the log to catch up.
+
+A run is a sequence of phases in the run's item, which only move forward. A process may die in any of them, and another
+one goes on; two that work on the same run do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from dynamodb_counters._backfill.log_tail import CLOCKS, LogTail
+from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.scan import Scan, Source
+from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage, Shard
+from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._backfill.state import (
+    COMPLETE,
+    DRAINING,
+    OPENING,
+    SCANNING,
+    VOID,
+    WAITING,
+    Progress,
+    State,
+)
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.control import Control, read_control, read_declarations
+from dynamodb_counters._stream.deployment_items import History
+from dynamodb_counters._stream.run_items import Run, run_item, run_key
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters.errors import BackfillError
+
+OPEN_AFTER: Final = FRESH + 2 * CLOCKS
+"""From the opening on: by then every process knows of it."""
+
+TRIES: Final = 5
+
+_POLL: Final = 2.0
+_DESCRIBE_EVERY: Final = HOUR
+_LINEAGE_KEPT: Final = 20 * HOUR
+"""Streams tell of their shards for a day."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner(ABC):
+    """Works on one run of a table.
+
+    `now` is DynamoDB's time, by which records are created. `run` goes on with a run that another process began.
+    """
+
+    table: Table
+    shards: DescribeShards
+    now: Callable[[], float]
+    run: str = ""
+    segments: int = 4
+    units_per_second: float | None = None
+    source: SourceTable | None = None
+    page_items: int = 2000
+    _pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
+
+    def steps(self) -> Iterator[Progress]:
+        """Do it, and tell after each step where it is."""
+        state = self._found() if self.run else None
+        for _ in range(TRIES):
+            state = state or self._opened()
+            yield from self._wait(state)
+            if state.phase != WAITING or self._same_shards(state):
+                break
+            self._void(state)
+            if state.phase == COMPLETE:
+                break
+            state = None
+        else:
+            raise BackfillError("the table's stream is splitting its shards all the time: try again later")
+        self._enter(state, WAITING, SCANNING)
+        if state.phase == SCANNING:
+            yield from self._scan(state)
+        if state.phase == DRAINING:
+            yield from self._wait_for_log(state, partial(self._log(state).has_passed, state.ended_at))
+        yield from self._finish(state)
+        yield self._progress(state, 1, 1)
+
+    @abstractmethod
+    def _try_to_open(self, seen: Control, opened: float) -> State | None:
+        """Open a run; None if another process has written meanwhile."""
+
+    @abstractmethod
+    def _finish(self, state: State) -> Iterator[Progress]:
+        """What comes after the log has caught up with the scan."""
+
+    @abstractmethod
+    def _close(self, seen: Control, state: State) -> bool:
+        """Write a run's last phase, and that it is not open any more; False if another process has written."""
+
+    def _progress(self, state: State, done: float, total: float) -> Progress:
+        return Progress(state.phase, state.run.id, int(done), int(total), self._pace.consumed)
+
+    # Opening
+
+    def _found(self) -> State:
+        item = self.table.read_item(run_key(self.run))
+        if not item:
+            raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
+        state = State.of(self.run, item)
+        rested = self.now() - state.described_at > _LINEAGE_KEPT and state.phase in (SCANNING, DRAINING)
+        # Nobody has seen when an opening landed whose process died.
+        if rested or state.phase == OPENING:
+            self._void(state)
+        if state.phase == VOID:
+            raise BackfillError(f"run {self.run} is void: begin another one")
+        return state
+
+    def _opened(self) -> State:
+        for _ in self.table.tries(TRIES):
+            opened = self.now()
+            state = self._try_to_open(read_control(self.table), opened)
+            if state is None:
+                continue
+            if self.now() <= opened + CLOCKS:
+                self._enter(state, OPENING, WAITING)
+                return state
+            self._void(state)
+        raise BackfillError("the table's deployments change all the time: try again later")
+
+    def _state(self, run: Run, opened: float) -> State:
+        lineage = Lineage()
+        lineage.meet(self._all_shards())
+        return State(run, OPENING, self.segments, lineage, opened)
+
+    def _all_shards(self) -> list[Shard]:
+        return [*self.shards(), *(self.source.shards() if self.source is not None else ())]
+
+    def _since(self, opened: float) -> int:
+        return math.ceil(opened + OPEN_AFTER)
+
+    def _known(self, seen: Control) -> History:
+        history, knows = seen.history, seen.knows_runs
+        if history is None or knows is None:
+            raise BackfillError("no aggregator of this version has run on the table: deploy it, and wait for a batch")
+        if self.now() < knows:
+            raise BackfillError(
+                f"an aggregator of an earlier version may be running: try again in {knows - self.now():.0f} seconds"
+            )
+        return history
+
+    def _folded(self, deployment: str) -> tuple[Declaration, ...]:
+        found = read_declarations(self.table, deployment)
+        if found is None:
+            raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
+        return found
+
+    def _wait(self, state: State) -> Iterator[Progress]:
+        begun = self.now()
+        until = state.run.since + CLOCKS
+        while state.phase == WAITING and (now := self.now()) < until:
+            yield self._progress(state, now - begun, until - begun)
+            self.table.sleep(min(_POLL, until - now))
+
+    def _same_shards(self, state: State) -> bool:
+        """Whether no shard began near the cut, where the clocks of two shards could disagree about it."""
+        known = set(state.lineage.parents)
+        state.lineage.meet(self._all_shards())
+        return set(state.lineage.parents) == known
+
+    # Scanning and draining
+
+    def _plan(self, state: State) -> Plan:
+        folded = self._folded(self._known(read_control(self.table)).last.deployment)
+        if not {declaration.name for declaration in folded}.issuperset(state.run.names):
+            self._void(state)
+            raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+        return Plan(folded)
+
+    def _scan(self, state: State) -> Iterator[Progress]:
+        sources = self._sources()
+        scan = Scan(
+            table=self.table,
+            sources=sources,
+            run=state.run,
+            plan=self._plan(state),
+            segments=state.segments,
+            pace=self._pace,
+            page_items=self.page_items,
+        )
+        described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
+        total = sum(table.get("ItemCount", 0) for table in described)
+        for scanned in scan.rounds():
+            state.items = scanned.items
+            if self.now() > state.described_at + _DESCRIBE_EVERY:
+                self._describe(state)
+            yield self._progress(state, scanned.items, max(total, scanned.items))
+        if state.phase == SCANNING:
+            state.ended_at = self.now()
+        self._enter(state, SCANNING, DRAINING)
+
+    def _wait_for_log(self, state: State, has_passed: Callable[[str], bool]) -> Iterator[Progress]:
+        """Wait until every shard has logged what is asked for, or another process is done with it."""
+        phase, beats_at = state.phase, -math.inf
+        acknowledged: dict[str, bool] = {}
+        while True:
+            self._describe(state)
+            if state.phase == phase and state.run not in read_control(self.table).runs:
+                # Nobody logs for it any more.
+                self._void(state)
+                if state.phase == VOID:
+                    raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+            if state.phase != phase:
+                return
+            for shard in (*state.lineage.parents, ONLY):
+                if not acknowledged.get(shard):
+                    acknowledged[shard] = has_passed(shard)
+            waiting = state.lineage.waiting(acknowledged)
+            if self.source is not None:
+                # That a child has no more says nothing of its parent.
+                known = filter(self.source.has, state.lineage.parents)
+                waiting += [shard for shard in known if not acknowledged[shard] and shard not in waiting]
+            if not waiting:
+                return
+            count = len(state.lineage.parents)
+            yield self._progress(state, count - len(waiting), count)
+            if self.now() > beats_at + 10 * _POLL:
+                beats_at = self.now()
+                self._log(state).beat(2 * len(waiting))
+            self.table.sleep(_POLL)
+
+    def _log(self, state: State) -> LogTail:
+        return LogTail(state.run, self.table, self.source, self.now, self._pace)
+
+    def _sources(self) -> tuple[Source, ...]:
+        """What is scanned: the table of the counts, and the source table if there is one."""
+        if self.source is None:
+            return (Source(self.table, (PK, SK)),)
+        return (Source(self.table, (PK, SK), is_foreign=False), self.source.scanned)
+
+    def _require_no_gap(self, state: State) -> None:
+        """Records that Lambda gave up on are not in the log; where it may have, a later book was opened.
+
+        To be asked after the log was read: what opens the book is logged later.
+        """
+        for shard in state.lineage.parents:
+            for book in self.books(shard):
+                if book.successor and book.successor_at >= state.run.since - SETTLED_AFTER:
+                    self._void(state)
+                    raise BackfillError(
+                        f"run {state.run.id} is void: Lambda may have given up on records of {shard}; redrive what is "
+                        "in the on-failure bucket, then begin another one"
+                    )
+
+    def books(self, shard: str) -> Iterator[Checkpoint]:
+        """The checkpoints of a shard's books."""
+        name = shard
+        while True:
+            item = self.table.read_item(checkpoint_key(shard_digest(name)))
+            known = Checkpoint.of(item) if item else Checkpoint()
+            yield known
+            if not known.successor:
+                return
+            name = f"{shard}{BOOK}{known.successor}"
+
+    # The run's item
+
+    def _item(self, state: State) -> dict[str, Any]:
+        return run_item(run_key(state.run.id), state.values(), self.table.clock())
+
+    def _write(self, state: State, phase: str) -> bool:
+        """Write the run's item if it is in a phase still."""
+        client = self.table.client
+        try:
+            client.put_item(
+                TableName=self.table.name,
+                Item=self._item(state),
+                ConditionExpression="#phase = :phase",
+                ExpressionAttributeNames={"#phase": "phase"},
+                ExpressionAttributeValues={":phase": {"S": phase}},
+            )
+        except client.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def _enter(self, state: State, before: str, phase: str) -> None:
+        """Go from one phase to another, unless another process has brought the run further."""
+        if state.phase != before:
+            return
+        state.phase = phase
+        if not self._write(state, before):
+            self._reload(state)
+
+    def _describe(self, state: State) -> None:
+        state.lineage.meet(self._all_shards())
+        state.described_at = self.now()
+        if not self._write(state, state.phase):
+            self._reload(state)
+
+    def _reload(self, state: State) -> None:
+        known = State.of(state.run.id, self.table.read_item(run_key(state.run.id)))
+        if known.phase == VOID:
+            raise BackfillError(f"run {state.run.id} is void: another process gave it up")
+        known.lineage.parents |= state.lineage.parents
+        state.phase, state.lineage = known.phase, known.lineage
+        state.parts_done, state.parts = known.parts_done, known.parts
+        state.ended_at, state.items = known.ended_at, known.items
+
+    def _void(self, state: State) -> None:
+        """Give a run up; BackfillError if another process has done so, nothing if it is complete."""
+        for _ in self.table.tries(TRIES):
+            seen = read_control(self.table)
+            if state.run not in seen.runs:
+                # Another process has ended it; or a deployment has, which writes nothing into the run's item.
+                self._reload(state)
+                if state.phase != COMPLETE:
+                    self._enter(state, state.phase, VOID)
+                return
+            state.phase = VOID
+            if self._close(seen, state):
+                return
+        raise BackfillError("the table's deployments change all the time: run it again")

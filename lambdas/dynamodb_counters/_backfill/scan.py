@@ -1,0 +1,194 @@
+"""The scan: each item's contribution, page by page, each page sealed before the next is read.
+
+A page is put only if it is not there: of two workers, or of one that was killed and its successor, everybody goes on
+from the page that stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._backfill.group_items import group_of_item
+from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._declarations import Items
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import PK, TTL, TYPE
+from dynamodb_counters._stream.run_items import (
+    MOST_BYTES,
+    ROWS,
+    Run,
+    is_bookkeeping,
+    item_digest,
+    pack_scanned,
+    run_item,
+    scan_key,
+)
+from dynamodb_counters._stream.run_logs import contribution
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import BackfillError
+
+_END: Final = "end"
+EXPIRING: Final = "expiring"
+_ITEMS: Final = "items"
+
+
+@dataclass(slots=True)
+class _Segment:
+    number: int
+    page: int = 0
+    start: dict[str, Any] | None = None
+    is_done: bool = False
+    items: int = 0
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that is scanned; `is_foreign` as of a `Change`."""
+
+    table: Table
+    key_names: tuple[str, ...]
+    is_foreign: bool | None = None
+
+
+@dataclass(slots=True)
+class Scanned:
+    """How far a scan is."""
+
+    items: int = 0
+    pages: int = 0
+    segments: int = 0
+    segments_done: int = 0
+
+
+@dataclass(slots=True)
+class Scan:
+    """Scans a source in parallel segments, strongly consistent, for one run."""
+
+    table: Table
+    sources: tuple[Source, ...]
+    run: Run
+    plan: Plan
+    segments: int
+    pace: Pace
+    page_items: int
+    _segments: list[_Segment] = field(default_factory=list)
+
+    def rounds(self) -> Iterator[Scanned]:
+        """Read a page of each segment at a time, side by side."""
+        count = self.segments * len(self.sources)
+        self._segments = [_Segment(number, limit=self.page_items) for number in range(count)]
+        self._side_by_side(self._resume, self._segments)
+        while left := [segment for segment in self._segments if not segment.is_done]:
+            yield self._scanned()
+            self._side_by_side(self._advance, left)
+        yield self._scanned()
+
+    def _side_by_side(self, work: Callable[[_Segment], None], segments: list[_Segment]) -> None:
+        for _, outcome in self.table.side_by_side(work, segments):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def _scanned(self) -> Scanned:
+        return Scanned(
+            sum(segment.items for segment in self._segments),
+            sum(segment.page for segment in self._segments),
+            len(self._segments),
+            sum(segment.is_done for segment in self._segments),
+        )
+
+    def _resume(self, segment: _Segment) -> None:
+        """Go on after the last page that stands."""
+        found = self.table.client.query(
+            TableName=self.table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": scan_key(self.run.id, segment.number, 0)[PK]},
+            ProjectionExpression="#page, #end, #items, #before",
+            ExpressionAttributeNames={"#page": "page", "#end": _END, "#items": _ITEMS, "#before": "before"},
+            ScanIndexForward=False,
+            Limit=1,
+            ConsistentRead=True,
+        )["Items"]
+        if found:
+            self._adopt(segment, found[0])
+
+    def _adopt(self, segment: _Segment, page: Image) -> None:
+        segment.page = int(page["page"]["N"]) + 1
+        segment.items = int(page["before"]["N"]) + int(page[_ITEMS]["N"])
+        segment.start = dict(page[_END]["M"]) if _END in page else None
+        segment.is_done = _END not in page
+
+    def _advance(self, segment: _Segment) -> None:
+        source = self.sources[segment.number // self.segments]
+        request: Any = {
+            "TableName": source.table.name,
+            "Segment": segment.number % self.segments,
+            "TotalSegments": self.segments,
+            "ConsistentRead": True,
+            "Limit": segment.limit,
+            "ReturnConsumedCapacity": "TOTAL",
+        }
+        if segment.start is not None:
+            request["ExclusiveStartKey"] = segment.start
+        answer = source.table.client.scan(**request)
+        if "LastEvaluatedKey" in answer and not source.is_foreign and all(map(is_bookkeeping, answer["Items"])):
+            # Not sealed: the scan would meet the page, seal that, and so on without end.
+            segment.start = answer["LastEvaluatedKey"]
+            self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+            return
+        expiring = set[str]()
+        rows = pack_scanned(self._rows(source, answer["Items"], expiring))
+        if len(rows) > MOST_BYTES:
+            if segment.limit == 1:
+                raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
+            segment.limit = max(1, segment.limit // 2)
+            return
+        values = {"page": segment.page, "before": segment.items, _ITEMS: len(answer["Items"]), ROWS: rows}
+        values[EXPIRING] = " ".join(sorted(expiring))
+        item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
+        if "LastEvaluatedKey" in answer:
+            item[_END] = {"M": answer["LastEvaluatedKey"]}
+        units = answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0)
+        self._seal(segment, item, units)
+
+    def _seal(self, segment: _Segment, item: dict[str, Any], units: float) -> None:
+        client = self.table.client
+        try:
+            put = client.put_item(
+                TableName=self.table.name,
+                Item=item,
+                ConditionExpression=f"attribute_not_exists({PK})",
+                ReturnConsumedCapacity="TOTAL",
+            )
+        except client.exceptions.ConditionalCheckFailedException:
+            self.pace.spend(units + 1.0)
+            self._resume(segment)
+            return
+        self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+        self._adopt(segment, item)
+
+    def _rows(self, source: Source, items: Sequence[Image], expiring: set[str]) -> Iterator[tuple[str, Any]]:
+        names = frozenset(self.run.names)
+        for item in items:
+            if not source.is_foreign and is_bookkeeping(item):
+                continue
+            sums = contribution(self.plan, names, item, self.run.since, is_foreign=source.is_foreign)
+            if sums:
+                expiring |= {name for name, _ in sums if self._expires(name, item)}
+                keys = {name: item[name] for name in source.key_names}
+                yield item_digest(keys, is_foreign=bool(source.is_foreign)), sums
+            if source.is_foreign:
+                continue
+            if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
+                # A group is compared though nothing may contribute to it.
+                group = group_of_item(self.plan.programs[item[TYPE]["S"]].layout.declaration, item)
+                if group is not None:
+                    yield "", {(item[TYPE]["S"], group): {}}
+
+    def _expires(self, name: str, item: Image) -> bool:
+        source = self.plan.programs[name].layout.declaration.source
+        ttl = source.table_keys.ttl if isinstance(source, Items) else TTL
+        return ttl in item

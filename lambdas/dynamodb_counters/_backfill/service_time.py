@@ -1,0 +1,46 @@
+"""DynamoDB's time: records are created by it, and this machine's clock may be wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from dynamodb_counters._stream.deployment_items import history_key
+from dynamodb_counters._table import Table
+
+ASKED_EVERY: Final = 5.0
+"""Seconds; a monotonic clock tells the time in between."""
+
+
+class ServiceTime:
+    """The time as the headers of DynamoDB's answers tell it; the local time if they do not."""
+
+    def __init__(self, table: Table, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._table = table
+        self._monotonic = monotonic
+        self._told = 0.0
+        self._told_at: float | None = None
+
+    def __call__(self) -> float:
+        if self._told_at is None or self._monotonic() >= self._told_at + ASKED_EVERY:
+            # Before the question: what passes until the answer is told would be counted twice otherwise.
+            at = self._monotonic()
+            date = self._date()
+            if date is None:
+                return self._table.clock()
+            self._told, self._told_at = max(date, self._now()), at
+        return self._now()
+
+    def _now(self) -> float:
+        """What was told last, carried on."""
+        return 0.0 if self._told_at is None else self._told + self._monotonic() - self._told_at
+
+    def _date(self) -> float | None:
+        answer = self._table.client.get_item(TableName=self._table.name, Key=history_key())
+        header = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        try:
+            return parsedate_to_datetime(header).timestamp() if header else None
+        except ValueError:
+            return None

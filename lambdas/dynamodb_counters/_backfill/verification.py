@@ -1,0 +1,277 @@
+"""Verification: what groups have counted, compared with what their source items come to, while traffic flows.
+
+An item's position in a shard is the last record it has applied. The baseline and what the log shows up to that position
+is what the item must hold, however far behind it is. So a difference does not depend on the moment, and a repair adds
+exactly it beside live updates.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import localcontext
+from typing import Final
+
+from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
+from dynamodb_counters._backfill.group_items import counted
+from dynamodb_counters._backfill.repair import Difference, Verdict, repair_key, repaired
+from dynamodb_counters._backfill.runner import TRIES, Runner
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._declarations import Declaration, Event, Items, Window
+from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.groups import Key, identity
+from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.table_schema import NONCE_PREFIX, PK, REPAIRED, SK
+from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._stream.checkpoint_items import BOOK
+from dynamodb_counters._stream.control import Control, read_control, write_control
+from dynamodb_counters._stream.expired_items import read_expired
+from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._stream.watermarks import Watermark, sequence_of
+from dynamodb_counters._timeline.tiers import BY_LETTER
+from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters.errors import BackfillError
+
+COMPARING: Final = "comparing"
+
+_ENDED: Final = "nothing was compared: another process has ended run {}"
+_AT_A_TIME: Final = 2000
+_OLD: Final = 5 * MINUTE
+"""A checkpoint that was read so long ago may have settled since, and the watermarks that it covers may be gone."""
+
+_AGAIN: Final = 5
+_PAUSE: Final = 5.0
+_SAMPLE: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Held:
+    """A group as its items were read, and what of the log they have applied for certain."""
+
+    items: list[Image]
+    applied: dict[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Verification(Runner):
+    """Verifies declarations of a table, by default all; of a `sample` of their groups, by default all of them."""
+
+    names: Collection[str] = ()
+    sample: float = 1.0
+    differences: list[Difference] = field(default_factory=list)
+    compared: int = 0
+    _expiring: frozenset[str] = frozenset()
+    _repair_plan: Plan = field(init=False)
+    _run_id: str = ""
+    _cut_at: float = 0.0
+
+    def _try_to_open(self, seen: Control, opened: float) -> State | None:
+        history = self._known(seen)
+        since = self._since(opened)
+        folded = self._folded(history.last.deployment)
+        reads = {base_name(declaration.name): 0 for declaration in folded} | seen.reads
+        statuses = seen.statuses
+        names = []
+        for name in self.names or sorted(reads):
+            read = f"{name}~{reads[name]}" if reads.get(name) else name
+            for era in history.eras:
+                if (era.valid_from > opened or era == history.at(opened)) and read not in {
+                    declaration.name for declaration in self._folded(era.deployment)
+                }:
+                    raise BackfillError(f"invalid name={name!r}: expected one of {', '.join(sorted(reads))}")
+            if name not in statuses or statuses[name].whole:
+                names.append(read)
+            elif self.names:
+                raise BackfillError(f"invalid name={name!r}: it does not count everything yet, backfill it")
+        if not names:
+            raise BackfillError("nothing to verify: no declaration counts everything yet, backfill them")
+        state = self._state(Run(f"0r{secrets.token_hex(8)}", "verify", since, tuple(names)), opened)
+        written = write_control(
+            self.table,
+            seen,
+            history,
+            runs=(*seen.runs, state.run),
+            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
+        )
+        return state if written else None
+
+    def _finish(self, state: State) -> Iterator[Progress]:
+        self._enter(state, DRAINING, COMPARING)
+        if state.phase != COMPARING:
+            raise BackfillError(_ENDED.format(state.run.id))
+        self._run_id, self._cut_at = state.run.id, state.run.since
+        self._repair_plan = plan = self._plan(state)
+        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
+        self._expiring = pages.expiring() | read_expired(self.table)
+        for part, parts, baseline in baselines(pages, 0, 1):
+            sums = self._with_later(pages, baseline, part, parts)
+            yield self._progress(state, self.compared, self.compared + len(sums))
+            yield from self._compare(state, plan, pages, sums)
+        self._require_no_gap(state)
+        self._conclude(state)
+
+    def _conclude(self, state: State) -> None:
+        state.phase = COMPLETE
+        for _ in self.table.tries(TRIES):
+            seen = read_control(self.table)
+            if state.run not in seen.runs:
+                # What was read after that may hold what nobody has logged.
+                raise BackfillError(_ENDED.format(state.run.id))
+            if self._close(seen, state):
+                return
+        raise BackfillError("the table's deployments change all the time: run it again")
+
+    def _with_later(
+        self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], part: int, parts: int
+    ) -> dict[GroupRef, dict[str, Number]]:
+        """The baseline of each group of a part, also of groups that began since."""
+        for _, change in pages.added():
+            for ref in change.added:
+                if part_of(repr(ref), parts) == part:
+                    sums.setdefault(ref, {})
+        return {ref: numbers for ref, numbers in sums.items() if self._is_sampled(ref)}
+
+    def _is_sampled(self, ref: GroupRef) -> bool:
+        return self.sample >= 1 or part_of(f"sample{ref!r}", _SAMPLE) < self.sample * _SAMPLE
+
+    def _compare(
+        self, state: State, plan: Plan, pages: Pages, sums: dict[GroupRef, dict[str, Number]]
+    ) -> Iterator[Progress]:
+        left = sorted(sums)
+        for again in range(_AGAIN):
+            held: dict[GroupRef, _Held] = {}
+            for start in range(0, len(left), _AT_A_TIME):
+                held |= self._read(state, plan, left[start : start + _AT_A_TIME])
+                yield self._progress(state, self.compared + len(held), self.compared + len(sums))
+            # After the items: all that they hold is logged by now.
+            expected, unsettled = self._expected(pages, sums, held)
+            found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in left}
+            left = [ref for ref in left if found[ref] and unsettled.get(ref) and again < _AGAIN - 1]
+            for ref in sorted(found.keys() - set(left)):
+                if found[ref]:
+                    self._note(plan.programs[ref[0]].layout, ref, found[ref], held[ref], unsettled.get(ref, ""))
+            if not left:
+                break
+            self.table.sleep(_PAUSE)
+        self.compared += len(sums)
+
+    def _read(self, state: State, plan: Plan, refs: list[GroupRef]) -> dict[GroupRef, _Held]:
+        """Read checkpoints, then items: what a checkpoint covers, the items have applied."""
+        for _ in range(_AGAIN):
+            begun = self.now()
+            names, applied = self._positions(state)
+            keys = {ref: _keys(plan.programs[ref[0]].layout, ref) for ref in refs}
+            found = get_items(self.table, [key for some in keys.values() for key in some], consistent=True)
+            if self.now() < begun + _OLD:
+                break
+        else:
+            raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")
+        held = {}
+        for ref, some in keys.items():
+            items = [found[identity(key)] for key in some if identity(key) in found]
+            held[ref] = _Held(items, {shard: _applied(items, names[shard], applied[shard]) for shard in names})
+        return held
+
+    def _positions(self, state: State) -> tuple[dict[str, list[str]], dict[str, str]]:
+        """By shard: how items call its watermarks, and how far all of them are."""
+        names: dict[str, list[str]] = {}
+        applied: dict[str, str] = {}
+        for shard in (*state.lineage.parents, "only"):
+            book = shard
+            names[shard], applied[shard] = [], ""
+            for checkpoint in self.books(shard):
+                watermark = Watermark(shard, old_format=checkpoint.old_format, now=0.0, book=book)
+                names[shard].append(watermark.name)
+                applied[shard] = max(applied[shard], checkpoint.applied_through)
+                book = f"{shard}{BOOK}{checkpoint.successor}"
+        return names, applied
+
+    def _expected(
+        self, pages: Pages, sums: dict[GroupRef, dict[str, Number]], held: dict[GroupRef, _Held]
+    ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
+        """What each group must have counted, and of which groups that cannot be told yet, and why."""
+        expected = {ref: dict(sums[ref]) for ref in held}
+        unsettled: dict[GroupRef, str] = {}
+        with localcontext(EXACT):
+            for shard, change in pages.added():
+                for ref, measures in change.added.items():
+                    if ref not in held:
+                        continue
+                    if change.is_direct:
+                        unsettled[ref] = "a transaction counted in it meanwhile"
+                    elif change.sequence > held[ref].applied.get(shard, ""):
+                        if not held[ref].items:
+                            unsettled[ref] = "it is gone, and what it had applied is unknown"
+                        continue
+                    numbers = expected[ref]
+                    for name, number in measures.items():
+                        numbers[name] = numbers.get(name, 0) + number
+        return expected, unsettled
+
+    def _missing(self, plan: Plan, ref: GroupRef, expected: Mapping[str, Number], held: _Held) -> dict[str, Number]:
+        layout = plan.programs[ref[0]].layout
+        expires_at = layout.expires_at(ref[1])
+        if expires_at is not None and expires_at <= self.now():
+            return {}
+        with localcontext(EXACT):
+            found = counted(layout.declaration, ref[1], held.items)
+            missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
+        return {name: number for name, number in sorted(missing.items()) if number}
+
+    def _note(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held, reason: str) -> None:
+        """Note a difference, and why it is none for certain."""
+        if any(name.startswith(NONCE_PREFIX) for item in held.items for name in item):
+            reason = "it was incremented directly: no source item tells of that"
+        elif _may_have_expired(layout.declaration, ref, self._cut_at, self._expiring):
+            reason = "events may have expired that it still counts"
+        key = identity(repair_key(layout, ref))
+        mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
+        verdict: Verdict = "unknown" if reason else "drift"
+        found = Difference(base_name(ref[0]), layout.values(ref[1]), missing, verdict, reason, ref, mark)
+        self.differences.append(found)
+
+    def repair(self) -> tuple[int, int]:
+        """Add to each group what it lacks, once; return how many were repaired, and how many another repair was."""
+        return repaired(self.table, self._repair_plan, self._run_id, self.differences)
+
+    def _close(self, seen: Control, state: State) -> bool:
+        assert seen.history is not None
+        written = write_control(
+            self.table,
+            seen,
+            seen.history,
+            runs=[run for run in seen.runs if run != state.run],
+            also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
+        )
+        return written is not None
+
+
+def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
+    """The last record of a shard that a group has applied."""
+    held = [sequence_of(item[name]) for item in items for name in watermarks if name in item]
+    return max(checkpoint, *held) if held else checkpoint
+
+
+def _keys(layout: ItemLayout, ref: GroupRef) -> list[Key]:
+    return [{PK: {"S": key[PK]}, SK: {"S": key[SK]}} for key in layout.keys(ref[1])]
+
+
+def _may_have_expired(declaration: Declaration, ref: GroupRef, since: float, expiring: Collection[str]) -> bool:
+    """Whether events may be gone that a group counts for good."""
+    source = declaration.source
+    if declaration.on_expiry != "keep":
+        return False
+    if isinstance(source, Items):
+        return ref[0] in expiring
+    if not isinstance(source, Event) or source.retention is None:
+        return False
+    if not isinstance(declaration, Window) or declaration.future_tolerance is None:
+        return True
+    # An event is kept from when it was accepted, at the earliest so long before its own time.
+    letter, bucket = ref[1][-2:]
+    oldest = since - source.retention.total_seconds() + declaration.future_tolerance.total_seconds()
+    return BY_LETTER[letter].start(bucket) < oldest

@@ -1,0 +1,68 @@
+"""What functions take: CPU time as measured, waiting as assumed, and how often they run.
+
+CPU times are those of docs/benchmarks.md ("The functions' CPU time", and "CPU, microseconds per record").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+PARALLEL_REQUESTS: Final = 16
+ROUND_TRIP: Final = 0.006
+"""Seconds of a request to DynamoDB."""
+
+INVOCATION: Final = 0.02
+"""Seconds of an invocation apart from its work."""
+
+CPU_PER_RECORD: Final = 6e-6
+CPU_PER_UPDATE: Final = 0.42e-3
+CPU_PER_PACKED_EVENT: Final = 1.5e-6
+CPU_ACCEPTED: Final = 45e-6
+CPU_ACCEPTED_PACKED: Final = 20e-6
+CPU_RECEIVED: Final = 0.8e-3
+"""Of a request with one event."""
+
+CPU_RECEIVED_MORE: Final = 15e-6
+"""Of each further event in it."""
+
+MEMORY_GB: Final = 1.0
+GB_PER_CPU: Final = 1769 / 1024
+"""A function has a whole CPU at this memory size, and less in proportion: a second of CPU costs the same at any size.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
+
+LOG_BYTES: Final = 1_200
+"""Of an invocation."""
+
+_TRACED: Final = 0.05
+"""X-Ray traces one invocation per second, and this share of the others.
+https://docs.aws.amazon.com/lambda/latest/dg/services-xray.html"""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How often a function runs per second, and what a run takes: seconds of CPU, and rounds of requests."""
+
+    runs: float
+    cpu: float
+    rounds: float
+
+    @property
+    def gb_seconds(self) -> float:
+        """Per second."""
+        return self.runs * (self.cpu * GB_PER_CPU + (INVOCATION + self.rounds * ROUND_TRIP) * MEMORY_GB)
+
+    @property
+    def traces(self) -> float:
+        """Per second."""
+        return min(self.runs, 1.0) + _TRACED * max(0.0, self.runs - 1.0)
+
+
+def rounds(requests: float) -> float:
+    """Rounds of requests, so many at a time.
+
+    >>> rounds(0), rounds(20)
+    (0, 2)
+    """
+    return math.ceil(requests / PARALLEL_REQUESTS)

@@ -1,0 +1,157 @@
+"""A month's bill of this design and of the known ones, in dollars by service."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from dynamodb_counters._cost import functions
+from dynamodb_counters._cost.batches import TUMBLING_SECONDS, Batches, hottest_share
+from dynamodb_counters._cost.counted_items import (
+    BUCKET_BYTES,
+    GROUP_BYTES,
+    SLOT_BYTES,
+    WATERMARK_BYTES,
+    Counted,
+    updates_of,
+)
+from dynamodb_counters._cost.functions import Function
+from dynamodb_counters._cost.known_units import KNOWN, KnownDesign
+from dynamodb_counters._cost.own_units import Stage, updates_per_batch
+from dynamodb_counters._cost.service_dollars import Price, doors, dynamodb, receiver, running, watched
+from dynamodb_counters._cost.workload_settings import Workload
+from dynamodb_counters._timeline.times import DAY
+
+ITEM_UNITS_PER_SECOND: Final = 1000.0
+"""What an item, and so its partition key, takes."""
+
+_TRANSACTIONS_PER_SECOND: Final = 92.0
+"""Of one item, before conflicts eat the rest (`benchmarks/scale.py`)."""
+
+_STORED_BYTES: Final = 100
+"""What DynamoDB adds to each item it stores."""
+
+_MESSAGES: Final = {False: 100, True: 1000}
+"""Of a consumer's batch: plain events, packed ones."""
+
+_EVENTS_PER_CALL: Final = 25
+_MARKER_BYTES: Final = 200
+_WATCH_SECONDS: Final = 900.0
+_WATCH_READS: Final = 16.0
+"""Of the rule that counts what waits, when nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Units per event and stage, dollars per month and service; whether counts are exact and the hottest keeps up."""
+
+    title: str
+    exact: bool
+    keeps_up: bool
+    units: dict[str, Stage]
+    dollars: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.dollars.values())
+
+
+def bills(load: Workload, price: Price) -> list[Bill]:
+    """Bills of this design, then of the known ones with the same door, function settings, logs and traces."""
+    own = [load] if load.packed is None else [load, load.unpacked()]
+    return [*(_own(each, price) for each in own), *(_known(load, known, price) for known in KNOWN)]
+
+
+def _own(load: Workload, price: Price) -> Bill:
+    shards, packing = load.shards(), load.packing()
+    feeding, batches = load.feeding(shards), load.batches(shards)
+    updates = updates_per_batch(load.counted, batches, feeding)
+    per_record = functions.CPU_PER_RECORD if packing is None else functions.CPU_PER_PACKED_EVENT
+    cpu = batches.events * per_record + updates * (functions.CPU_PER_UPDATE + functions.CPU_PER_RECORD)
+    runs = feeding / batches.seconds
+    if packing is None:
+        stored, per_event, calls = load.event_bytes + _STORED_BYTES, functions.CPU_ACCEPTED, 1 / _EVENTS_PER_CALL
+    else:
+        calls = packing.chunks / packing.events_per_flush
+        stored = packing.flush_bytes / packing.events_per_flush + _STORED_BYTES * calls
+        per_event = functions.CPU_ACCEPTED_PACKED
+    used = [
+        *_behind_queue(load, per_event, calls, one_by_one=packing is not None),
+        Function(runs, cpu, functions.rounds(updates)),
+        # The last invocation of each tumbling window, and the rule that counts what waits.
+        Function(min(runs, feeding / TUMBLING_SECONDS) + 1 / _WATCH_SECONDS, 0.0, 1),
+    ]
+    units = load.stages(shards)
+    writes, reads = (load.rate * sum(getattr(one, kind) for one in units.values()) for kind in ("writes", "reads"))
+    kept = load.rate * load.retention_days * DAY * stored + sum(_counted_bytes(one, load) for one in load.counted)
+    dollars = dynamodb(writes, reads + _WATCH_READS / _WATCH_SECONDS, kept, price)
+    dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
+    dollars["CloudWatch"] += watched(load.door, price, monitoring=load.monitoring)
+    hottest = max(_hottest(one, batches, feeding) for one in load.counted)
+    title = "this: accept + watermark" if packing is None else "this: packed"
+    return Bill(title, True, hottest <= ITEM_UNITS_PER_SECOND, units, dollars)
+
+
+def _known(load: Workload, known: KnownDesign, price: Price) -> Bill:
+    shards = load.shards() if load.packed is None else load.unpacked().shards()
+    batches = load.unpacked().batches(shards)
+    units = known.units(load.event_bytes, load.counted, batches, shards)
+    per_run = batches.events * (units["update"].writes / (1 + known.transaction) if known.stream else 0.0)
+    waits = known.requests(load.counted)
+    # Those that do not coalesce send their requests for each event.
+    used = _behind_queue(load, functions.CPU_PER_UPDATE * waits, waits, one_by_one=False)
+    if known.stream:
+        cpu = batches.events * functions.CPU_PER_RECORD + per_run * functions.CPU_PER_UPDATE
+        used.append(Function(shards / batches.seconds, cpu, functions.rounds(per_run)))
+    again = 1 + (load.duplicates if not known.keeps else 0.0)
+    writes = load.rate * again * sum(one.writes for one in units.values())
+    reads = load.rate * sum(one.reads for one in units.values())
+    item = _MARKER_BYTES if known.small_writes else load.event_bytes
+    kept = known.keeps * load.rate * load.retention_days * DAY * (item + _STORED_BYTES)
+    kept += sum(one.groups for one in load.counted) * known.counter_writes * (GROUP_BYTES + _STORED_BYTES)
+    dollars = dynamodb(writes, reads, kept, price)
+    dollars |= running(used, price, tracing=load.tracing) | doors(load, price)
+    hottest = max(_hottest_known(one, known, load.rate, batches, shards) for one in load.counted)
+    return Bill(known.title, known.exact, hottest <= ITEM_UNITS_PER_SECOND, units, dollars)
+
+
+def _behind_queue(load: Workload, cpu: float, requests: float, *, one_by_one: bool) -> list[Function]:
+    """The functions before and behind the queue; CPU time and requests are per event."""
+    if load.door == "sdk":
+        return []
+    most = _MESSAGES[load.packed is not None] * load.per_request
+    events = Batches.gathered(load.rate, load.gather, most, load.per_request).events
+    sent = events * requests
+    rounds = math.ceil(sent) if one_by_one else functions.rounds(sent)
+    return [*receiver(load), Function(load.rate / events, events * cpu, rounds)]
+
+
+def _hottest(counted: Counted, batches: Batches, shards: int) -> float:
+    """Write units per second of the group with most events."""
+    share = hottest_share(counted.groups, counted.skew)
+    share *= 1 if counted.scattered else shards
+    touches = -math.expm1(batches.events * math.log1p(-min(share, 1 - 1e-12))) / batches.seconds
+    each = updates_of(counted, batches, shards)
+    units = each.writes / each.number / (len(counted.tiers) or 1)
+    return touches * units * (shards if counted.scattered else 1)
+
+
+def _hottest_known(counted: Counted, known: KnownDesign, rate: float, batches: Batches, shards: int) -> float:
+    units = 1 + known.transaction
+    if known.coalesces:
+        return units * (shards if counted.scattered else 1) / batches.seconds
+    touches = rate * hottest_share(counted.groups, counted.skew)
+    return touches * (ITEM_UNITS_PER_SECOND / _TRANSACTIONS_PER_SECOND if known.transaction else units)
+
+
+def _counted_bytes(counted: Counted, load: Workload) -> float:
+    """Bytes of all groups or, for as long as events are kept, buckets."""
+    if not counted.tiers:
+        return counted.groups * (GROUP_BYTES + _STORED_BYTES + WATERMARK_BYTES * load.shards() / 2)
+    return sum(
+        counted.groups
+        * max(1.0, load.retention_days * DAY / tier.seconds)
+        * (BUCKET_BYTES + SLOT_BYTES * len(tier.slots) + _STORED_BYTES)
+        for tier in counted.tiers
+    )

@@ -1,0 +1,80 @@
+"""Dollars per month by service, from what is used per second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from dynamodb_counters._cost import functions
+from dynamodb_counters._cost.functions import Function
+from dynamodb_counters._cost.workload_settings import Door, Workload
+from dynamodb_counters._timeline.times import DAY
+
+Price: TypeAlias = Callable[[str], float]
+"""Dollars for one of what is named."""
+
+MONTH: Final = 730 * 3600.0
+
+_GB: Final = 1e9
+_MESSAGES_PER_CALL: Final = 10
+_IDLE_POLLS: Final = 21_600 / DAY
+"""Five pollers that wait 20 seconds each ask an idle queue, too."""
+
+ALARMS: Final = {"aggregator": (7, 11), "ingest": (4, 8)}
+"""Of the constructs, without and with `monitoring=True`."""
+
+METRICS: Final = {"aggregator": 14, "ingest": 11}
+
+
+def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> dict[str, float]:
+    """Units per second, and bytes in the table; the constructs turn point-in-time recovery on."""
+    gb = stored_bytes / _GB
+    return {
+        "DynamoDB writes": writes * MONTH * price("dynamodb.write_unit"),
+        "DynamoDB reads": reads * MONTH * price("dynamodb.read_unit"),
+        "DynamoDB storage": gb * (price("dynamodb.storage_gb_month") + price("dynamodb.recovery_gb_month")),
+    }
+
+
+def doors(load: Workload, price: Price) -> dict[str, float]:
+    """Requests and messages, sent one by one, received and deleted in tens."""
+    requests = 0.0 if load.door == "sdk" else load.rate * (1 + load.duplicates) / load.per_request
+    polls = max(requests / _MESSAGES_PER_CALL, _IDLE_POLLS) if requests else 0.0
+    messages = requests + polls + requests / _MESSAGES_PER_CALL
+    http = requests if load.door in ("http", "validated") else 0.0
+    return {
+        "SQS": messages * MONTH * price("sqs.request"),
+        "API Gateway": http * MONTH * price("http_api.request"),
+    }
+
+
+def receiver(load: Workload) -> list[Function]:
+    """The function before the queue, if there is one."""
+    if load.door != "validated":
+        return []
+    cpu = functions.CPU_RECEIVED + functions.CPU_RECEIVED_MORE * (load.per_request - 1)
+    return [Function(load.rate * (1 + load.duplicates) / load.per_request, cpu, 1)]
+
+
+def running(used: Iterable[Function], price: Price, *, tracing: bool) -> dict[str, float]:
+    """Functions with their logs, kept for a month, and traces."""
+    used = list(used)
+    runs = sum(one.runs for one in used) * MONTH
+    logs = runs * functions.LOG_BYTES / _GB
+    traces = sum(one.traces for one in used) * MONTH if tracing else 0.0
+    return {
+        "Lambda": runs * price("lambda.request")
+        + sum(one.gb_seconds for one in used) * MONTH * price("lambda.gb_second"),
+        "CloudWatch": logs * (price("cloudwatch.log_gb") + price("cloudwatch.log_gb_month")),
+        "X-Ray": traces * price("xray.trace"),
+    }
+
+
+def watched(door: Door, price: Price, *, monitoring: bool) -> float:
+    """Metrics, alarms and dashboards of the constructs."""
+    return sum(
+        ALARMS[one][monitoring] * price("cloudwatch.alarm_month")
+        + METRICS[one] * price("cloudwatch.metric_month")
+        + monitoring * price("cloudwatch.dashboard_month")
+        for one in (["aggregator"] if door == "sdk" else ["aggregator", "ingest"])
+    )

@@ -1,0 +1,105 @@
+"""What a bill depends on, and what follows from it: partitions, batches, flushes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from dynamodb_counters._cost.batches import Batches
+from dynamodb_counters._cost.chunk_sizes import ChunkSizes
+from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.own_units import (
+    Packing,
+    Stage,
+    accept_packed,
+    accept_plain,
+    count_units,
+    updates_per_batch,
+)
+
+Door: TypeAlias = Literal["sdk", "queue", "http", "validated"]
+"""Who accepts: your own code; a queue's consumer; that behind an API; that with a function that checks before."""
+
+FEWEST_PARTITIONS: Final = 4
+"""Of a new table on demand."""
+
+_PARTITION_UNITS: Final = 700.0
+"""Write units per second that steady traffic uses of a partition's 1,000."""
+
+_ROUNDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Events per second, what they are counted in, and how they come.
+
+    `partitions` follows from the units if it is not given. `packed` are events per flush of a log of which an event has
+    `parts`, `per_request` those of a request or message, `gather` the seconds that the stream's batches gather for.
+    """
+
+    rate: float
+    counted: tuple[Counted, ...]
+    event_bytes: float = 200.0
+    retention_days: float = 7.0
+    duplicates: float = 0.0
+    partitions: int | None = None
+    gather: float = 1.0
+    batch: int = 1000
+    packed: float | None = None
+    parts: int = 1
+    sizes: ChunkSizes | None = None
+    door: Door = "sdk"
+    per_request: int = 1
+    monitoring: bool = True
+    tracing: bool = True
+
+    def packing(self) -> Packing | None:
+        if self.packed is None:
+            return None
+        sizes = self.sizes or ChunkSizes.assumed(self.event_bytes)
+        # A queue's consumer cannot be limited to fewer than two.
+        writers = 1 if self.door == "sdk" else 2
+        return Packing(self.packed, self.packed * self.parts / self.rate, sizes, writers=writers)
+
+    def shards(self) -> int:
+        """Stream shards, one for each partition."""
+        if self.partitions is not None:
+            return self.partitions
+        shards = FEWEST_PARTITIONS
+        while True:
+            needed = math.ceil(self.rate * self._writes(shards) / _PARTITION_UNITS)
+            if needed <= shards:
+                return shards
+            shards = needed
+
+    def feeding(self, shards: int) -> int:
+        """Shards that have events: chunks of a part have one partition key."""
+        return shards if self.packed is None else min(self.parts, shards)
+
+    def batches(self, shards: int) -> Batches:
+        """The batches of a shard that has events; the table's own changes take part of their room."""
+        feeding = self.feeding(shards)
+        per_record = 1.0 if self.packed is None else self.packed
+        most = self.batch * per_record
+        found = Batches.gathered(self.rate / feeding, self.gather, most, per_record)
+        for _ in range(_ROUNDS):
+            own = updates_per_batch(self.counted, found, feeding) * feeding / shards * per_record
+            if found.events + own <= self.batch * per_record + 1e-6:
+                break
+            most = max(per_record, (most + self.batch * per_record - own) / 2)
+            found = Batches.gathered(self.rate / feeding, self.gather, most, per_record)
+        return found
+
+    def stages(self, shards: int) -> dict[str, Stage]:
+        """Units per event and stage."""
+        packing = self.packing()
+        accepted = accept_plain(self.event_bytes, self.duplicates) if packing is None else accept_packed(packing)
+        return {"accept": accepted, **count_units(self.counted, self.batches(shards), self.feeding(shards))}
+
+    def unpacked(self) -> Workload:
+        """The same with an item per event."""
+        return replace(self, packed=None)
+
+    def _writes(self, shards: int) -> float:
+        return sum(stage.writes for stage in self.stages(shards).values())

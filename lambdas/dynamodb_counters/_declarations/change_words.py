@@ -1,0 +1,225 @@
+"""What a deployment does to each name, in words: for the aggregator's log, `counters diff` and the docs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final
+
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.effective import Change, Kind, Merged
+from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.summary import aspects, event_words
+
+_BACKFILL: Final = "counters backfill {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One kind of change: its title, what is done, what the counts are until then, what to do next."""
+
+    title: str
+    does: str
+    counts: str
+    next: str = ""
+
+
+_ADVICE: Final[dict[Kind, Advice]] = {
+    "unchanged": Advice("unchanged", "counts on", "as before"),
+    "new": Advice(
+        "new",
+        "counts new records from the deployment on, none from before",
+        "lack what is there already; correcting or deleting that lowers them",
+        _BACKFILL,
+    ),
+    "adjusted": Advice("other limits", "counts on; the limits hold for new records", "as before"),
+    "keep": Advice(
+        "changed, in place",
+        "goes on with the old numbers, by the new definition",
+        "a mix of both definitions; correcting or deleting an older item takes back what the new one says",
+        _BACKFILL,
+    ),
+    "waits": Advice(
+        "changed, waits for a backfill",
+        "goes on by the old definition until a backfill by the new one is complete",
+        "exact, by the old definition",
+        _BACKFILL,
+    ),
+    "filling": Advice(
+        "changed, backfill open",
+        "goes on by the old definition until the backfill is complete",
+        "exact, by the old definition",
+        _BACKFILL,
+    ),
+    "removed": Advice("removed", "counts nothing any more", "stay as they are", "counters drop {name}"),
+    "needed": Advice(
+        "removed, still needed",
+        "counts on for what counts its groups and waits for a backfill",
+        "as before",
+        "backfill what counts its groups",
+    ),
+    "refused": Advice(
+        "refused",
+        "the aggregator refuses the deployment: {reason}",
+        "nothing in this table is counted; records wait in the stream for 23 hours",
+        "do not deploy it; if it is deployed, roll back",
+    ),
+}
+_FIRST: Final = Advice(
+    "new",
+    "counts all that is in the stream, which is everything in a new table",
+    "lack what is older than the stream's 24 hours, if anything is",
+    "if so, counters backfill {name}",
+)
+_UNCOUNTED: Final = Advice(
+    "waits for a backfill of {root}",
+    "is not counted before {root} is counted by its new definition",
+    "none",
+    "counters backfill {root}",
+)
+_FOLLOWS_OLD: Final = Advice(
+    "waits for a backfill of {root}",
+    "counts the groups of {root} by its old definition",
+    "exact, over the old {root}",
+    "counters backfill {root}",
+)
+_FOLLOWS_KEPT: Final = Advice(
+    "changes with {root}",
+    "counts the groups of {root}, whose numbers are a mix from now on",
+    "as mixed as those of {root}",
+    "counters backfill {root}",
+)
+_REKEYED: Final = Advice(
+    "unchanged, but event {event} has other keys",
+    "counts on; an event from before that comes again is accepted again",
+    "count twice what comes again",
+    "keep the event's old keys",
+)
+_EVENT: Final = Advice("changed", "holds for events that come from the deployment on", "as before")
+_REPACKED: Final = Advice(
+    "packed otherwise",
+    "each event is kept as its own time says",
+    "as before",
+    "give the new layout a date `since`; without one, events are refused with a LayoutError",
+)
+
+
+def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
+    """What a deployment does to a name; a root that has changed decides for what counts its groups.
+
+    The `first` deployment of a table counts its stream from the beginning.
+    """
+    change = merged.changes[name]
+    found = _FIRST if first and change.kind == "new" else _ADVICE[change.kind]
+    root = ""
+    if change.kind == "waits" and change.before is None:
+        root, found = _changed_root(merged, change.after), _UNCOUNTED
+    elif change.kind in ("unchanged", "adjusted", "new") and (root := _changed_root(merged, change.after)):
+        follows = _FOLLOWS_KEPT if merged.changes[root].kind == "keep" else _FOLLOWS_OLD
+        if change.kind == "new":
+            follows = replace(follows, title=f"new, {follows.title}", counts=found.counts)
+        found = follows
+    event = _rekeyed(change)
+    if event and change.kind in ("unchanged", "adjusted"):
+        found = _REKEYED
+    named = {"name": name, "root": root, "reason": change.reason, "event": event}
+    return Advice(*(text.format_map(named) for text in astuple(found)))
+
+
+def differences(change: Change) -> list[tuple[str, str, str]]:
+    """The aspects in which a declared definition differs from the one that readers use: aspect, before, after."""
+    if change.before is None or change.after is None:
+        return []
+    return _changed(_flat(aspects(change.before)), _flat(aspects(change.after)))
+
+
+def event_differences(
+    declared: Iterable[Declaration], folded: Iterable[Declaration]
+) -> dict[str, list[tuple[str, str, str]]]:
+    """The aspects in which declared events differ from those of the same name so far."""
+    before = {each.source.name: each.source for each in folded}
+    after = {each.source.name: each.source for each in declared}
+    found = {}
+    for name in sorted(before.keys() & after.keys()):
+        old, new = before[name], after[name]
+        if isinstance(old, Event) and isinstance(new, Event) and old != new:
+            found[name] = _changed(event_words(old), event_words(new))
+    return found
+
+
+def event_advice(changes: Iterable[tuple[str, str, str]]) -> Advice:
+    """What follows from changed aspects of an event."""
+    return _REPACKED if any(aspect == "packed" for aspect, _, _ in changes) else _EVENT
+
+
+def told(merged: Merged) -> str:
+    """What a takeover changes, in one line of the log."""
+    return "; ".join(_phrases(merged)) or "changes nothing"
+
+
+_PHRASES: Final[dict[Kind, str]] = {
+    "refused": "cannot take over because of {names}",
+    "new": "adds {names}",
+    "removed": "removes {names}",
+    "needed": "removes {names}, still counted for what waits for a backfill",
+    "adjusted": "changes limits of {names}",
+    "keep": "changes {names} in place, whose numbers are a mix from now on",
+    "waits": "changes {names}, counted by the old definition until a backfill",
+    "filling": "leaves the backfill of {names} open",
+}
+
+
+def _phrases(merged: Merged) -> Iterator[str]:
+    renamed = [f"{each.renamed_from} to {name}" for name, each in merged.changes.items() if each.renamed_from]
+    if renamed:
+        yield f"renames {', '.join(renamed)}"
+    for kind, phrase in _PHRASES.items():
+        names = [name for name, change in merged.changes.items() if change.kind == kind]
+        if names:
+            yield phrase.format(names=", ".join(names))
+
+
+def _rekeyed(change: Change) -> str:
+    """The event that is counted, if its keys have changed."""
+    if change.before is None or change.after is None:
+        return ""
+    old, new = _root(change.before), _root(change.after)
+    if isinstance(old, Event) and isinstance(new, Event) and (old.pk, old.sk) != (new.pk, new.sk):
+        return new.name if old.name == new.name else ""
+    return ""
+
+
+def _root(declaration: Declaration) -> Event | Items:
+    source = declaration.source
+    while isinstance(source, Aggregate):
+        source = source.source
+    return source
+
+
+def _changed_root(merged: Merged, declaration: Declaration | None) -> str:
+    """The nearest aggregate below that has changed."""
+    source = None if declaration is None else declaration.source
+    while isinstance(source, Aggregate):
+        name = base_name(source.name)
+        if name in merged.changes and merged.changes[name].kind in ("keep", "waits", "filling"):
+            return name
+        source = source.source
+    return ""
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    every = [*after, *(aspect for aspect in before if aspect not in after)]
+    found = [(aspect, before.get(aspect, "nothing"), after.get(aspect, "nothing")) for aspect in every]
+    return [each for each in found if each[1] != each[2]]
+
+
+def _flat(words: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for aspect, said in words.items():
+        if isinstance(said, Mapping):
+            found |= {f"{aspect} {name}": text for name, text in said.items()}
+        elif aspect != "on change":
+            found[aspect] = said
+    return found

@@ -1,0 +1,289 @@
+"""What a table folds: of every declared name the generations that count it, after a deployment. Pure.
+
+A changed definition does not touch what readers use unless its `on_change` says "keep".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Literal, TypeAlias
+
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.consistency import Declaration, require_consistent
+from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
+from dynamodb_counters._declarations.meaning import same_items, same_meaning
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters.errors import InvalidArgumentError
+
+_Key: TypeAlias = tuple[str, int]
+
+Kind: TypeAlias = Literal["unchanged", "new", "adjusted", "keep", "waits", "filling", "removed", "needed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of a name.
+
+    unchanged, new · adjusted: only limits differ · keep: the new definition goes on with the old one's numbers · waits:
+    the old one counts on until a backfill · filling: a backfill of the new one is open · removed · needed: no longer
+    declared, but something that waits counts it · refused.
+    """
+
+    kind: Kind
+    before: Declaration | None
+    """The definition that readers used, as it was declared."""
+    after: Declaration | None
+    """The declared definition."""
+    renamed_from: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a table folds after a deployment, sorted by name, and what became of every name.
+
+    Refused, the deployment does not take over, and everything stays.
+    """
+
+    effective: tuple[Declaration, ...]
+    changes: Mapping[str, Change]
+    reads: Mapping[str, int]
+    """The generation that readers use, if not 0, also of names that replace others."""
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why the deployment cannot take over, by name."""
+        return {name: change.reason for name, change in self.changes.items() if change.kind == "refused"}
+
+
+def merged(
+    declared: Iterable[Declaration], effective: Iterable[Declaration], reads: Mapping[str, int] | None = None
+) -> Merged:
+    """What is folded once `declared` takes over from `effective`, of which readers use the generations `reads`."""
+    declared, effective = tuple(declared), tuple(effective)
+    held = {each.name: each for each in effective}
+    while True:
+        merge = _Merge(declared, tuple(held.values()), reads or {})
+        found = merge.done()
+        if found.refused:
+            return replace(found, effective=tuple(sorted(effective, key=_key)), reads=dict(reads or {}))
+        if not merge.void:
+            return found
+        held = {name: each for name, each in held.items() if name not in merge.void}
+
+
+class _Merge:
+    """One merge. A key is a base name with the number of a generation."""
+
+    def __init__(
+        self, declared: tuple[Declaration, ...], effective: tuple[Declaration, ...], reads: Mapping[str, int]
+    ) -> None:
+        self.void: set[str] = set()
+        """Statuses that nobody reads and that lost their source: the merge is to be done again without them."""
+        self._policies = {each.name: each.on_change for each in declared}
+        self._wanted = {each.name: definition(each) for each in declared}
+        self._plain_sources = {each.source.name: each.source for each in declared}
+        self._old_names: dict[str, str] = {}
+        self._held: dict[str, dict[int, Declaration]] = {}
+        self._reads: dict[str, int] = {}
+        self._hold(effective, reads)
+        self._new_items: dict[str, Items] = {}
+        self._taken = {each.source.name for each in effective if isinstance(each.source, Items)}
+        self._kinds: dict[str, Kind] = {}
+        self._reasons: dict[str, str] = {}
+        self._options: dict[_Key, tuple[Declaration, ...]] = {}
+        for name in self._wanted:
+            self._decide(name)
+        self._built: dict[_Key, Declaration] = {}
+        self._building: set[_Key] = set()
+
+    def done(self) -> Merged:
+        for key in list(self._options):
+            self._try(key)
+        self._require_consistent()
+        for name, _ in self._built:
+            self._kinds.setdefault(name, "needed")
+        for name in self._held:
+            self._kinds.setdefault(name, "removed")
+        return Merged(
+            tuple(self._built[key] for key in sorted(self._built)),
+            {name: self._change(name) for name in sorted(self._kinds)},
+            {name: number for name, number in sorted(self._reads.items()) if number and (name, number) in self._built},
+        )
+
+    def _hold(self, effective: Iterable[Declaration], reads: Mapping[str, int]) -> None:
+        """Note what is folded so far; an aggregate that now has another name for its keys is renamed first."""
+        for each in effective:
+            self._held.setdefault(base_name(each.name), {})[generation_number(each.name)] = each
+        self._reads = {name: reads.get(name, 0) for name in self._held}
+        for name, numbers in self._held.items():
+            if self._reads[name] not in numbers:
+                self._reads[name] = min(numbers)
+        added = {_keys(each): name for name, each in self._wanted.items() if name not in self._held}
+        gone = {name: numbers[self._reads[name]] for name, numbers in self._held.items() if name not in self._wanted}
+        new_names = {
+            name: added[_keys(each)]
+            for name, each in gone.items()
+            if isinstance(each, Aggregate) and _keys(each) in added
+        }
+        self._old_names = {new: old for old, new in new_names.items()}
+        self._reads = {new_names.get(name, name): number for name, number in self._reads.items()}
+        self._held = {
+            new_names.get(name, name): {number: _renamed(each, new_names) for number, each in numbers.items()}
+            for name, numbers in self._held.items()
+        }
+
+    def _decide(self, name: str) -> None:
+        """Choose the generations of a name that stay, and by which definitions they may be folded, best first."""
+        wanted, held = self._wanted[name], self._held.get(name, {})
+        if not held:
+            self._kinds[name] = "new"
+            self._options[name, 0] = (wanted,)
+            return
+        read = self._reads[name]
+        equal = {number for number, each in held.items() if same_meaning(each, wanted)}
+        policy = self._policies[name]
+        if equal:
+            self._kinds[name] = "filling" if read not in equal else self._touched(held[read], wanted)
+            self._options |= {(name, number): (wanted, held[number]) for number in equal}
+        elif policy == "keep":
+            self._kinds[name] = "keep"
+            self._options[name, read] = (wanted, held[read])
+        elif policy == "fail":
+            self._kinds[name] = "refused"
+            self._reasons[name] = (
+                "what it counts has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
+            )
+        else:
+            self._kinds[name] = "waits"
+        self._options.setdefault((name, read), (held[read],))
+
+    @staticmethod
+    def _touched(held: Declaration, wanted: Declaration) -> Kind:
+        return "unchanged" if same_meaning(held, wanted, limits=True) else "adjusted"
+
+    def _try(self, key: _Key) -> None:
+        name, number = key
+        try:
+            self._build(key)
+        except InvalidArgumentError as error:
+            if name not in self._held:
+                self._kinds[name] = "waits"
+            elif number == self._reads[name]:
+                self._kinds[name] = "refused"
+                self._reasons.setdefault(name, f"its old definition cannot go on: {error}")
+            else:
+                self.void.add(self._held[name][number].name)
+            return
+        if self._kinds[name] == "keep" and not same_meaning(self._built[key], self._wanted[name]):
+            self._kinds[name] = "waits"
+
+    def _build(self, key: _Key) -> Declaration:
+        """The declaration of a generation, over that of its source; the first option that can be."""
+        name, number = key
+        if key in self._building:
+            raise InvalidArgumentError("source", name, "an aggregate that does not count this one's groups")
+        self._building.add(key)
+        try:
+            options = self._options.get(key) or (self._held[name][number],)
+            for option in options:
+                if key in self._built:
+                    break
+                try:
+                    self._built[key] = generation(option, number, self._source(key, option))
+                except InvalidArgumentError:
+                    if option is options[-1]:
+                        raise
+        finally:
+            self._building.discard(key)
+        return self._built[key]
+
+    def _source(self, key: _Key, option: Declaration) -> Event | Items | Aggregate:
+        name, number = key
+        source = option.source
+        if isinstance(source, Items):
+            return self._items(source)
+        if isinstance(source, Event):
+            declared = self._plain_sources.get(source.name)
+            return declared if isinstance(declared, Event) else source
+        base = base_name(source.name)
+        looked_at = self._held[name][number].source.name if name in self._held else ""
+        seen = (base, generation_number(looked_at))
+        if base_name(looked_at) != base or not self._stays(seen):
+            if name in self._held and number != self._reads[name]:
+                raise InvalidArgumentError("source", looked_at, "a generation that is still counted")
+            seen = (base, self._reads.get(base, 0))
+        if not self._stays(seen):
+            raise InvalidArgumentError("source", source.name, "an aggregate that is counted")
+        found = self._build(seen)
+        assert isinstance(found, Aggregate | Window)
+        if isinstance(found, Window):
+            raise InvalidArgumentError("source", base, "an aggregate, not a window")
+        return found
+
+    def _stays(self, key: _Key) -> bool:
+        name, number = key
+        return key in self._options if name in self._wanted else number in self._held.get(name, {})
+
+    def _items(self, source: Items) -> Items:
+        """What is declared by that name if it has the same condition; else the old one, under a name of its own."""
+        declared = self._plain_sources.get(base_name(source.name))
+        if declared is None or declared == source:
+            return source
+        if isinstance(declared, Items) and same_items(declared, source):
+            return declared
+        if generation_number(source.name):
+            return source
+        if source.name not in self._new_items:
+            names = (f"{source.name}~{number}" for number in count(1))
+            free = next(name for name in names if name not in self._taken)
+            self._new_items[source.name] = Items(free, source.where)
+        return self._new_items[source.name]
+
+    def _require_consistent(self) -> None:
+        """Refuse names whose generations would write items of others, which may go on under old definitions."""
+        try:
+            require_consistent(tuple(self._built.values()))
+        except InvalidArgumentError:
+            together: tuple[Declaration, ...] = ()
+            added: tuple[Kind, ...] = ("new", "keep")
+            for key in sorted(self._built, key=lambda key: (self._kinds.get(key[0]) in added, key)):
+                try:
+                    require_consistent((*together, self._built[key]), complete=False)
+                except InvalidArgumentError as error:
+                    self._kinds[key[0]] = "refused"
+                    self._reasons[key[0]] = str(error)
+                else:
+                    together = (*together, self._built[key])
+
+    def _change(self, name: str) -> Change:
+        held = self._held.get(name)
+        return Change(
+            self._kinds[name],
+            None if held is None else generation(held[self._reads[name]], 0),
+            self._wanted.get(name),
+            self._old_names.get(name, ""),
+            self._reasons.get(name, ""),
+        )
+
+
+def _key(declaration: Declaration) -> _Key:
+    return base_name(declaration.name), generation_number(declaration.name)
+
+
+def _keys(declaration: Declaration) -> tuple[str, str]:
+    plain = generation(declaration, 0)
+    return plain.pk_template.text, plain.sk_template.text
+
+
+def _renamed(declaration: Declaration, new_names: Mapping[str, str]) -> Declaration:
+    base, tilde, number = declaration.name.partition("~")
+    name = f"{new_names.get(base, base)}{tilde}{number}"
+    if isinstance(declaration, Window) or not isinstance(declaration.source, Aggregate):
+        return replace(declaration, name=name)
+    source = _renamed(declaration.source, new_names)
+    assert isinstance(source, Aggregate)
+    return replace(declaration, name=name, source=source)

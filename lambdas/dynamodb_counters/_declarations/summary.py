@@ -1,0 +1,111 @@
+"""Declarations in plain words, aspect by aspect, for people who read a diff. Pure.
+
+The same declaration reads the same everywhere. What may change is told at its default, too: a diff then shows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.packed import Packed
+from dynamodb_counters._declarations.sources import Event
+from dynamodb_counters._declarations.windows import Window
+from dynamodb_counters._declarations.words import condition_words, length_words, measure_words, source_words
+
+Words: TypeAlias = dict[str, Any]
+"""Texts by aspect; what is kept has one text a measure."""
+
+
+def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
+    """What is declared, and the events it counts, by name.
+
+    >>> from dynamodb_counters import Count
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> summarized([views])["views"]  # doctest: +NORMALIZE_WHITESPACE
+    {'counts': 'event view', 'where': 'all', 'keeps': {'views': 'count'}, 'per': 'url', 'key': 'URL#{url} / STATISTICS',
+    'ranked': 'no', 'write shards': '1', 'groups of an item': 'at most 1000', 'expired items': 'stay counted',
+    'on change': 'backfill'}
+    """
+    found: dict[str, Words] = {}
+    for part in parts:
+        if isinstance(part, Event):
+            found[part.name] = event_words(part)
+            continue
+        found[part.name] = aspects(part)
+        if isinstance(part.source, Event):
+            found[part.source.name] = event_words(part.source)
+    return dict(sorted(found.items()))
+
+
+def aspects(declaration: Declaration) -> Words:
+    """One declaration."""
+    where = declaration.where
+    words: Words = {
+        "counts": source_words(declaration.source),
+        "where": "all" if where is None else condition_words(where),
+    }
+    if isinstance(declaration, Window):
+        words["keeps"] = measure_words(declaration.measure)
+    else:
+        words["keeps"] = {name: measure_words(measure) for name, measure in declaration.measures.items()}
+    words["per"] = ", ".join(declaration.fields) or "all together"
+    words["key"] = declaration.pk if isinstance(declaration, Window) else f"{declaration.pk} / {declaration.sk}"
+    words |= _window_words(declaration) if isinstance(declaration, Window) else _aggregate_words(declaration)
+    words["expired items"] = "are taken back" if declaration.on_expiry == "subtract" else "stay counted"
+    words["on change"] = declaration.on_change
+    return words
+
+
+def event_words(event: Event) -> Words:
+    """One event."""
+    return {
+        "event": f"{event.pk} / {event.sk}",
+        "kept for": "good" if event.retention is None else length_words(event.retention),
+        "corrected by": "nothing" if event.version is None else f"a greater {event.version}",
+        "packed": "no" if event.packed is None else "; before that: ".join(map(_packed_words, event.packed.layouts)),
+    }
+
+
+def _aggregate_words(aggregate: Aggregate) -> Words:
+    ranking = aggregate.ranking
+    return {
+        "ranked": "no"
+        if ranking is None
+        else f"by {ranking.by} on {_spread(ranking.leaderboard, ranking.write_shards)}",
+        "write shards": str(aggregate.write_shards),
+        "groups of an item": f"at most {aggregate.max_groups}",
+    }
+
+
+def _window_words(window: Window) -> Words:
+    ahead = window.future_tolerance
+    return {
+        "by time": window.time,
+        "buckets": ", ".join(tier.name for tier in window.kept_tiers),
+        "precision": length_words(window.precision),
+        "kept for": "good" if window.retention is None else length_words(window.retention),
+        "late events": "are dropped" if window.late == "drop" else "go to quarantine",
+        "events ahead": "are counted" if ahead is None else f"by more than {length_words(ahead)} go to quarantine",
+    }
+
+
+def _packed_words(packed: Packed) -> str:
+    found = [f"buckets of {length_words(packed.bucket)} by {packed.time}", f"{packed.parts} parts"]
+    if packed.by is not None:
+        found[1] += f" by {packed.by}"
+    found.append(f"chunks of {packed.chunk_bytes} bytes")
+    if packed.future_tolerance != timedelta(minutes=15):
+        ahead = packed.future_tolerance
+        found.append("any ahead" if ahead is None else f"up to {length_words(ahead)} ahead")
+    if packed.since is not None:
+        found.append(f"since {packed.since.isoformat()}")
+    return ", ".join(found)
+
+
+def _spread(leaderboard: str, shards: int) -> str:
+    return leaderboard if shards == 1 else f"{leaderboard}, over {shards} write shards"

@@ -1,0 +1,115 @@
+"""Declarations in words: what each counts, in a line that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from dynamodb_counters._declarations.aggregates import Aggregate
+from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.measures import Count, Histogram, Measure, Sum
+from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.decimals import format_number
+
+_COMPARED: Final = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "begins_with": "begins with"}
+"""ASCII, because CloudFormation forgets other characters of a template's metadata."""
+
+_UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def words_of(declaration: Declaration) -> str:
+    """What a declaration counts.
+
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> words_of(Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "b": Sum("n")}))
+    'event view by url: views (count), b (sum of n)'
+    """
+    by = f"by {', '.join(declaration.fields)}" if declaration.fields else "in total"
+    parts = [*_details(declaration)]
+    if declaration.where is not None:
+        parts.append(f"where {condition_words(declaration.where)}")
+    if declaration.on_expiry == "subtract":
+        parts.append("less what expires")
+    return f"{source_words(declaration.source)} {by}: {', '.join(parts)}"
+
+
+def source_words(source: Event | Items | Aggregate) -> str:
+    """What is counted."""
+    if isinstance(source, Items):
+        forms = [f"{name} like {template.text}" for name, template in source.templates]
+        tests = [condition_words(source.where)] if source.where is not None else []
+        return f"items {source.name} ({' and '.join((*forms, *tests)) or 'all'})"
+    return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
+
+
+def measure_words(measure: Measure, name: str = "") -> str:
+    """How a measure counts; its attribute, unless that is its name."""
+    if isinstance(measure, Count):
+        return "count"
+    of = "" if measure.attribute == name else f" of {measure.attribute}"
+    if isinstance(measure, Sum):
+        return f"sum{of}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
+    if isinstance(measure, Histogram):
+        return f"histogram{of}, {measure.kind.replace('_', ' ')} {', '.join(map(str, measure.bins))}"
+    return f"average{of}"
+
+
+def condition_words(condition: Condition) -> str:
+    """A condition as one would write it.
+
+    >>> from dynamodb_counters._items.conditions import Attr
+    >>> condition_words(Attr("status").eq("paid") & ~Attr("test").exists())
+    "status = 'paid' and no test"
+    """
+    name, parts = condition.operator, condition.operands
+    if name == "or" and len({(part.operator, part.attribute) for part in parts}) == 1 and parts[0].operator == "eq":
+        return f"{parts[0].attribute} is one of {', '.join(_literal(part.operands[0]) for part in parts)}"
+    if name in ("and", "or"):
+        words = [condition_words(part) for part in parts]
+        inner = [
+            f"({one})" if part.operator in ("and", "or") and part.operator != name else one
+            for part, one in zip(parts, words, strict=True)
+        ]
+        return f" {name} ".join(inner)
+    if name == "not":
+        denied = condition_words(parts[0])
+        return f"no {parts[0].attribute}" if parts[0].operator == "exists" else f"not ({denied})"
+    if name == "exists":
+        return f"{condition.attribute} exists"
+    return f"{condition.attribute} {_COMPARED[name]} {_literal(parts[0])}"
+
+
+def length_words(length: timedelta) -> str:
+    """A length of time in the greatest unit that divides it.
+
+    >>> length_words(timedelta(hours=25)), length_words(timedelta(days=7)), length_words(timedelta(minutes=1))
+    ('25 hours', '1 week', '1 minute')
+    """
+    seconds = length.total_seconds()
+    unit, unit_seconds = next((one for one in _UNITS if seconds and seconds % one[1] == 0), _UNITS[-1])
+    times = seconds / unit_seconds
+    return f"{times:g} {unit}{'' if times == 1 else 's'}"
+
+
+def _literal(value: str | int | Decimal | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, str) else format_number(value)
+
+
+def _details(declaration: Declaration) -> Iterator[str]:
+    if isinstance(declaration, Aggregate):
+        for name, measure in declaration.measures.items():
+            yield f"{name} ({measure_words(measure, name)})"
+        if declaration.ranking is not None:
+            yield f"ranked by {declaration.ranking.by}"
+        if declaration.write_shards > 1:
+            yield f"on {declaration.write_shards} write shards"
+        return
+    tiers = " and ".join(f"{tier.name}s" for tier in declaration.kept_tiers)
+    unit = length_words(declaration.precision).split()[-1]
+    yield f"{measure_words(declaration.measure)} by {declaration.time} to the {unit} in {tiers}"
+    yield f"kept {length_words(declaration.retention)}" if declaration.retention else "kept for good"

@@ -1,0 +1,108 @@
+"""Statuses: which items a declaration's counts are read from, as the table itself holds it.
+
+A declaration that is backfilled or redefined counts into the items of its next generation; readers go on with the one
+before until the table says otherwise. A process reads that once a minute. Nothing is told of a declaration that counts
+in its first generation, as declared, and from the table's beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeVar
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError
+
+STATUS: Final = "status"
+"""Attribute of the item."""
+
+FRESH: Final = MINUTE
+"""Readers may rely so long on what they have read."""
+
+Declared = TypeVar("Declared", bound=Declaration)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a declaration stands: readers use generation `reads`, whose definition is in a `deployment`."""
+
+    reads: int = 0
+    deployment: str = ""
+    whole: bool = True
+    """Whether it counts everything there is; else what came since a time, or it is being filled."""
+    since: int = 0
+    """Seconds since 1970 from which on it counts; 0 from the beginning."""
+
+
+def generations_key() -> dict[str, Any]:
+    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "GENERATIONS"}}
+
+
+def deployment_key(deployment: str) -> dict[str, Any]:
+    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": f"{DEPLOYMENT_PREFIX}{deployment}"}}
+
+
+def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
+    """By declaration; none if there is no item, or somebody has spoiled it."""
+    try:
+        return {name: Status(**values) for name, values in json.loads(item[STATUS]["S"]).items()}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return {}
+
+
+def generations_item(statuses: Mapping[str, Status]) -> dict[str, Any]:
+    text = json.dumps({name: asdict(status) for name, status in sorted(statuses.items())})
+    return {**generations_key(), TYPE: {"S": CHECKPOINT}, STATUS: {"S": text}}
+
+
+class Statuses:
+    """The generations of one table's declarations, as one process reads them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._statuses: dict[str, Status] = {}
+        self._read_at = -math.inf
+        self._deployments: dict[str, tuple[Declaration, ...]] = {}
+
+    @classmethod
+    def of_table(cls, table: Table) -> Statuses:
+        found: Statuses = table.remembered.setdefault("statuses", cls(table))
+        return found
+
+    def current(self, declaration: Declared) -> Declared:
+        """The declaration whose items hold the counts; `IncompleteError` if they are not whole and must be."""
+        status = self.status(declaration.name)
+        if not status.whole and self._table.incomplete == "error":
+            raise IncompleteError(f"{declaration.name!r} counts only what came since {status.since}: backfill it")
+        if not status.deployment:
+            return declaration
+        own = generation(declaration, status.reads)
+        for found in self._deployment(status.deployment):
+            if found.name == own.name and isinstance(found, type(own)):
+                return found
+        return own
+
+    def status(self, name: str) -> Status:
+        """How a declaration stands."""
+        now = self._table.clock()
+        if now >= self._read_at + FRESH:
+            answer = self._table.client.get_item(TableName=self._table.name, Key=generations_key())
+            self._statuses, self._read_at = read_statuses(answer.get("Item", {})), now
+        return self._statuses.get(name, Status())
+
+    def _deployment(self, deployment: str) -> tuple[Declaration, ...]:
+        if deployment not in self._deployments:
+            answer = self._table.client.get_item(TableName=self._table.name, Key=deployment_key(deployment))
+            try:
+                self._deployments[deployment] = decode(answer["Item"]["declarations"]["S"])
+            except (LookupError, InvalidArgumentError):
+                raise CountersError(f"this version cannot read the declarations of deployment {deployment}") from None
+        return self._deployments[deployment]

@@ -1,0 +1,153 @@
+"""The control of a table: the history of its deployments, its open runs, and which generations readers use.
+
+Two items, written together on condition that both are as they were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._items.table_schema import CHECKPOINT, PK, TYPE
+from dynamodb_counters._statuses import (
+    STATUS,
+    Status,
+    deployment_key,
+    generations_item,
+    generations_key,
+    read_statuses,
+)
+from dynamodb_counters._stream.deployment_items import (
+    HISTORY,
+    History,
+    deployment_id,
+    deployment_item,
+    history_key,
+    read_deployment,
+    read_history,
+)
+from dynamodb_counters._stream.run_items import RUNS, Run, read_runs, runs_text
+from dynamodb_counters._table import Table
+
+DECLARED: Final = "declared"
+"""Attribute of the history's item with the deployment that the stack declares."""
+
+SOURCE: Final = "source"
+"""Attribute with the ARN of the source table, if the aggregator has one."""
+
+KNOWS_RUNS: Final = "knows_runs"
+"""Attribute with the time from which on no version runs that does not log what runs need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the table held when it was read."""
+
+    item: Mapping[str, Any] = field(default_factory=dict)
+    generations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def history(self) -> History | None:
+        """None if there is none, or what is there cannot be read."""
+        return read_history(self.item)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The open runs."""
+        return read_runs(self.item)
+
+    @property
+    def statuses(self) -> dict[str, Status]:
+        """By declaration."""
+        return read_statuses(self.generations)
+
+    @property
+    def reads(self) -> dict[str, int]:
+        """Which generation readers use, by declaration; 0 of those that are not here."""
+        return {name: status.reads for name, status in self.statuses.items()}
+
+    @property
+    def declared(self) -> str:
+        """The deployment that the stack declares."""
+        history = self.history
+        return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
+
+    @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.item.get(SOURCE, {}).get("S", ""))
+
+    @property
+    def knows_runs(self) -> float | None:
+        """From when on no version runs that does not log what runs need; None if nobody can tell."""
+        stamp = self.item.get(KNOWS_RUNS, {}).get("N")
+        return None if stamp is None else float(stamp)
+
+
+def read_control(table: Table) -> Control:
+    return Control(table.read_item(history_key()), table.read_item(generations_key()))
+
+
+def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] | None:
+    """What a deployment folds; None if this version cannot fold by it."""
+    return read_deployment(table.read_item(deployment_key(deployment)))
+
+
+def write_control(
+    table: Table,
+    seen: Control,
+    history: History,
+    *,
+    runs: Iterable[Run] | None = None,
+    statuses: Mapping[str, Status] | None = None,
+    deployments: Iterable[tuple[Declaration, ...]] = (),
+    attributes: Mapping[str, Any] | None = None,
+    also: Iterable[dict[str, Any]] = (),
+) -> Control | None:
+    """Write what is given, and with it what the history names; None if another process has written meanwhile."""
+    changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
+    if runs is not None:
+        changed[RUNS] = {"S": runs_text(runs)}
+    new = Control({**seen.item, **history_key(), **changed}, seen.generations)
+    items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
+    if statuses is not None and dict(statuses) != seen.statuses:
+        new = replace(new, generations=generations_item(statuses))
+        items.append(_put(table, new.generations, seen.generations, (STATUS,)))
+    # Together, so that whoever finds the declarations of another deployment knows that there was a history.
+    known = {deployment_id(part): part for part in deployments}
+    items += [{"Put": {"TableName": table.name, "Item": deployment_item(part)}} for part in known.values()]
+    client = table.client
+    try:
+        client.transact_write_items(TransactItems=[*items, *also])  # type: ignore[list-item]
+    except client.exceptions.TransactionCanceledException as error:
+        codes = [reason.get("Code") for reason in error.response["CancellationReasons"]]
+        if "ConditionalCheckFailed" not in codes:
+            raise
+        return None
+    return new
+
+
+def close_runs(table: Table) -> None:
+    """Give up all runs that are open: they end as void."""
+    while (seen := read_control(table)).runs and seen.history is not None:
+        if write_control(table, seen, seen.history, runs=()) is not None:
+            return
+
+
+def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:
+    """Put an item on condition that some attributes are as they were seen."""
+    conditions = [
+        f"#{name} = :{name}" if name in seen else f"attribute_not_exists(#{name})" for name in compared if seen
+    ]
+    put: dict[str, Any] = {
+        "TableName": table.name,
+        "Item": dict(item),
+        "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
+    }
+    if conditions:
+        put["ExpressionAttributeNames"] = {f"#{name}": name for name in compared}
+    if values := {f":{name}": seen[name] for name in compared if name in seen}:
+        put["ExpressionAttributeValues"] = values
+    return {"Put": put}

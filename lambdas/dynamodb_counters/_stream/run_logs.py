@@ -1,0 +1,173 @@
+"""The logs of open runs, written by whoever counts a batch, before it counts it.
+
+A page is named by the first and the last record of what it was made of. So every delivery writes the same page under
+the same name, and what a record did is the same on every page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dynamodb_counters._declarations.generations import generation_number
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
+from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, TYPE
+from dynamodb_counters._stream.checkpoint_items import SKEW
+from dynamodb_counters._stream.run_items import (
+    MOST_BYTES,
+    ROWS,
+    LoggedChange,
+    Run,
+    Sums,
+    cut_key,
+    generation_of,
+    is_beat,
+    item_digest,
+    log_key,
+    pack_log,
+    run_item,
+)
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CheckpointError
+
+NO_CUT: Final = "~"
+"""After every sequence number: no record of the shard is past the cut."""
+
+
+class RunLogs:
+    """The logs and cuts of one table's runs, as one process knows them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._cuts: dict[tuple[str, str], str] = {}
+
+    def cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
+        """The first record of a shard that a run counts from, the same for everyone; `NO_CUT` if it is still to come.
+
+        Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
+        shards. So a shard in which an item of the run's generations changes is past its cut, too.
+        """
+        if (run, shard) in self._cuts:
+            return self._cuts[run, shard]
+        created = [change.created or 0.0 for change in changes]
+        if max(created) < since - SKEW:
+            return NO_CUT
+        number = generation_of(run)
+        first = next(
+            (
+                change.sequence
+                for change in changes
+                if (change.created or 0.0) >= since or (number and generation_number(_type_of(change)) == number)
+            ),
+            None,
+        )
+        if first is not None and min(created) >= since + SKEW:
+            return first
+        known = self._put_cut(run, shard, first)
+        if known is not None:
+            self._cuts[run, shard] = known
+        return known or NO_CUT
+
+    def _put_cut(self, run: str, shard: str, first: str | None) -> str | None:
+        client, key = self._table.client, cut_key(run, shard)
+        if first is not None:
+            item = run_item(key, {"cut": first, "shard": shard}, self._table.clock())
+            put: Any = {"TableName": self._table.name, "Item": item}
+            try:
+                client.put_item(**put, ConditionExpression=f"attribute_not_exists({PK})")
+            except client.exceptions.ConditionalCheckFailedException:
+                pass
+            else:
+                return first
+        found = client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True).get("Item")
+        return None if found is None else str(found["cut"]["S"])
+
+    def write(self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str) -> float:
+        """Log what a batch changes, from the cut on; return the write units."""
+        past = [change for change in changes if change.sequence >= cut]
+        if past and not plan.programs.keys() >= set(run.names):
+            raise CheckpointError(
+                f"the run {run.id} looks at {', '.join(run.names)}, which this version cannot read: install the one "
+                "that was deployed before, or give the run up"
+            )
+        told = [change for change in past if not _is_bookkeeping(run.id, change)]
+        if not told:
+            return 0.0
+        rows = list(logged(run, plan, told))
+        beats = any(_is_beat(run.id, change) for change in told)
+        return self._write(run.id, shard, rows, past, beats=beats)
+
+    def _write(self, run: str, shard: str, rows: list[LoggedChange], part: Sequence[Change], *, beats: bool) -> float:
+        packed = pack_log(rows)
+        if len(packed) > MOST_BYTES and len(part) > 1:
+            # In order: the last page says that those before it are there.
+            middle = part[len(part) // 2].sequence
+            early, late = ([row for row in rows if (row.sequence < middle) == is_early] for is_early in (True, False))
+            units = self._write(run, shard, early, part[: len(part) // 2], beats=False)
+            return units + self._write(run, shard, late, part[len(part) // 2 :], beats=beats)
+        values = {ROWS: packed, "shard": shard, "last": part[-1].sequence, "created": part[-1].created or 0.0}
+        key = log_key(run, shard, part[0].sequence, part[-1].sequence)
+        item = run_item(key, {**values, "beats": int(beats)}, self._table.clock())
+        client = self._table.client
+        answer = client.put_item(TableName=self._table.name, Item=item, ReturnConsumedCapacity="TOTAL")
+        return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
+
+
+def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedChange]:
+    """What changes had done to what a run looks at; of each item the first change, unless it asks for all of them."""
+    names, met = frozenset(run.names), set[str]()
+    for change in changes:
+        images = change.record["dynamodb"]
+        # What comes back from the quarantine is no change of the item it was.
+        is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
+        is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(change)
+        digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
+        if digest in met and run.kind == "backfill":
+            continue
+        old, new = (
+            contribution(plan, names, images.get(name) if is_own else None, run.since, is_foreign=change.is_foreign)
+            for name in (OLD, NEW)
+        )
+        added: Sums = {}
+        if run.kind == "verify":
+            added = new if is_direct else _sums(plan, change, names)
+        if old or new or added:
+            met.add(digest)
+            yield LoggedChange(digest, change.sequence, old, added, is_direct)
+
+
+def contribution(plan: Plan, names: frozenset[str], image: Any, at: float, *, is_foreign: bool | None = None) -> Sums:
+    """What an item contributes by itself, early or late as of a time; nothing if it cannot be counted."""
+    if image is None:
+        return {}
+    # No insertion: what a transaction has counted counts, too.
+    return _sums(plan, Change({**inserted(image, at, 1), "eventName": "SCAN"}, is_foreign=is_foreign), names)
+
+
+def _sums(plan: Plan, change: Change, names: frozenset[str]) -> Sums:
+    restricted = Change(
+        change.record, delta=change.delta, names=names if change.names is None else names & change.names
+    )
+    restricted.sequence, restricted.created = change.sequence, change.created
+    return {delta.ref: delta.measures for delta in fold(plan, [restricted]).deltas if any(delta.measures.values())}
+
+
+def _is_counted_once(change: Change) -> bool:
+    return _type_of(change).endswith(ONCE_SUFFIX)
+
+
+def _type_of(change: Change) -> str:
+    """What wrote an item of our own table."""
+    images = change.record["dynamodb"]
+    return "" if change.is_foreign else (images.get(NEW) or images.get(OLD) or {}).get(TYPE, {}).get("S", "")
+
+
+def _is_beat(run: str, change: Change) -> bool:
+    return not change.is_foreign and is_beat(run, change.record["dynamodb"].get("Keys", {}))
+
+
+def _is_bookkeeping(run: str, change: Change) -> bool:
+    """Whether it concerns the table's own items, whose log would be logged without end; heartbeats ask for it."""
+    return _type_of(change) == CHECKPOINT and not _is_beat(run, change)

@@ -1,0 +1,1 @@
+"""``counters``: the command that looks after a table. See docs/cli.md."""

@@ -1,0 +1,104 @@
+"""``counters erase``: erase events from a table, its quarantine, queues and on-failure buckets; see docs/erasure.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Final
+
+import click
+from rich.table import Table as Grid
+
+from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
+from dynamodb_counters._stream.deployments import deployed_declarations
+from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.errors import EraseError
+
+_PLACES: Final = {
+    "events": "the table",
+    "packed": "chunks",
+    "quarantined": "the quarantine",
+    "messages": "queues",
+    "given_up": "on-failure buckets",
+    "uncounted": "of these, to be counted yet",
+    "out_of_sight": "messages out of sight: in a consumer's hands, or delayed",
+}
+
+
+@click.command()
+@click.argument("name")
+@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE…")
+@click.option("--counts", type=click.Choice(["keep", "take_back"]), required=True, help="As expired, or as retracted.")
+@click.option("--queue", multiple=True, metavar="URL", help="A queue of events or of dead letters.")
+@click.option("--bucket", multiple=True, help="An on-failure bucket.")
+@click.option(
+    "--uncounted",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="Copies that wait for counting.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared
+def erase(
+    session: Session,
+    name: str,
+    fields: tuple[str, ...],
+    *,
+    counts: CountsOfErased,
+    queue: tuple[str, ...],
+    bucket: tuple[str, ...],
+    uncounted: Uncounted,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Erase the events NAME with these values of their key, wherever copies of them lie.
+
+    Run it again once the stream's records are counted, at the latest after 24 hours.
+    """
+    known = [session.declarations] if session.declared else deployed_declarations(session.table)
+    event = declared_event(known, name)
+    values = fields_of(fields, event.fields)
+    clients = {"sqs": session.client("sqs") if queue else None, "s3": session.client("s3") if bucket else None}
+    eraser = Eraser(session.table, event, values, queue, bucket, **clients)
+    if dry_run:
+        _show(session, "found", eraser.find())
+        return DONE
+    if not yes:
+        session.tell(f"found: {_in_words(eraser.find())}")
+    if not session.confirm(f"Erase them? Counts: {counts}.", yes=yes):
+        return FOUND
+    _show(session, "erased", eraser.erase(counts, uncounted))
+    session.tell("Run it again once the stream's records are counted, at the latest after 24 hours.")
+    return DONE
+
+
+def declared_event(deployments: Iterable[tuple[Declaration, ...] | None], name: str) -> Event:
+    """The event of this name, as the first of some deployments has it that knows it."""
+    for declarations in deployments:
+        for declaration in declarations or ():
+            source: object = getattr(declaration, "source", declaration)
+            while not isinstance(source, Event) and hasattr(source, "source"):
+                source = source.source
+            if isinstance(source, Event) and source.name == name:
+                return source
+    raise EraseError(f"no deployment of the table counts an event {name!r}: give its declarations")
+
+
+def _show(session: Session, what: str, found: Erased) -> None:
+    grid = Grid(box=None, pad_edge=False)
+    grid.add_column("place")
+    grid.add_column(what, justify="right")
+    for field, number in asdict(found).items():
+        if number or field == "events":
+            grid.add_row(_PLACES[field], f"{number:,}")
+    session.emit({what: asdict(found)}, grid)
+
+
+def _in_words(found: Erased) -> str:
+    told = [f"{_PLACES[field]}: {number:,}" for field, number in asdict(found).items() if number]
+    return ", ".join(told) or "nothing"

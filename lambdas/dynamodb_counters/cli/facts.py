@@ -1,0 +1,246 @@
+"""What a table tells about itself, for ``counters describe``: plain values, as JSON has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations import Declaration, Window
+from dynamodb_counters._declarations.words import words_of
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._reads.batch_get import get_items
+from dynamodb_counters._statuses import deployment_key
+from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.deployment_items import (
+    changes_between,
+    history_key,
+    read_deployment,
+    read_history,
+)
+from dynamodb_counters._stream.redrive_entries import unwrap
+from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters.cli.failures import told
+from dynamodb_counters.cli.formats import stamp
+from dynamodb_counters.cli.session import Session
+
+Facts = dict[str, Any]
+
+_MOST_BOOKS: Final = 20
+_MOST_PAGES: Final = 5
+_FEWEST_DIGITS: Final = 21
+"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_SequenceNumberRange.html"""
+
+
+def table_facts(session: Session) -> Facts:
+    """Size, billing, stream and TTL of the table."""
+    found = session.client("dynamodb").describe_table(TableName=session.table.name)["Table"]
+    stream = found.get("StreamSpecification", {})
+    facts: Facts = {
+        "name": found["TableName"],
+        "arn": found.get("TableArn"),
+        "status": found["TableStatus"],
+        "items": found.get("ItemCount", 0),
+        "bytes": found.get("TableSizeBytes", 0),
+        "billing": found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
+        "indexes": sorted(index["IndexName"] for index in found.get("GlobalSecondaryIndexes", ())),
+        "stream": {
+            "enabled": bool(stream.get("StreamEnabled")),
+            "view": stream.get("StreamViewType"),
+            "arn": found.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
+        },
+    }
+    expiry, problem = _tried(
+        lambda: session.client("dynamodb").describe_time_to_live(TableName=session.table.name)["TimeToLiveDescription"]
+    )
+    expiry = expiry or {}
+    facts["ttl"] = {"status": expiry.get("TimeToLiveStatus"), "attribute": expiry.get("AttributeName")}
+    return facts | ({"problem": problem} if problem else {})
+
+
+def declaration_facts(session: Session) -> list[Facts]:
+    """What is declared, in words and as it is kept."""
+    return [
+        {
+            "name": one.name,
+            "kind": type(one).__name__.lower(),
+            "counts": words_of(one),
+            "pk": one.pk,
+            "sk": None if isinstance(one, Window) else one.sk,
+            "fields": list(one.fields),
+            "measures": [] if isinstance(one, Window) else list(one.measures),
+        }
+        for one in session.declarations
+    ]
+
+
+def deployment_facts(session: Session) -> list[Facts]:
+    """The deployments in force, the latest first: from when on each holds, and what it declares."""
+
+    def get(key: dict[str, Any]) -> dict[str, Any]:
+        answer = session.table.client.get_item(TableName=session.table.name, Key=key, ConsistentRead=True)
+        return dict(answer.get("Item", {}))
+
+    item = get(history_key())
+    history = read_history(item)
+    facts: list[Facts] = []
+    before: tuple[Declaration, ...] | None = ()
+    for era in history.eras if history else ():
+        declared = read_deployment(get(deployment_key(era.deployment)))
+        facts.append(
+            {
+                "deployment": era.deployment,
+                "valid_from": stamp(era.valid_from) if era.valid_from else None,
+                "declarations": None if declared is None else sorted(one.name for one in declared),
+                "changes": None if declared is None or before is None else changes_between(before, declared),
+                "aggregator": item.get("aggregator", {}).get("S"),
+            }
+        )
+        before = declared
+    return facts[::-1]
+
+
+def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
+    """Each shard of the stream with its checkpoint, and what kept the stream from telling.
+
+    To `peek` is to read the stream behind the checkpoint.
+    """
+    if stream is None:
+        return [], "the table has no stream"
+    described, problem = _tried(lambda: list(_described(session.client("dynamodbstreams"), stream)))
+    shards = described or []
+    checkpoints = _checkpoints(session, [shard["ShardId"] for shard in shards])
+    now = session.clock()
+    plan = Plan(session.folded) if peek else Plan(())
+    facts = []
+    for shard in shards:
+        name = shard["ShardId"]
+        known = checkpoints.get(name)
+        is_open = "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+        facts.append({"shard": name, "open": is_open, **_checkpoint_facts(known, now)})
+        if peek and problem is None:
+            oldest, problem = _tried(partial(_uncovered, session, plan, stream, name, known))
+            facts[-1]["uncovered_seconds"] = None if oldest is None else max(0, round(now - oldest))
+    return facts, problem
+
+
+def quarantine_facts(session: Session) -> Facts:
+    """Entries by reason; those redriven wait no more."""
+    waiting, redriven = Counter[tuple[str, tuple[str, ...]]](), 0
+    for entry in session.counters.quarantined(redriven=True):
+        if entry.redriven:
+            redriven += 1
+        else:
+            waiting[entry.reason, entry.names] += 1
+    return {
+        "waiting": waiting.total(),
+        "redriven": redriven,
+        "reasons": [
+            {"reason": reason, "declarations": list(names), "entries": times}
+            for (reason, names), times in waiting.most_common()
+        ],
+    }
+
+
+def queue_facts(session: Session, queue: str) -> Facts:
+    """What waits in a queue."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+    visible, hidden = (int(found[name]) for name in names)
+    return {"queue": queue, "messages": visible, "in_flight": hidden}
+
+
+def _described(streams: Any, arn: str) -> Iterator[Mapping[str, Any]]:
+    more: dict[str, Any] = {}
+    while True:
+        described = streams.describe_stream(StreamArn=arn, **more)["StreamDescription"]
+        yield from described["Shards"]
+        if "LastEvaluatedShardId" not in described:
+            return
+        more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
+
+
+def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
+    """When the oldest record was created that counts and the checkpoint does not cover; None if a few pages show none.
+
+    Most records behind a checkpoint are of the counts themselves, which concern nothing.
+    """
+    streams = session.client("dynamodbstreams")
+    asked: dict[str, Any] = {"StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON"}
+    through = _as_streams_write(known.applied_through) if known is not None else None
+    if through:
+        asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": through}
+    iterator = streams.get_shard_iterator(**asked).get("ShardIterator")
+    for _ in range(_MOST_PAGES):
+        if iterator is None:
+            break
+        page = streams.get_records(ShardIterator=iterator)
+        for record in page["Records"]:
+            created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()
+            dynamodb = {**record["dynamodb"], "ApproximateCreationDateTime": created}
+            unwrapped = unwrap([{**record, "dynamodb": dynamodb}])
+            folded = fold(plan, unwrapped.changes)
+            if unwrapped.unreadable or folded.deltas or folded.unfoldable:
+                return float(created)
+        iterator = page.get("NextShardIterator")
+    return None
+
+
+def _checkpoints(session: Session, shards: list[str]) -> dict[str, Checkpoint | None]:
+    """The checkpoint of each shard's latest book; None for one that cannot be read."""
+    found: dict[str, Checkpoint | None] = {}
+    books = {shard: shard for shard in shards}
+    for _ in range(_MOST_BOOKS):
+        keys = {shard: checkpoint_key(shard_digest(book)) for shard, book in books.items()}
+        items = get_items(session.table, keys.values(), consistent=True)
+        later: dict[str, str] = {}
+        for shard, key in keys.items():
+            item = items.get((key[PK]["S"], key[SK]["S"]))
+            if item is None:
+                continue
+            try:
+                found[shard] = known = Checkpoint.of(item)
+            except ValueError:
+                found[shard] = None
+                continue
+            if known.successor:
+                later[shard] = f"{shard}{BOOK}{known.successor}"
+        books = later
+        if not books:
+            break
+    return found
+
+
+def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:
+    """A checkpoint is as old as the last record it covers; it moves once in a while, so counts may be ahead of it."""
+    if known is None:
+        return {"checkpoint": None}
+    covers = known.met == known.applied_through and known.met_at > 0
+    return {
+        "checkpoint": {
+            "applied_through": _as_streams_write(known.applied_through),
+            "created": stamp(known.met_at) if covers else None,
+            "age_seconds": max(0, round(now - known.met_at)) if covers else None,
+            "seen": stamp(min(known.seen, now)) if known.seen else None,
+            "retrying": any(through > known.applied_through for through, _ in known.progress),
+            "lost_before": stamp(known.lost_before) if known.lost_before else None,
+        }
+    }
+
+
+def _as_streams_write(sequence: str) -> str | None:
+    """A sequence number without its padding; None for none."""
+    return sequence.lstrip("0").zfill(_FEWEST_DIGITS) if sequence else None
+
+
+def _tried(work: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a call answers, or why it does not: a part that may not be read must not hide the others."""
+    try:
+        return work(), None
+    except (ClientError, BotoCoreError) as error:
+        return None, told(error)[1]

@@ -1,0 +1,83 @@
+"""What a command that fails says in one line, and the exit code it ends with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+from botocore import exceptions as aws
+
+from dynamodb_counters.errors import CommitError, CountersError
+
+DONE: Final = 0
+FOUND: Final = 1
+"""It was done, and something was found, or the person said no."""
+WRONG_INPUT: Final = 2
+AWS_REFUSED: Final = 3
+FAULT: Final = 70
+"""A fault of this program: EX_SOFTWARE of sysexits.h."""
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+
+_CODES: Final[dict[type[BaseException], int]] = {
+    click.ClickException: WRONG_INPUT,
+    click.Abort: FOUND,
+    KeyboardInterrupt: INTERRUPTED,
+    CommitError: AWS_REFUSED,
+    CountersError: WRONG_INPUT,
+    aws.ProfileNotFound: WRONG_INPUT,
+    aws.ConfigParseError: WRONG_INPUT,
+    aws.ConfigNotFound: WRONG_INPUT,
+    aws.NoRegionError: WRONG_INPUT,
+    aws.ParamValidationError: WRONG_INPUT,
+    aws.ClientError: AWS_REFUSED,
+    aws.BotoCoreError: AWS_REFUSED,
+    TimeoutError: AWS_REFUSED,
+    OSError: WRONG_INPUT,
+    BaseException: FAULT,
+}
+"""By kind of error; the first that fits holds."""
+
+_MISSING: Final = (
+    "ResourceNotFoundException",
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueDoesNotExist",
+    "NoSuchBucket",
+)
+
+_HINTS: Final[dict[type[BaseException], str]] = {
+    aws.NoCredentialsError: "name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    aws.NoRegionError: "name one with --region",
+}
+
+
+def told(error: BaseException) -> tuple[int, str]:
+    """Exit code and line of an error."""
+    if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
+    code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
+    if _is_missing(error):
+        code = WRONG_INPUT
+    return code, " ".join(_line(error, code).split())
+
+
+def _line(error: BaseException, code: int) -> str:
+    if isinstance(error, aws.ClientError):
+        said = error.response.get("Error", {})
+        message = said.get("Message") or "no reason given"
+        if _is_missing(error):
+            return f"{error.operation_name} found nothing of that name in this region: {message}"
+        return f"AWS refused {error.operation_name}: {said.get('Code', 'unknown')}: {message}"
+    if code == FAULT:
+        return f"a fault of this program, {type(error).__name__}: {error}; COUNTERS_DEBUG=1 shows where"
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "interrupted" if code == INTERRUPTED else "no answer"
+    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
+    return "; ".join([str(error).rstrip("."), *hints])
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Whether what does not exist was named wrong: a table, a stream, a queue, a bucket."""
+    return isinstance(error, aws.ClientError) and error.response.get("Error", {}).get("Code") in _MISSING

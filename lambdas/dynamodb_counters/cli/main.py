@@ -1,0 +1,77 @@
+"""The command ``counters``: its commands, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from dynamodb_counters.cli import backfilling, restore
+from dynamodb_counters.cli.cost import cost
+from dynamodb_counters.cli.decode import decode
+from dynamodb_counters.cli.describe import describe
+from dynamodb_counters.cli.diff import diff
+from dynamodb_counters.cli.drop import drop
+from dynamodb_counters.cli.erase import erase
+from dynamodb_counters.cli.events import events
+from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
+from dynamodb_counters.cli.get import get
+from dynamodb_counters.cli.quarantined import quarantine
+from dynamodb_counters.cli.redrive import redrive
+from dynamodb_counters.cli.replay import replay
+from dynamodb_counters.cli.series import series
+from dynamodb_counters.cli.session import Session, with_shared_options
+from dynamodb_counters.cli.top import top
+from dynamodb_counters.cli.trailing import window
+from dynamodb_counters.cli.verify import repair_command, verify
+from dynamodb_counters.cli.watch import watch
+
+COMMANDS: Final[tuple[click.Command, ...]] = (
+    *(describe, get, window, series, top, events, watch, diff, cost),
+    *(backfilling.command, verify, repair_command, drop),
+    *(quarantine, replay, decode, redrive, erase, restore.command),
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="cdk-dynamodb-counters", prog_name="counters")
+@with_shared_options
+def counters() -> None:
+    """Look after a table of counters: what it counts, how much, and whether all is well.
+
+    Exit codes: 0 done; 1 done, and something was found, or you said no; 2 wrong input; 3 AWS refused or cannot be
+    reached; 130 interrupted.
+    """
+
+
+for _command in COMMANDS:
+    counters.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None, session: Session | None = None) -> int:
+    """Run a command; what fails is one line on standard error, and an exit code."""
+    session = session or Session()
+    try:
+        code = counters.main(arguments, prog_name="counters", standalone_mode=False, obj=session)
+        return code if isinstance(code, int) else DONE
+    except click.exceptions.NoArgsIsHelpError as error:
+        session.err.print(error.format_message())
+        return WRONG_INPUT
+    except BrokenPipeError:
+        # Python flushes standard output once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except (Exception, KeyboardInterrupt) as error:
+        # Nobody shall see a traceback who has not asked for it.
+        code, line = told(error)
+        session.tell(f"error: {line}")
+        if code == FAULT and os.environ.get("COUNTERS_DEBUG"):
+            raise
+        return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""``counters redrive``: count what Lambda gave up on and left in the on-failure bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from dynamodb_counters._stream.given_up import OnFailureBucket
+from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+
+
+@click.command()
+@click.argument("bucket")
+@click.option("--source-table", help="ARN of the aggregator's source table, if it has one.")
+@click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared
+def redrive(session: Session, bucket: str, *, source_table: str | None, keep: bool, dry_run: bool, yes: bool) -> int:
+    """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.
+
+    An object that is counted is deleted. One that cannot be counted stays and stops its shard: exit code 1.
+    """
+    objects, declarations = OnFailureBucket(session.client("s3"), bucket), session.declarations
+
+    def batches(*, writes: bool) -> Iterable[RedrivenBatch]:
+        return redrive_bucket(
+            session.table,
+            objects,
+            declarations=declarations,
+            source_table=source_table,
+            keep=keep,
+            dry_run=not writes,
+        )
+
+    found = list(batches(writes=False))
+    if dry_run or not found:
+        _show(session, found, writes=False)
+        return _code(found)
+    records = sum(batch.records for batch in found)
+    question = f"Count {records:,} records of {len(found):,} objects" + ("?" if keep else ", and delete the objects?")
+    if not session.confirm(question, yes=yes):
+        return FOUND
+    done = []
+    with session.progress("objects", len(found)) as advance:
+        for batch in batches(writes=True):
+            done.append(batch)
+            advance(1)
+    _show(session, done, writes=True)
+    return _code(done)
+
+
+def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> None:
+    lines = []
+    for batch in batches:
+        told = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
+        lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or told}")
+    shown = "\n".join(lines) or "The bucket holds nothing."
+    session.emit({"objects": [asdict(batch) for batch in batches]}, shown)
+
+
+def _code(batches: Iterable[RedrivenBatch]) -> int:
+    return FOUND if any(batch.problem is not None for batch in batches) else DONE

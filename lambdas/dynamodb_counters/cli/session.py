@@ -1,0 +1,249 @@
+"""What every command shares: its options, the clients and the table, what it prints, whom it asks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from botocore.config import Config
+from botocore.session import Session as AwsSession
+from click.core import ParameterSource
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
+from dynamodb_counters._stream.deployments import last_declarations
+from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters.errors import CountersError
+
+_PLAIN_WIDTH: Final = 100
+_SECONDS_PER_LINE: Final = 10.0
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Declared = TypeVar("Declared", Aggregate, Window, Event, Items)
+Found = TypeVar("Found")
+
+
+class UnknownDeclarationsError(CountersError):
+    """The table does not tell what is declared."""
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A console that takes text as it is: names hold brackets."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PLAIN_WIDTH
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+@dataclass
+class Session:
+    """One run of a command; what touches the outside world is injected by tests."""
+
+    table_name: str | None = None
+    endpoint_url: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    declared: str | None = None
+    as_json: bool = False
+    make_client: Callable[[str], Any] | None = None
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    service_time: Callable[[], float] | None = None
+    """DynamoDB's; None: as its answers tell it."""
+    out: Console = field(default_factory=make_console)
+    err: Console = field(default_factory=lambda: make_console(stderr=True))
+    answer: Callable[[str], bool] = lambda question: click.confirm(question, err=True)
+    has_person: Callable[[], bool] = sys.stdin.isatty
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """The client of a service, such as ``"dynamodb"``, ``"dynamodbstreams"``, ``"sqs"`` or ``"s3"``."""
+        if service not in self._clients:
+            self._clients[service] = (self.make_client or self._new_client)(service)
+        return self._clients[service]
+
+    @cached_property
+    def table(self) -> Table:
+        """The table that is named."""
+        if not self.table_name:
+            raise click.UsageError("no table: name it with --table, or in COUNTERS_TABLE")
+        return Table(self.table_name, self.client("dynamodb"), clock=self.clock, sleep=self.sleep)
+
+    @cached_property
+    def counters(self) -> Counters:
+        """The library's view of the table: all reads go through it."""
+        made = Counters(self.table.name, client=self.table.client)
+        made._table = self.table  # noqa: SLF001 - with the session's clock and pauses
+        return made
+
+    @cached_property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """What is declared: as given, or else as the table's last deployment has it."""
+        if self.declared is not None:
+            path = Path(self.declared)
+            is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
+            return decode(self.declared if is_text or not path.is_file() else path.read_text(encoding="utf-8").strip())
+        seen = read_control(self.table)
+        if DECLARED not in seen.item:
+            return self.folded
+        found = read_declarations(self.table, seen.declared)
+        if found is None:
+            raise UnknownDeclarationsError("this version cannot read what is declared: install the one that runs")
+        return found
+
+    @cached_property
+    def folded(self) -> tuple[Declaration, ...]:
+        """What is counted, in all its generations; or what is declared, if that is given."""
+        if self.declared is not None:
+            return self.declarations
+        return last_declarations(self.table, UnknownDeclarationsError)
+
+    def find(self, kind: type[Declared], name: str) -> Declared:
+        """The declaration of a kind with a name, or that kind's sources; otherwise a usage error that lists them."""
+        return self._named(kind.__name__.lower(), name, {one.name: one for one in self._all() if isinstance(one, kind)})
+
+    def find_counted(self, name: str) -> Aggregate | Window:
+        """The aggregate or window with a name."""
+        return self._named("aggregate or window", name, {one.name: one for one in self.declarations})
+
+    def _named(self, what: str, name: str, known: dict[str, Found]) -> Found:
+        if name in known:
+            return known[name]
+        raise click.UsageError(f"no {what} {name!r} is declared; there is: {', '.join(sorted(known)) or f'no {what}'}")
+
+    def emit(self, document: Any, shown: RenderableType) -> None:
+        """Print the result: for people, or as one JSON document."""
+        if self.as_json:
+            self.out.file.write(write_json(document) + "\n")
+            self.out.file.flush()
+        else:
+            # Lines of text stay whole, whatever the terminal's width.
+            self.out.print(shown, soft_wrap=isinstance(shown, str))
+
+    def tell(self, line: str) -> None:
+        """Say something beside the result."""
+        self.err.print(line, soft_wrap=True)
+
+    def confirm(self, question: str, *, yes: bool) -> bool:
+        """Ask before something is destroyed; without anybody to ask, ``--yes`` must say so."""
+        if yes:
+            return True
+        if not self.has_person():
+            raise click.UsageError("there is nobody to ask here: pass --yes, or --dry-run to look first")
+        return self.answer(question)
+
+    @contextmanager
+    def progress(self, what: str, total: float | None, *, done: int = 0) -> Iterator[Callable[[float], None]]:
+        """Show how far something is on standard error, with the time left; call what it yields with each advance.
+
+        Without a terminal, a line every ten seconds.
+        """
+        if not self.err.is_terminal:
+            yield self._lines(what, total, done)
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(show_speed=True),
+            TextColumn("{task.completed:,.0f}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.err, transient=True) as shown:
+            task = shown.add_task(what, total=total, completed=done)
+            yield lambda more: shown.advance(task, more)
+
+    def _lines(self, what: str, total: float | None, first: int) -> Callable[[float], None]:
+        began = told = self.clock()
+        done: float = first
+
+        def advance(more: float) -> None:
+            nonlocal done, told
+            done += more
+            now = self.clock()
+            if now < told + _SECONDS_PER_LINE:
+                return
+            told = now
+            rate = (done - first) / (now - began)
+            of = f" of {total:,.0f}, {max(0.0, total - done) / rate:,.0f} s left" if total and rate else ""
+            self.tell(f"{what}: {done:,.0f}{of}")
+
+        return advance
+
+    def _all(self) -> Iterator[Declaration | Event | Items]:
+        """All declarations and what they count."""
+        for declaration in self.declarations:
+            one: Any = declaration
+            while one is not None:
+                yield one
+                one = getattr(one, "source", None)
+
+    def _new_client(self, service: str) -> Any:
+        config = Config(
+            max_pool_connections=CONCURRENCY,
+            connect_timeout=3,
+            read_timeout=20,
+            # A shard of a stream takes five requests per second, and is read as fast as it goes.
+            retries={"mode": "standard", "total_max_attempts": 10 if service == "dynamodbstreams" else 4},
+        )
+        session = AwsSession(profile=self.profile)
+        try:
+            return session.create_client(
+                service, region_name=self.region, endpoint_url=self.endpoint_url, config=config
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep a shared option in the session; one on the command line stands before the environment's."""
+    session, name = context.find_object(Session), str(parameter.name)
+    assert session is not None
+    given = context.get_parameter_source(name)
+    if value in (None, False) or (given is ParameterSource.ENVIRONMENT and getattr(session, name)):
+        return
+    setattr(session, name, value)
+
+
+def _endpoint(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{value!r} is no URL: expected http://… or https://…")
+    _keep(context, parameter, value)
+
+
+_SHARED: Final = (
+    click.option("--table", "table_name", envvar="COUNTERS_TABLE", help="Name or ARN; or COUNTERS_TABLE."),
+    click.option("--declarations", "declared", metavar="FILE|TEXT", help="Default: the table's last deployment."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    click.option("--profile", help="AWS profile."),
+    click.option("--region", help="AWS region."),
+    click.option("--endpoint-url", metavar="URL", help="Such as DynamoDB Local's."),
+)
+
+
+def with_shared_options(function: Command) -> Command:
+    """Add the options that all commands have; they may stand before the command's name, too."""
+    for option in reversed(_SHARED):
+        option(function)
+    for parameter in getattr(function, "__click_params__", ()):
+        if parameter.name in Session.__dataclass_fields__:
+            parameter.expose_value = False
+            parameter.callback = _endpoint if parameter.name == "endpoint_url" else _keep
+    return function
+
+
+def shared(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command's function, nearest to it: it gets the session first, and its exit code is what it returns."""
+    return with_shared_options(click.make_pass_decorator(Session)(function))

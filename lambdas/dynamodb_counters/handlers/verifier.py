@@ -1,0 +1,56 @@
+"""Verify the table's counts on a schedule."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from functools import cache, partial
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from dynamodb_counters import _clients
+from dynamodb_counters._backfill.scheduled import ScheduledVerifier, StoppableVerification
+from dynamodb_counters._backfill.service_time import ServiceTime
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.wiring import make_runner
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import BackfillError
+
+logger = Logger()
+metrics = Metrics()
+
+
+@cache
+def verifier() -> ScheduledVerifier:
+    """Create the verifier that the environment describes, once per process."""
+    table, streams = Table(os.environ["TABLE_NAME"]), _clients.make_service_client("dynamodbstreams")
+    # One segment: there is no hurry.
+    make = partial(make_runner, StoppableVerification, table, streams, segments=1, sample=float(os.environ["SAMPLE"]))
+    return ScheduledVerifier(table, lambda run: make(run=run), ServiceTime(table))
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: Any) -> None:
+    """Begin a verification if the event says so, and go on with one that is open."""
+    try:
+        done = verifier().work(
+            begins=bool(event.get("begin")), time_left=lambda: context.get_remaining_time_in_millis() / 1000
+        )
+    except BackfillError as error:
+        # Trying again at once would not help: the schedule begins another one.
+        logger.warning(str(error))
+        return
+    if done is not None:
+        _meter(done)
+
+
+def _meter(done: Verification) -> None:
+    drifted = Counter(each.name for each in done.differences if each.verdict == "drift")
+    metrics.add_metric(name="GroupsVerified", unit=MetricUnit.Count, value=done.compared)
+    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=drifted.total())
+    if drifted:
+        # Groups may name people: `counters verify` tells which they are.
+        logger.error("counts have drifted", extra={"groups": dict(drifted)})

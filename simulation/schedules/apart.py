@@ -1,0 +1,178 @@
+"""Events that other code keeps in a table of its own, of other names, beside the table of the counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynamodb_counters._backfill.shards import Shard
+from dynamodb_counters._declarations import Items, TableKeys
+from simulation.dynamodb.stream_source import Page, Record, ShardInfo, Source, shard_id
+from simulation.oracle.specs import TRADE
+from simulation.schedules.backend import Backend
+from simulation.schedules.writers import Writers, key_of
+
+_OURS: Final = ("pk", "sk", "book", "id", "_type", "ttl")
+"""What an event of this package has, and an item of other code has not, or means otherwise."""
+
+_MISLEADING: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"_type": {"S": "by_desk"}},
+    {"_type": {"S": "quarantine"}, "state": {"S": "waiting"}},
+    {"_type": {"S": "quarantine"}, "state": {"S": "released"}},
+)
+"""Attributes that would say something in the table of the counts."""
+
+Image = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a table of other code keeps its trades: book and number live in the keys alone."""
+
+    keys: TableKeys
+    pk: str
+    sk: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.keys.partition_key, *([self.keys.sort_key] if self.keys.sort_key else []))
+
+    @property
+    def ttl(self) -> str:
+        assert self.keys.ttl is not None
+        return self.keys.ttl
+
+    def source(self) -> Items:
+        """The trades, as they are declared."""
+        return Items(TRADE.name, pk=self.pk, sk=self.sk, keys=self.keys)
+
+    def key(self, ours: Image) -> dict[str, Any]:
+        """Its key for one of ours."""
+        texts = ours["pk"]["S"], ours["sk"]["S"]
+        return {
+            name: {"S": text} for name, text in zip(self.names, texts if self.sk else ["#".join(texts)], strict=True)
+        }
+
+    def ours(self, item: Image) -> dict[str, Any]:
+        """An item of it as an event of this package."""
+        book, _, number = "#".join(item[name]["S"] for name in self.names).removeprefix("BOOK#").partition("#TRADE#")
+        kept = {name: value for name, value in item.items() if name not in (*self.names, self.ttl, *_OURS)}
+        key = {"pk": {"S": f"BOOK#{book}"}, "sk": {"S": f"TRADE#{number}"}}
+        known = {"book": {"S": book}, "id": {"N": number}, "_type": {"S": TRADE.name}, "ttl": item[self.ttl]}
+        return kept | key | known
+
+
+SHAPES: Final = (
+    Shape(TableKeys("ref", ttl="expiresAt"), "BOOK#{book}#TRADE#{id}"),
+    Shape(TableKeys("owner", "what", ttl="goneAt"), "BOOK#{book}", "TRADE#{id}"),
+    Shape(TableKeys("sk", "pk", ttl="until"), "BOOK#{book}", "TRADE#{id}"),
+)
+
+
+class Apart:
+    """The table of the counts, whose events lie in another."""
+
+    def __init__(self, counts: Backend, shape: Shape, rng: random.Random) -> None:
+        self._counts = counts
+        self._source = counts.beside("orders", shape.names, shape.ttl)
+        self._shape = shape
+        self._random = rng
+        self.name, self.client, self.clock = counts.name, counts.client, counts.clock
+        self.dates_writes = counts.dates_writes
+        self.source_table: str | None = self._source.stream.arn.partition("/stream/")[0]
+        self.stream: Source = _Both(counts.stream, self._source.stream, self._source.name)
+
+    def items(self) -> Iterable[Image]:
+        return self._counts.items()
+
+    def put(self, ours: Image) -> None:
+        """Write an event as other code would, with attributes that mislead."""
+        shape = self._shape
+        item = {name: value for name, value in ours.items() if name not in _OURS}
+        # Beside the TTL of the table, an attribute that would have passed.
+        past = {"N": str(int(self.clock()) - 100)}
+        mislead = {"ttl": past, "pk": {"N": "1"}, **self._random.choice(_MISLEADING)}
+        item |= mislead | shape.key(ours) | {shape.ttl: ours["ttl"]}
+        self._source.client.put_item(TableName=self._source.name, Item=item)
+
+    def delete(self, key: Image) -> Image:
+        return self._shape.ours(self._source.delete(self._shape.key(key)))
+
+    def expire(self, limit: int) -> list[dict[str, Any]]:
+        self._counts.expire(limit)
+        return [self._shape.ours(item) for item in self._source.expire(limit)]
+
+    def split(self, rng: random.Random) -> None:
+        rng.choice((self._counts, self._source)).split(rng)
+
+    def roll_over(self) -> None:
+        self._counts.roll_over()
+        self._source.roll_over()
+
+    def trim(self, created_before: float) -> None:
+        self._counts.trim(created_before)
+        self._source.trim(created_before)
+
+    def history(self) -> Iterable[tuple[str, Record]]:
+        """Every record, those of other code's items as if they were events of this package."""
+        yield from self._counts.history()
+        for shard, record in self._source.history():
+            images = {name: self._shape.ours(record["dynamodb"][name]) for name in _images(record)}
+            keys = {name: next(iter(images.values()))[name] for name in ("pk", "sk")}
+            yield f"{shard}@{self._source.name}", {**record, "dynamodb": record["dynamodb"] | images | {"Keys": keys}}
+
+    def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> Backend:
+        return self._counts.beside(name, keys, ttl)
+
+    def described(self) -> list[Shard]:
+        return [*self._counts.described(), *self._source.described()]
+
+    def drop(self) -> None:
+        self._counts.drop()
+        self._source.drop()
+
+
+class OtherWriters(Writers):
+    """Other code, which writes trades into a table of its own: it overwrites what is there."""
+
+    def __init__(self, backend: Apart, rng: random.Random, operations: int, poison: float, books: int) -> None:
+        super().__init__(backend, rng, operations, poison, books)
+        self._table_of_events = backend
+
+    def _put(self, item: dict[str, Any]) -> None:
+        self._table_of_events.put(item)
+
+    def _insert(self, batch: Sequence[dict[str, Any]]) -> None:
+        for values in batch:
+            self._replace(self.live.get(key_of(values)), values)
+
+
+class _Both:
+    """Two streams as one source, the shards of the other named with its table."""
+
+    def __init__(self, counts: Source, other: Source, name: str) -> None:
+        self._counts = counts
+        self._other = other
+        self._name = name
+
+    @property
+    def arn(self) -> str:
+        return self._counts.arn
+
+    def shards(self) -> Sequence[ShardInfo]:
+        def named(shard: str | None) -> str | None:
+            return shard and f"{shard}@{self._name}"
+
+        others = [ShardInfo(f"{found.id}@{self._name}", named(found.parent)) for found in self._other.shards()]
+        return [*self._counts.shards(), *others]
+
+    def read(self, shard: str, after: str | None, limit: int) -> Page:
+        source = self._other if "@" in shard else self._counts
+        return source.read(shard_id(shard), after, limit)
+
+
+def _images(record: Record) -> list[str]:
+    return [name for name in ("NewImage", "OldImage") if name in record["dynamodb"]]

@@ -1,0 +1,208 @@
+"""Backfills: what a table held before an aggregate was declared is counted, while writers go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.shards import Shard
+from dynamodb_counters._backfill.state import Progress, State
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters.errors import BackfillError
+from simulation.dynamodb.memory_stream import MemoryStream
+from simulation.dynamodb.stream_source import Record
+from simulation.workbench import Workbench
+
+ORDER = Items("order", where=Attr("customer").exists())
+NUMBER = Aggregate("orders", ORDER, pk="ORDERS", sk="NUMBER", measures={"orders": Count()})
+REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})
+
+
+def put(bench: Workbench, number: int, price: int, customer: str = "ann") -> None:
+    item = {
+        "pk": {"S": f"ORDER#{number}"},
+        "sk": {"S": "ORDER"},
+        "customer": {"S": customer},
+        "price": {"N": str(price)},
+    }
+    bench.table.put_item(TableName=bench.table.name, Item=item)
+
+
+def delete(bench: Workbench, number: int) -> None:
+    key = {"pk": {"S": f"ORDER#{number}"}, "sk": {"S": "ORDER"}}
+    bench.table.delete_item(TableName=bench.table.name, Key=key)
+
+
+class Stream:
+    """Delivers what is new to the bench's aggregator, shard by shard, as often as it is asked to."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._delivered: dict[str, int] = {}
+
+    def deliver(self) -> None:
+        for shard, records in self.skip().items():
+            for start in range(0, len(records), 100):
+                self._bench.deliver(records[start : start + 100], shard)
+
+    def new(self) -> dict[str, list[Record]]:
+        return {shard: self._bench.records(shard)[self._delivered.get(shard, 0) :] for shard in self._bench.shards()}
+
+    def skip(self) -> dict[str, list[Record]]:
+        """Give up on what is new; return it."""
+        new = self.new()
+        self._delivered |= {shard: self._delivered.get(shard, 0) + len(records) for shard, records in new.items()}
+        return new
+
+
+def described(bench: Workbench) -> list[Shard]:
+    return described_shards(bench.table.stream)
+
+
+def described_shards(stream: MemoryStream) -> list[Shard]:
+    is_open = set(stream.open_shards())
+    return [Shard(shard.id, shard.parent or "", shard.id in is_open) for shard in stream.shards()]
+
+
+def backfill(bench: Workbench, stream: Stream, **options: Any) -> Backfill:
+    def sleep(seconds: float) -> None:
+        bench.clock.advance(seconds)
+        stream.deliver()
+
+    client: Any = bench.table
+    table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
+    return Backfill(table=table, shards=lambda: described(bench), now=bench.clock, **options)
+
+
+def read(bench: Workbench, declaration: Aggregate, **values: Any) -> tuple[dict[str, Any], bool]:
+    client: Any = bench.table
+    group = Counters(bench.table.name, client=client, clock=bench.clock).get(declaration, values, consistent=True)
+    return dict(group.measures), group.complete
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    """A table that counts something else already: 20 orders, delivered."""
+    bench = Workbench([REVENUE], shards=3)
+    for number in range(20):
+        put(bench, number, 10)
+    bench.deliver_all()
+    return bench
+
+
+def test_an_aggregate_added_over_twenty_items_of_which_five_change_is_exact(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    for number in range(5):
+        delete(bench, number)
+    stream.deliver()
+    assert read(bench, NUMBER) == ({"orders": -5}, False)
+    steps = list(backfill(bench, stream).steps())
+    assert steps[-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 15}, True)
+    assert read(bench, REVENUE, customer="ann") == ({"total": 150}, True)
+
+
+def verification(bench: Workbench, stream: Stream, **options: Any) -> Verification:
+    return Verification(
+        table=backfill(bench, stream).table, shards=lambda: described(bench), now=bench.clock, **options
+    )
+
+
+def spoil(bench: Workbench, declaration: Aggregate, measure: str, by: int, **values: str) -> None:
+    [key] = group_keys(declaration, values)
+    bench.table.update_item(
+        TableName=bench.table.name,
+        Key=key,
+        UpdateExpression="ADD #m :by",
+        ExpressionAttributeNames={"#m": measure},
+        ExpressionAttributeValues={":by": {"N": str(by)}},
+    )
+
+
+def test_a_count_that_is_right_has_no_differences_while_traffic_flows(bench: Workbench) -> None:
+    stream = Stream(bench)
+    verifying = verification(bench, stream, segments=2, page_items=5)
+    for number, _ in enumerate(verifying.steps()):
+        put(bench, 100 + number, 7, f"customer{number % 3}")
+        delete(bench, number % 20)
+        if number % 3 == 0:
+            stream.deliver()
+    assert (verifying.differences, verifying.compared > 3) == ([], True)
+
+
+def test_spoiled_groups_are_found_and_repaired_once(bench: Workbench) -> None:
+    stream = Stream(bench)
+    put(bench, 50, 3, "bob")
+    put(bench, 51, 4, "eve")
+    stream.deliver()
+    spoil(bench, REVENUE, "total", 5, customer="ann")
+    [key] = group_keys(REVENUE, {"customer": "bob"})
+    bench.table.delete_item(TableName=bench.table.name, Key=key)
+    verifying = verification(bench, stream)
+    for _ in verifying.steps():
+        pass
+    found = {difference.group["customer"]: difference.missing["total"] for difference in verifying.differences}
+    assert found == {"ann": -5, "bob": 3}
+    put(bench, 52, 10, "bob")
+    assert verifying.repair() == (2, 0)
+    stream.deliver()
+    assert verifying.repair() == (0, 2)
+    totals = {name: read(bench, REVENUE, customer=name)[0]["total"] for name in ("ann", "bob", "eve")}
+    assert totals == {"ann": 200, "bob": 13, "eve": 4}
+
+
+def lose(bench: Workbench, stream: Stream) -> dict[str, list[Record]]:
+    """Change items, have Lambda give up on that, then change one of them again; return what it gave up on."""
+    put(bench, 0, 70)
+    put(bench, 50, 1)
+    given_up = stream.skip()
+    bench.clock.advance(DAY)
+    delete(bench, 0)
+    return given_up
+
+
+@pytest.mark.parametrize("make", [backfill, verification])
+@pytest.mark.parametrize("is_late", [False, True], ids=["while scanning", "after the last acknowledgement"])
+def test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Backfill | Verification], *, is_late: bool
+) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    given_up: dict[str, list[Record]] = {}
+    work = make(bench, stream)
+    finish = type(work)._finish
+
+    def late(self: Any, state: State) -> Iterator[Progress]:
+        if not given_up:
+            given_up.update(lose(bench, stream))
+            stream.deliver()
+        return finish(self, state)
+
+    monkeypatch.setattr(type(work), "_finish", late)
+    steps = work.steps()
+    assert any(step.phase == "scanning" for step in steps)
+    if not is_late:
+        given_up.update(lose(bench, stream))
+    with pytest.raises(BackfillError, match="may have given up on records"):
+        list(steps)
+    for shard, records in given_up.items():
+        if records:
+            bench.aggregator.handle({"shardId": shard, "Records": records}, given_up=True)
+    bench.clock.advance(HOUR)
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 20}, True)
+    verifying = verification(bench, stream)
+    assert [*verifying.steps()][-1].phase == "complete"
+    assert verifying.differences == []

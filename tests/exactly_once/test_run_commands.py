@@ -1,0 +1,256 @@
+"""``counters backfill``, ``verify`` and ``repair`` on a table that is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from dynamodb_counters._timeline.times import DAY, HOUR
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import NUMBER, REVENUE, Stream, bench, delete, put, read, spoil
+from tests.unit.cli.commands import Done, run
+
+__all__ = ["bench"]
+
+
+class Person:
+    """Says no, and remembers to what."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, question: str) -> bool:
+        self.asked.append(question)
+        return False
+
+
+class Counters:
+    """Runs commands at the bench; `then` happens at every sleep, and may break the command off."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self.stream = Stream(bench)
+        self.slept = 0
+        self.then: Callable[[int], None] = lambda _: None
+
+    def __call__(self, *arguments: str, **outside: Any) -> Done:
+        return run(
+            *arguments,
+            *("--table", self.bench.table.name),
+            client=self.bench.table,
+            clients={"dynamodbstreams": self.bench.table.stream},
+            clock=self.bench.clock,
+            service_time=self.bench.clock,
+            sleep=self._sleep,
+            **outside,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.bench.clock.advance(seconds)
+        self.stream.deliver()
+        self.slept += 1
+        self.then(self.slept)
+
+
+@pytest.fixture
+def counters(bench: Workbench) -> Counters:
+    return Counters(bench)
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.fixture
+def changed(bench: Workbench, counters: Counters) -> Counters:
+    """A new aggregate over twenty items, five of which are deleted then."""
+    bench.deploy([REVENUE, NUMBER])
+    counters.stream.deliver()
+    for number in range(5):
+        delete(bench, number)
+    counters.stream.deliver()
+    return counters
+
+
+def test_backfill_counts_what_the_table_held(changed: Counters) -> None:
+    bench = changed.bench
+    before = changed("get", "orders")
+    assert lines(before.out + before.err) == [
+        "orders -5",
+        "not complete: `counters backfill orders` counts what was there before",
+    ]
+    done = changed("backfill", "--yes", "--json")
+    assert (done.code, done.document["names"], done.document["whole_since"]) == (0, ["orders"], {})
+    assert lines(done.err)[0] == "waiting: 0 of 240 s"
+    assert {line.partition(":")[0] for line in lines(done.err)} == {"waiting", "scanning", "draining", "adding"}
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 15}, True)
+    after = changed("get", "orders")
+    assert lines(after.out + after.err) == ["orders 15"]
+
+    again = changed("backfill", "--yes")
+    assert (again.code, lines(again.out)) == (
+        0,
+        ["Nothing to backfill: every declaration counts all there is, as declared."],
+    )
+
+
+def test_a_dry_run_tells_what_would_be_backfilled_and_writes_nothing(changed: Counters) -> None:
+    before = sorted(map(str, changed.bench.table.items()))
+    done = changed("backfill", "--dry-run")
+    assert done.code == 0
+    assert done.out.startswith(f"would backfill orders: {len(before)} items, ")
+    assert sorted(map(str, changed.bench.table.items())) == before
+
+
+def test_what_a_backfill_has_replaced_is_dropped_once_nobody_can_count_in_it(changed: Counters) -> None:
+    bench = changed.bench
+    assert changed("backfill", "orders", "--yes").code == 0
+
+    def types() -> set[str]:
+        return {item["_type"]["S"] for item in bench.table.items() if "_type" in item} - {"_checkpoint"}
+
+    everything = {"revenue", "orders", "orders~1"}
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    assert types() == everything
+    bench.clock.advance(2 * DAY + HOUR)
+    assert lines(changed("drop", "--dry-run").out)[0] == "orders: would delete 1 item"
+    assert types() == everything
+    assert lines(changed("drop", "--yes").out)[0] == "orders: deleted 1 item"
+    assert types() == {"revenue", "orders~1"}
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    changed.stream.deliver()
+    assert read(bench, NUMBER) == ({"orders": 15}, True)
+
+
+def test_a_removed_declaration_is_dropped_if_it_is_named(changed: Counters) -> None:
+    bench = changed.bench
+    bench.deploy([REVENUE])
+    bench.clock.advance(2 * DAY + HOUR)
+    changed.stream.deliver()
+    assert changed("drop", "--yes", "--json").document["dropped"] == {}
+    assert changed("drop", "revenue", "--yes").code == 2
+    assert changed("drop", "orders", "--yes", "--json").document["dropped"] == {"orders": 1}
+
+
+def test_somebody_is_asked_before_a_backfill(changed: Counters) -> None:
+    person = Person()
+    assert changed("backfill", answer=person).code == 1
+    assert person.asked[0].startswith("Backfill orders: scan ")
+    refused = changed("backfill")
+    assert (refused.code, lines(refused.err)) == (
+        2,
+        ["error: there is nobody to ask here: pass --yes, or --dry-run to look first"],
+    )
+
+
+@pytest.mark.parametrize("sleeps", [1, 100, 121])
+def test_a_run_that_was_interrupted_tells_how_to_go_on_and_goes_on(changed: Counters, sleeps: int) -> None:
+    def interrupt(slept: int) -> None:
+        if slept == sleeps:
+            raise KeyboardInterrupt
+
+    changed.then = interrupt
+    killed = changed("backfill", "--yes")
+    assert killed.code == 130
+    told, error = lines(killed.err)[-2:]
+    assert error == "error: interrupted"
+    run_id = told.split()[1]
+    assert told == f"run {run_id} is not complete; go on with it: counters backfill --run {run_id}"
+    assert read(changed.bench, NUMBER) == ({"orders": -5}, False)
+
+    done = changed("backfill", "--run", run_id)
+    assert (done.code, lines(done.out)[0].partition(",")[0]) == (0, "orders: counted all there is")
+    changed.bench.clock.advance(61)
+    assert read(changed.bench, NUMBER) == ({"orders": 15}, True)
+    assert lines(changed("backfill", "--run", run_id).out) == [f"run {run_id} was complete: orders"]
+
+
+def test_verify_finds_no_difference_in_a_count_that_is_right(counters: Counters) -> None:
+    counters.then = lambda slept: put(counters.bench, 100 + slept, 7, f"customer{slept % 3}")
+    done = counters("verify")
+    assert done.code == 0
+    assert done.out.startswith("4 groups compared: none drifted; ")
+
+
+def test_verify_tells_differences_and_repair_adds_them_once(counters: Counters) -> None:
+    spoil(counters.bench, REVENUE, "total", 5, customer="ann")
+    found = counters("verify", "--json")
+    assert (found.code, found.document["compared"], found.document["repaired"]) == (1, 1, None)
+    assert found.document["differences"] == [
+        {
+            "declaration": "revenue",
+            "group": {"customer": "ann"},
+            "missing": {"total": -5},
+            "verdict": "drift",
+            "reason": None,
+        }
+    ]
+    looked = counters("repair", "--dry-run")
+    assert looked.code == 1
+    assert "revenue customer=ann total -5 drift" in lines(looked.out)
+    person = Person()
+    assert counters("repair", answer=person).code == 1
+    assert person.asked == ["Add what is missing to 1 group?"]
+    assert read(counters.bench, REVENUE, customer="ann")[0] == {"total": 205}
+
+    put(counters.bench, 50, 3)
+    repaired = counters("verify", "--repair", "--yes")
+    assert (repaired.code, lines(repaired.out)) == (0, ["1 group repaired"])
+    assert "revenue customer=ann total -5 drift" in lines(repaired.err)
+    counters.stream.deliver()
+    assert read(counters.bench, REVENUE, customer="ann")[0] == {"total": 203}
+    assert counters("verify", "revenue").code == 0
+
+
+def test_a_verification_that_was_killed_goes_on_and_is_not_told_twice(counters: Counters) -> None:
+    spoil(counters.bench, REVENUE, "total", 5, customer="ann")
+
+    def fail(slept: int) -> None:
+        if slept == 50:
+            raise EndpointConnectionError(endpoint_url="https://dynamodb.invalid")
+
+    counters.then = fail
+    killed = counters("verify", "--sample", "1.0")
+    assert killed.code == 3
+    run_id = lines(killed.err)[-2].split()[-1]
+
+    done = counters("verify", "--run", run_id, "--json")
+    assert (done.code, done.document["run"], len(done.document["differences"])) == (1, run_id, 1)
+    again = counters("verify", "--run", run_id)
+    [said] = lines(again.err)
+    assert (again.code, said.startswith("error: "), run_id in said) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("backfill", "nothing", "--yes"), "invalid name='nothing': expected a declaration of the deployed stack"),
+        (("verify", "nothing"), "invalid name='nothing': expected one of"),
+        (("backfill", "--run", "0rabc"), "is a run of `counters verify`"),
+        (("verify", "--run", "1rabc"), "is a run of `counters backfill`"),
+        (("verify", "--run", "x"), "expected the id of a run"),
+        (("backfill", "--run", "1rabc"), "expected the id of a run of the last 30 days"),
+        (("backfill", "orders", "--run", "1rabc"), "no names"),
+        (("verify", "revenue", "--run", "0rabc"), "no names"),
+        (("verify", "--sample", "0"), "--sample"),
+        (("verify", "--segments", "0"), "--segments"),
+        (("backfill", "--units-per-second", "0"), "--units-per-second"),
+        (("repair",), "there is nobody to ask here"),
+    ],
+)
+def test_wrong_input_is_one_line(counters: Counters, arguments: tuple[str, ...], said: str) -> None:
+    done = counters(*arguments)
+    assert (done.code, done.out) == (2, "")
+    [line] = lines(done.err)
+    assert said in line
+
+
+def test_a_terminal_shows_each_phase(changed: Counters) -> None:
+    done = changed("backfill", "--yes", terminal=True)
+    assert done.code == 0
+    for word in ("waiting", "scanning", "draining", "adding", "━", "left", "units"):
+        assert word in done.err

@@ -1,0 +1,265 @@
+"""What keeps runs exact, one guard at a time: each of these tests fails without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from dynamodb_counters import Aggregate, Attr, Count, Sum
+from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._backfill.scan import Scan, Source
+from dynamodb_counters._backfill.state import Progress, State
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._declarations.groups import group_keys
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._stream.run_logs import RunLogs
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters.errors import BackfillError, CommitError
+from simulation.dynamodb.client_errors import failure
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import (
+    NUMBER,
+    ORDER,
+    REVENUE,
+    Stream,
+    backfill,
+    bench,
+    described,
+    put,
+    read,
+    verification,
+)
+from tests.unit.fold.streams import NOW, record
+
+__all__ = ["bench"]
+
+PER_CUSTOMER = Aggregate("per-customer", ORDER, pk="CUSTOMER#{customer}", sk="ORDERS", measures={"orders": Count()})
+CUSTOMERS = Aggregate("customers", PER_CUSTOMER, pk="CUSTOMERS", sk="NUMBER", measures={"customers": Count()})
+
+
+def test_of_two_scans_that_read_the_same_page_one_goes_on_from_the_others(bench: Workbench) -> None:
+    run = Run("1r1", "backfill", 0, ("revenue",))
+    table = bench.store
+    scans = [
+        Scan(
+            table=table,
+            sources=(Source(table, (PK, SK)),),
+            run=run,
+            plan=Plan((REVENUE,)),
+            segments=1,
+            pace=Pace(None, bench.clock, bench.clock.advance),
+            page_items=page_items,
+        ).rounds()
+        for page_items in (3, 5, 7)
+    ]
+    total = sum("customer" in item or item.get("_type") == {"S": "revenue"} for item in bench.table.items())
+    for scan in scans:
+        next(scan)
+    pages: set[int] = set()
+    while scans:
+        for scan in list(scans):
+            scanned = next(scan, None)
+            if scanned is None:
+                scans.remove(scan)
+            elif scanned.segments_done:
+                pages.add(scanned.pages)
+    held = [item for item in bench.table.items() if item[PK] == {"S": f"CHECKPOINT#run~{run.id}~scan~0"}]
+    assert [int(page["before"]["N"]) for page in held] == [
+        sum(int(page["items"]["N"]) for page in held[:number]) for number in range(len(held))
+    ]
+    assert pages == {len(held)}
+    assert total <= sum(int(page["items"]["N"]) for page in held)
+
+
+def test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow(bench: Workbench) -> None:
+    """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_StreamRecord.html: approximate."""
+    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
+    late = (1, -1, -2)
+    first, second, third = changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
+    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
+    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [second, third]) == first.sequence
+
+
+def test_a_run_begins_anew_if_a_shard_was_split_near_its_cut(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    steps = backfill(bench, stream).steps()
+    first = next(steps).run
+    bench.table.stream.split(bench.table.stream.open_shards()[0])
+    last = [*steps][-1]
+    assert (last.phase, last.run != first) == ("complete", True)
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 20}, True)
+
+
+def test_what_a_newer_run_looks_at_is_kept_though_an_older_one_replaces_it() -> None:
+    bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
+    put(bench, 1, 10)
+    stream = Stream(bench)
+    stream.deliver()
+    stream.deliver()
+    older = backfill(bench, stream, names=["per-customer"]).steps()
+    next(older)
+    assert [*backfill(bench, stream, names=["customers"]).steps()][-1].phase == "complete"
+    assert [*older][-1].phase == "complete"
+    bench.clock.advance(HOUR)
+    put(bench, 2, 10, "eve")
+    stream.deliver()
+    stream.deliver()
+    assert read(bench, CUSTOMERS) == ({"customers": 2}, True)
+
+
+def test_what_lacks_something_is_not_counted_as_if_it_were_whole(bench: Workbench) -> None:
+    bench.deploy([REVENUE, PER_CUSTOMER, CUSTOMERS])
+    stream = Stream(bench)
+    stream.deliver()
+    assert [*backfill(bench, stream, names=["customers"]).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, CUSTOMERS) == ({"customers": 1}, True)
+    assert read(bench, PER_CUSTOMER, customer="ann") == ({"orders": 20}, True)
+
+
+class Refusing:
+    """A client that cannot update items."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def update_item(self, **_: Any) -> None:
+        raise failure("UpdateItem", "InternalServerError")
+
+
+def refuse(bench: Workbench, stream: Stream) -> None:
+    """Log what is new, as far as it comes to that, and fail to count it; it stays to be delivered."""
+    by = bench.process(Refusing(bench.table))
+    for shard, records in stream.new().items():
+        if records:
+            with suppress(CommitError, ClientError):
+                bench.deliver(records, shard, by=by)
+
+
+def test_what_is_logged_but_not_counted_yet_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(bench)
+    finish = Verification._finish
+
+    def late(self: Any, state: State) -> Iterator[Progress]:
+        put(bench, 60, 5)
+        refuse(bench, stream)
+        return finish(self, state)
+
+    monkeypatch.setattr(Verification, "_finish", late)
+    verifying = verification(bench, stream)
+    list(verifying.steps())
+    assert verifying.differences == []
+
+
+def test_what_a_checkpoint_covers_needs_no_watermark(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(bench)
+    finish = Verification._finish
+
+    def late(self: Any, state: State) -> Iterator[Progress]:
+        put(bench, 60, 5)
+        for shard, records in stream.skip().items():
+            if records:
+                bench.deliver(records, shard)
+                bench.end_window(records, shard)
+        [key] = group_keys(REVENUE, {"customer": "ann"})
+        item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
+        pruned = {name: value for name, value in item.items() if not name.startswith("_w")}
+        bench.table.put_item(TableName=bench.table.name, Item=pruned)
+        return finish(self, state)
+
+    monkeypatch.setattr(Verification, "_finish", late)
+    verifying = verification(bench, stream)
+    list(verifying.steps())
+    assert verifying.differences == []
+
+
+def test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it() -> None:
+    bench = Workbench([REVENUE])
+    put(bench, 1, 10)
+    bench.deliver_all()
+    stream = Stream(bench)
+    stream.deliver()
+    is_broken, waited = False, 0
+
+    def sleep(seconds: float) -> None:
+        bench.clock.advance(seconds)
+        if is_broken:
+            refuse(bench, stream)
+        else:
+            stream.deliver()
+
+    client: Any = bench.table
+    table = Table(bench.table.name, client, clock=bench.clock, sleep=sleep)
+    verifying = Verification(table=table, shards=lambda: described(bench), now=bench.clock)
+    for step in verifying.steps():
+        if step.phase == "waiting" and not is_broken:
+            put(bench, 2, 5)
+            is_broken = True
+        waited += step.phase == "draining"
+        is_broken = is_broken and waited < 5
+    assert (waited, verifying.differences) == (5, [])
+
+
+def test_what_has_expired_is_not_told_as_drift(bench: Workbench) -> None:
+    key = {"pk": {"S": "ORDER#99"}, "sk": {"S": "ORDER"}}
+    item = {**key, "customer": {"S": "ann"}, "price": {"N": "9"}, "ttl": {"N": str(int(bench.clock()) + 5)}}
+    bench.table.put_item(TableName=bench.table.name, Item=item)
+    bench.clock.advance(6)
+    bench.table.delete_item(TableName=bench.table.name, Key=key)
+    stream = Stream(bench)
+    stream.deliver()
+    verifying = verification(bench, stream)
+    list(verifying.steps())
+    assert [(each.verdict, each.missing) for each in verifying.differences] == [("unknown", {"total": -9})]
+
+
+def test_a_verification_that_another_process_has_ended_tells_nothing(bench: Workbench) -> None:
+    stream = Stream(bench)
+    first = verification(bench, stream)
+    steps = first.steps()
+    run = next(step.run for step in steps if step.phase == "draining")
+    second = verification(bench, stream, run=run).steps()
+    assert any(step.phase == "comparing" for step in second)
+    list(steps)
+    assert first.differences == []
+    bench.clock.advance(61)
+    put(bench, 60, 5)
+    stream.deliver()
+    with pytest.raises(BackfillError, match="another process has ended run"):
+        list(second)
+
+
+def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None:
+    sizes = Aggregate("sizes", PER_CUSTOMER, pk="SIZES", sk="ALL", measures={"orders": Sum("orders")})
+    dear = replace(PER_CUSTOMER, where=Attr("price").gt(5))
+    bench = Workbench([PER_CUSTOMER, sizes], shards=3)
+    stream = Stream(bench)
+    for number, price in enumerate((1, 10, 20)):
+        put(bench, number, price)
+    stream.deliver()
+    bench.deploy([dear, replace(sizes, source=dear, measures={"most": Sum("orders")})], as_declared=True)
+    stream.deliver()
+    steps = backfill(bench, stream).steps()
+    next(steps)
+    bench.deploy([dear, replace(sizes, source=dear)], as_declared=True)
+    with pytest.raises(BackfillError, match="is void"):
+        list(steps)
+    assert read(bench, sizes)[0] == {"orders": 3}
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, sizes) == ({"orders": 2}, True)

@@ -1,0 +1,125 @@
+"""The command as a process, over AWS's own engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dynamodb_counters
+from dynamodb_counters import Aggregate, Count, Counters, Event, Sum, Window
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.stream_reader import StreamReader
+from dynamodb_counters._table import Table
+from simulation.delivery.stream_api import lambda_record
+from simulation.engines.dynamodb_local import DynamoDBLocal
+from simulation.engines.tables import create_table
+
+SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{id}")
+SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
+PACE = Window("pace", SALE, pk="PACE#{shop}", time="at")
+AT = "2026-11-20T10:00:00Z"
+
+
+class Shop:
+    def __init__(self, engine: DynamoDBLocal) -> None:
+        self.engine, self.name = engine, f"sales-{uuid.uuid4().hex[:12]}"
+        self.arn = create_table(engine.client, self.name)
+        self.counters = Counters(self.name, client=engine.client)
+
+    def sell(self, first: int, last: int) -> None:
+        sales = [{"shop": "a", "id": number, "price": 2, "at": AT} for number in range(first, last)]
+        assert {one.status for one in self.counters.accept_many(SALE, sales)} == {"accepted"}
+
+    def deliver(self) -> None:
+        assert self.engine.streams is not None
+        reader = StreamReader(self.engine.streams, self.arn, sleep=lambda _: None)
+        aggregator = Aggregator(
+            Table(self.name, self.engine.client), (SHOPS, PACE), quarantine_retention_seconds=1e7, name="Stack/Counting"
+        )
+        for shard in reader.shards():
+            batch: dict[str, Any] = {
+                "shardId": shard,
+                "Records": [lambda_record(dict(record), self.arn) for record in reader.records(shard)],
+            }
+            state = aggregator.handle(batch).state(batch)
+            aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        source = Path(dynamodb_counters.__file__).parents[1]
+        shared = ("--table", self.name, "--endpoint-url", str(self.engine.endpoint_url), "--region", "us-east-1")
+        return subprocess.Popen(
+            [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments, *shared],
+            env=os.environ | {"PYTHONPATH": str(source)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> Any:
+        process = self.start(*arguments, "--json")
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
+        return json.loads(out)
+
+
+@pytest.fixture
+def shop(dynamodb_local_engine: DynamoDBLocal) -> Shop:
+    return Shop(dynamodb_local_engine)
+
+
+def test_counts_and_how_far_they_are(shop: Shop) -> None:
+    shop.sell(0, 5)
+    shop.deliver()
+    group = shop.run("get", "shops", "shop=a")
+    assert group["measures"] == {"sales": 5, "taken": 10}
+    assert shop.run("window", "pace", "shop=a", "--since", "2026-11-20", "--until", "2026-11-21")["count"] == 5
+    points = shop.run(
+        "series", "pace", "shop=a", "--since", "2026-11-20T09:00Z", "--until", "2026-11-20T12:00Z", "--step", "1h"
+    )
+    assert [one["count"] for one in points["points"]] == [0, 5, 0]
+    assert len(shop.run("events", "sale", "shop=a", "--all")["events"]) == 5
+
+    facts = shop.run("describe", "--peek")
+    assert facts["table"]["ttl"]["attribute"] == "ttl"
+    assert (facts["table"]["stream"]["arn"], facts["stream_problem"]) == (shop.arn, None)
+    counted = [one for one in facts["shards"] if one["checkpoint"] is not None]
+    assert counted
+    assert all(one["open"] and one["checkpoint"]["applied_through"] for one in counted)
+    assert {one["uncovered_seconds"] for one in facts["shards"]} == {None}
+    shop.sell(5, 6)
+    behind = [one["uncovered_seconds"] for one in shop.run("describe", "--peek")["shards"]]
+    assert any(one is not None for one in behind)
+
+
+def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Shop) -> None:
+    shop.sell(0, 500)
+    shop.deliver()
+    watching = shop.start("watch", "shops", "shop=a", "--every", "1s")
+    assert watching.stdout is not None
+    assert "shops shop=a sales: 500" in watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=60)
+    assert (watching.returncode, err) == (130, "")
+
+    listing = shop.start("events", "sale", "shop=a", "--all")
+    assert listing.stdout is not None
+    listing.stdout.readline()
+    listing.stdout.close()
+    assert listing.stderr is not None
+    assert listing.stderr.read() == ""
+    assert listing.wait(timeout=60) in (0, 141)
+
+
+def test_a_table_that_is_not_there(shop: Shop) -> None:
+    shop.name = "nothing"
+    missing = shop.start("describe")
+    out, err = missing.communicate(timeout=60)
+    assert (missing.returncode, out, err.count("\n")) == (2, "", 1), err

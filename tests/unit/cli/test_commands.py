@@ -1,0 +1,287 @@
+"""What the commands answer: against the library, against wrong input, in narrow terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from demo.cli_examples.blog import HOURS, NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, in_memory, seeded
+from dynamodb_counters import Counters
+from dynamodb_counters._stream.checkpoint_items import checkpoint_key
+from dynamodb_counters._stream.watermarks import shard_digest
+from tests.unit.cli.commands import Done, run
+
+QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-letters"
+
+
+@pytest.fixture(scope="module")
+def shared_blog() -> Iterator[Blog]:
+    with seeded() as blog:
+        yield blog
+
+
+@pytest.fixture
+def blog(shared_blog: Blog) -> Blog:
+    shared_blog.now = NOW
+    return shared_blog
+
+
+def counters(blog: Blog, *arguments: str, **outside: Any) -> Done:
+    outside = {"client": blog.clients["dynamodb"], "clients": blog.clients, "clock": blog.clock} | outside
+    return run(*arguments, "--table", "blog", **outside)
+
+
+def library(blog: Blog) -> Counters:
+    return Counters("blog", client=blog.clients["dynamodb"], clock=blog.clock)
+
+
+def test_get_says_what_the_library_says(blog: Blog) -> None:
+    expected = library(blog).get(PAGES, {"url": "/docs"}).measures
+    assert expected["views"] > 100
+    found = counters(blog, "get", "pages", "url=/docs", "--json")
+    assert found.document["measures"]["views"] == expected["views"]
+    assert f'"ms":{expected["ms"]}' in found.out
+    assert f"{expected['bytes']:,}" in counters(blog, "get", "pages", "url=/docs").out
+    nothing = counters(blog, "get", "pages", "url=/nowhere", "--json").document
+    assert nothing["measures"] == {"views": 0, "bytes": 0, "ms": None}
+
+
+def test_get_lists_a_partition_and_says_when_there_is_more(blog: Blog) -> None:
+    every = counters(blog, "get", "phones", "time:day=2026-11-20", "--json")
+    assert {one["group"]["url"] for one in every.document["groups"]} == {*URLS}
+    assert not every.document["more"]
+    some = counters(blog, "get", "phones", "time:day=2026-11-20", "--limit", "2", "--json")
+    assert some.document["groups"] == every.document["groups"][:2]
+    assert some.document["more"]
+    assert "there are more" in some.err
+
+
+def test_get_draws_histograms_and_writes_their_bins_as_names(blog: Blog) -> None:
+    bins = counters(blog, "get", "speed", "--json").document["measures"]["ms"]
+    assert [*bins] == ["0", "50", "100", "200", "400", "800"]
+    shown = counters(blog, "get", "speed").out
+    assert shown.count("█" * 40) == 1
+
+
+def test_window_counts_and_compares(blog: Blog) -> None:
+    asked = ("window", "pace", "url=/", "--json")
+    expected = library(blog).window(PACE, {"url": "/"}, last=timedelta(hours=6))
+    found = counters(blog, *asked, "--last", "6h").document
+    assert (found["count"], found["end"]) == (expected.count, "2026-11-20T17:31:00Z")
+    compared = counters(blog, *asked, "--last", "6h", "--compare").document
+    before = counters(blog, *asked, "--since", "2026-11-20T05:31Z", "--until", "2026-11-20T11:31Z").document
+    assert compared["previous"]["count"] == before["count"] > 0
+    assert compared["count"] == found["count"]
+
+
+def test_series_has_each_step_and_draws_it(blog: Blog) -> None:
+    found = counters(blog, "series", "site", "--last", "12h", "--step", "1h", "--json").document
+    since, until = datetime(2026, 11, 20, 6, tzinfo=UTC), datetime(2026, 11, 20, 18, tzinfo=UTC)
+    expected = library(blog).series(SITE, {}, since, until, step=timedelta(hours=1))
+    assert [one["count"] for one in found["points"]] == [one.count for one in expected]
+    assert found["total"] == sum(one.count for one in expected)
+    shown = counters(blog, "series", "site", "--last", "12h", "--step", "1h").out
+    assert "1 h per bar" in shown
+    assert re.search(r"^ *0 └─*┬", shown, re.MULTILINE)
+    assert "08:00" in shown
+    berlin = counters(blog, "series", "site", "--last", "12h", "--tz", "Europe/Berlin").out
+    assert "CET" in berlin
+
+
+def test_top_events_and_their_pages(blog: Blog) -> None:
+    ranked = counters(blog, "top", "pages", "--limit", "3", "--json").document["groups"]
+    assert [one["score"] for one in ranked] == [one.score for one in library(blog).top(PAGES, count=3)]
+    every = counters(blog, "events", "view", "url=/about", "--all", "--json").document
+    assert every["events"] == list(library(blog).events(VIEW, {"url": "/about"}))
+    assert not every["more"]
+    pages, after = [], ""
+    while True:
+        page = counters(blog, "events", "view", "url=/about", "--limit", "30", "--after", after, "--json").document
+        pages += page["events"]
+        if not page["more"]:
+            break
+        after = page["next"]
+    assert pages == every["events"]
+    late = counters(
+        blog,
+        *("events", "view", "url=/about", "device=phone", "--time", "time", "--since", "2026-11-20", "--all"),
+        "--json",
+    )
+    times = {(one["device"], one["time"] >= "2026-11-20") for one in late.document["events"]}
+    assert times == {("phone", True)}
+
+
+def test_describe_is_complete(blog: Blog) -> None:
+    done = counters(blog, "describe", "--queue", QUEUE, "--peek", "--json")
+    assert (done.code, done.err) == (0, "")
+    facts = done.document
+    assert facts.keys() == {
+        *("table", "declarations", "deployments", "shards", "stream_problem", "quarantine", "dead_letters")
+    }
+    assert facts["table"]["ttl"] == {"status": "ENABLED", "attribute": "ttl"}
+    assert facts["table"]["items"] > 1000
+    assert [one["name"] for one in facts["declarations"]] == sorted(
+        ["pace", "pages", "phones", "site", "speed", "visitors", "visitors-members"]
+    )
+    latest, first = facts["deployments"]
+    assert first["declarations"] == ["pace", "pages"]
+    assert latest["changes"] == "adds phones site speed visitors visitors-members"
+    assert latest["aggregator"] == "Blog/Counting"
+    lagging, *others = sorted(facts["shards"], key=lambda one: one["shard"], reverse=True)[::-1][1:]
+    assert lagging["checkpoint"]["age_seconds"] == 3605
+    assert 3000 < lagging["uncovered_seconds"] < 3605
+    assert [(one["open"], one["uncovered_seconds"], one["checkpoint"]["age_seconds"]) for one in others] == [
+        (True, None, 5)
+    ] * 2
+    assert (facts["quarantine"]["waiting"], len(facts["quarantine"]["reasons"])) == (4, 2)
+    assert facts["dead_letters"] == [{"queue": QUEUE, "messages": 2, "in_flight": 0}]
+
+
+class Refusing:
+    """A client that some call is refused to."""
+
+    def __init__(self, client: Any, refused: str) -> None:
+        self._client, self._refused = client, refused
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._refused:
+            return getattr(self._client, name)
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you"}}, name)
+
+        return refuse
+
+
+def test_describe_tells_what_it_may_not_read(blog: Blog) -> None:
+    refusing = Refusing(blog.clients["dynamodbstreams"], "describe_stream")
+    done = counters(blog, "describe", clients=blog.clients | {"dynamodbstreams": refusing})
+    assert done.code == 0
+    assert "AWS refused describe_stream: AccessDeniedException: not you" in done.out
+    client = Refusing(blog.clients["dynamodb"], "describe_time_to_live")
+    done = counters(blog, "describe", clients=blog.clients | {"dynamodb": client})
+    assert "AWS refused describe_time_to_live" in done.out
+    client = Refusing(blog.clients["dynamodb"], "describe_table")
+    assert counters(blog, "describe", clients=blog.clients | {"dynamodb": client}).code == 3
+
+
+def test_describe_tells_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) -> None:
+    client, shard = blog.clients["dynamodb"], [*blog.stream.records][2]
+    key = checkpoint_key(shard_digest(shard))
+    item = client.get_item(TableName="blog", Key=key)["Item"]
+    try:
+        client.put_item(TableName="blog", Item=item | {"lost_before": {"N": "1795160000"}})
+        assert "its checkpoint was lost before 2026-11-20T07:33:20Z" in " ".join(counters(blog, "describe").out.split())
+        client.put_item(TableName="blog", Item=item | {"applied_through": {"S": "x"}})
+        assert "no checkpoint" in counters(blog, "describe").out
+        client.delete_item(TableName="blog", Key=key)
+        assert "no checkpoint" in counters(blog, "describe").out
+    finally:
+        client.put_item(TableName="blog", Item=item)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_number_is_cut_and_no_line_too_long(blog: Blog, width: int) -> None:
+    for asked in (("describe", "--peek"), ("series", "site", "--last", "36h"), ("top", "pages"), ("get", "speed")):
+        shown = counters(blog, *asked, width=width).out
+        assert max(map(len, shown.splitlines())) <= width
+        if width >= 80:
+            assert "…" not in shown, asked
+
+
+def watched(blog: Blog, *arguments: str, **outside: Any) -> Done:
+    return counters(blog, "watch", *arguments, sleep=blog.live, **outside)
+
+
+def test_watch_without_a_terminal_prints_lines_and_rates() -> None:
+    blog = in_memory()
+    done = watched(blog, "pages", "url=/", "site", "--every", "10s", "--times", "3", "--last", "5m", "--json")
+    lines = [Done(0, line, "").document for line in done.out.splitlines()]
+    assert [line["at"] for line in lines] == [f"2026-11-20T17:30:{second}Z" for second in ("00", "10", "20")]
+    first, second, _ = (line["watched"] for line in lines)
+    assert [one["measure"] for one in first] == ["views", "bytes", "last 5 min"]
+    assert first[0]["per_second"] is None
+    assert second[0]["per_second"] == (second[0]["count"] - first[0]["count"]) / 10 > 0
+    assert second[2]["per_second"] == pytest.approx(second[2]["count"] / 300)
+    plain = watched(blog, "pages", "url=/", "--times", "1")
+    assert re.fullmatch(r"2026-11-20T17:30:20Z pages url=/ views: \d+\n2026\S+ pages url=/ bytes: [\d,]+\n", plain.out)
+
+
+def test_watch_ends_after_a_time_and_cleanly_by_ctrl_c() -> None:
+    blog = in_memory()
+    assert watched(blog, "site", "--every", "10s", "--for", "35s").out.count("\n") == 4
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    for terminal in (False, True):
+        done = counters(blog, "watch", "site", sleep=interrupt, terminal=terminal)
+        assert (done.code, done.err) == (130, "")
+    assert "Ctrl-C ends" in done.out
+    assert done.out.endswith("\x1b[?25h"), "the cursor is hidden"
+
+
+def test_watch_survives_what_passes_and_ends_with_what_never_worked() -> None:
+    blog = in_memory()
+    client = Refusing(blog.clients["dynamodb"], "nothing")
+
+    def refuse_from_now_on(seconds: float) -> None:
+        blog.now += seconds
+        client._refused = "get_paginator" if client._refused == "nothing" else "nothing"
+
+    done = counters(blog, "watch", "site", "--times", "3", sleep=refuse_from_now_on, clients={"dynamodb": client})
+    assert (done.code, done.out.count("\n")) == (0, 2)
+    assert "AWS refused get_paginator: AccessDeniedException" in done.err
+    client._refused = "get_paginator"
+    refused = counters(blog, "watch", "site", "--times", "3", clients={"dynamodb": client})
+    assert (refused.code, refused.err.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("get", "page"),
+            "no aggregate 'page' is declared; there is: pages, phones, speed, visitors, visitors-members",
+        ),
+        (("get", "site"), "no aggregate 'site' is declared"),
+        (("window", "sites", "--last", "1h"), "no window 'sites' is declared; there is: pace, site"),
+        (("window", "site"), "one of --last and --since"),
+        (("window", "site", "--last", "1h", "--since", "2026-11-20"), "one of --last and --since"),
+        (("window", "site", "--last", "1"), "'1': expected a number and a unit, such as 30s"),
+        (("window", "site", "--last", "0h"), "'0h': expected a number and a unit"),
+        (("window", "site", "--since", "yesterday"), "'yesterday': expected ISO 8601"),
+        (("window", "site", "--since", "2026-11-21", "--until", "2026-11-20"), "--until must lie after --since"),
+        (("window", "site", "--last", "99d"), "retains no more"),
+        (("series", "site", "--last", "1h", "--step", "fortnight"), "'fortnight': expected a number and a unit"),
+        (("series", "site", "--last", "1h", "--tz", "Mars"), "invalid tz='Mars'"),
+        (("top", "speed"), "'speed' is not ranked; ranked are: pages"),
+        (("top", "pages", "--limit", "0"), "0 is not in the range x>=1"),
+        (("events", "views"), "no event 'views' is declared; there is: view"),
+        (("events", "view"), "missing url=…"),
+        (("events", "view", "url=/", "--since", "2026-11-20"), "invalid time=None"),
+        (("watch",), "Missing argument"),
+        (("watch", "url=/"), "the name of an aggregate or window comes first"),
+        (("watch", "pages"), "missing url=…"),
+        (("watch", "view"), "no aggregate or window 'view' is declared; there is: pace, pages"),
+        (("watch", "site", "--every", "0s"), "'0s': expected a number and a unit"),
+        (("describe", "--queue", "nowhere"), "GetQueueAttributes found nothing of that name"),
+    ],
+)
+def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: str) -> None:
+    done = counters(blog, *arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1), done
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_the_blog_is_as_long_as_it_says(blog: Blog) -> None:
+    events = counters(blog, "events", "view", "url=/", "--all", "--json").document["events"]
+    begin = datetime.fromtimestamp(NOW - HOURS * 3600, UTC).isoformat()
+    assert min(one["time"] for one in events) >= begin[:13]

@@ -1,0 +1,219 @@
+"""Options, exit codes, and errors of one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from botocore import exceptions as aws
+
+import dynamodb_counters
+from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.cli import main as cli
+from dynamodb_counters.cli.failures import told
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.errors import CommitError, InvalidArgumentError
+from simulation.engines.tables import create_table
+from tests.integration.stores import Store
+from tests.unit.cli.commands import Done, run
+
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+SHOPS = Aggregate(
+    "shops", SALE, pk="SHOP#{shop}", sk="SALES#{kind}", measures={"sales": Count(), "taken": Sum("price")}
+)
+
+
+@pytest.fixture
+def store(moto_engine: Any) -> Store:
+    create_table(moto_engine.client, "sales", expires=False)
+    store = Store(moto_engine, "sales")
+    for number in range(3):
+        store.counters.accept(SALE, {"id": number, "shop": "a", "kind": "new", "price": 2})
+    store.deliver(store.inserts(), SHOPS)
+    return store
+
+
+def get(store: Store, *arguments: str, **outside: Any) -> Done:
+    return run(*arguments, client=store.client, **outside)
+
+
+def test_a_group_by_the_declarations_that_the_table_knows(store: Store) -> None:
+    done = get(store, "get", "shops", "shop=a", "kind=new", "--table", "sales", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.document == {
+        "aggregate": "shops",
+        "group": {"shop": "a", "kind": "new"},
+        "measures": {"sales": 3, "taken": 6},
+        "complete": True,
+    }
+    shown = get(store, "get", "shops", "shop=a", "kind=new", "--table", "sales").out
+    assert [line.split() for line in shown.splitlines()] == [["sales", "3"], ["taken", "6"]]
+
+
+def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = ("get", "shops", "shop=a", "kind=new")
+    expected = get(store, *asked, "--table", "sales").out
+    assert get(store, "--table", "sales", *asked).out == expected
+    monkeypatch.setenv("COUNTERS_TABLE", "other")
+    assert get(store, "--table", "sales", *asked).out == expected
+    assert get(store, *asked, "--table", "sales").out == expected
+    monkeypatch.setenv("COUNTERS_TABLE", "sales")
+    assert get(store, *asked).out == expected
+    text = encode((Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES#new", measures={"sales": Count()}),))
+    (tmp_path / "declared").write_text(text + "\n")
+    for declared in (text, str(tmp_path / "declared")):
+        assert get(store, "get", "shops", "shop=a", "--declarations", declared).out.split() == ["sales", "3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("get", "shops", "shop=a", "kind=new"), "no table: name it with --table, or in COUNTERS_TABLE"),
+        (("get", "shop", "--table", "sales"), "no aggregate 'shop' is declared; there is: shops"),
+        (("get", "shops", "kind=new", "--table", "sales"), "missing shop=…"),
+        (("get", "shops", "town=a", "--table", "sales"), "there is no field 'town'; the fields are: shop, kind"),
+        (("get", "shops", "a", "--table", "sales"), "'a' is no field=value; the fields are: shop, kind"),
+        (("get", "shops", "shop=a", "shop=b", "--table", "sales"), "the field 'shop' is given twice"),
+        (("get", "--table", "sales"), "Missing argument 'NAME'."),
+        (("fetch",), "No such command 'fetch'."),
+        (("get", "shops", "--tabel", "sales"), "No such option '--tabel'. (Did you mean one of: '--help', '--table'?)"),
+        (("get", "shops", "--endpoint-url", "localhost"), "'localhost' is no URL: expected http://… or https://…"),
+        (("get", "shops", "--table", "sales", "--declarations", "nonsense"), "text that encode() wrote"),
+        (("get", "shops", "--table", "nothing"), "GetItem found nothing of that name in this region"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(store: Store, arguments: tuple[str, ...], said: str) -> None:
+    done = get(store, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("error: ")
+    assert said in done.err
+
+
+def test_a_table_that_knows_no_declarations_asks_for_them(moto_engine: Any) -> None:
+    create_table(moto_engine.client, "empty", expires=False)
+    done = run("get", "shops", "--table", "empty", client=moto_engine.client)
+    assert done.code == 2
+    assert "the table has no history of deployments: pass the declarations" in done.err
+
+
+def test_help_tells_the_exit_codes_and_every_command_has_the_shared_options(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--help").code == 0
+    assert "2 wrong input; 3 AWS refused" in " ".join(capsys.readouterr().out.split())
+    for command in cli.COMMANDS:
+        leaves = command.commands.values() if isinstance(command, click.Group) else [command]
+        for leaf in leaves:
+            names = {name for parameter in leaf.params for name in parameter.opts}
+            assert {"--table", "--declarations", "--json", "--profile", "--region", "--endpoint-url"} <= names
+            assert leaf.help
+
+
+_CLIENT_ERROR = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you\nat all"}}, "GetItem")
+_INTERRUPTED = click.Abort()
+_INTERRUPTED.__cause__ = KeyboardInterrupt()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (_CLIENT_ERROR, 3, "AWS refused GetItem: AccessDeniedException: not you at all"),
+        (aws.NoCredentialsError(), 3, "Unable to locate credentials; name a profile with --profile"),
+        (aws.EndpointConnectionError(endpoint_url="http://x"), 3, 'Could not connect to the endpoint URL: "http://x"'),
+        (aws.NoRegionError(), 2, "You must specify a region; name one with --region"),
+        (aws.ProfileNotFound(profile="p"), 2, "The config profile (p) could not be found"),
+        (CommitError([ValueError("x")]), 3, "1 item(s) not committed"),
+        (InvalidArgumentError("x", 1, "2"), 2, "invalid x=1: expected 2"),
+        (TimeoutError("throttled"), 3, "throttled"),
+        (_INTERRUPTED, 130, "interrupted"),
+        (click.Abort(), 1, "no answer"),
+        (KeyError("x"), 70, "a fault of this program, KeyError: 'x'"),
+    ],
+)
+def test_each_error_has_its_exit_code_and_one_line(
+    error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(error)[0] == code
+    assert said in told(error)[1]
+
+    @click.command("fails")
+    @shared
+    def fails(session: Session) -> None:
+        raise error
+
+    monkeypatch.setitem(cli.counters.commands, "fails", fails)
+    done = run("fails")
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
+
+
+def test_what_a_command_returns_is_the_exit_code_and_destruction_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command("destroy")
+    @click.option("--yes", is_flag=True)
+    @shared
+    def destroy(session: Session, *, yes: bool) -> int:
+        return 0 if session.confirm("destroy it?", yes=yes) else 1
+
+    monkeypatch.setitem(cli.counters.commands, "destroy", destroy)
+    assert run("destroy", "--yes").code == 0
+    assert run("destroy", answer=lambda _: True).code == 0
+    assert run("destroy", answer=lambda _: False).code == 1
+    alone = run("destroy")
+    assert (alone.code, "pass --yes" in alone.err) == (2, True)
+
+
+def test_progress_is_lines_on_standard_error_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    @click.command("work")
+    @shared
+    def work(session: Session) -> None:
+        nonlocal now
+        with session.progress("counting", 100, done=20) as advance:
+            for _ in range(4):
+                now += 6
+                advance(20)
+
+    monkeypatch.setitem(cli.counters.commands, "work", work)
+    done = run("work", clock=lambda: now)
+    assert (done.out, done.err) == ("", "counting: 60 of 100, 12 s left\ncounting: 100 of 100, 0 s left\n")
+    seen = run("work", clock=lambda: now, terminal=True)
+    assert seen.out == ""
+    assert "counting" in seen.err
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    source = Path(dynamodb_counters.__file__).parents[1]
+    return subprocess.run(
+        [sys.executable, "-m", "dynamodb_counters.cli.main", *arguments],
+        env=os.environ | {"PYTHONPATH": str(source)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_as_a_process() -> None:
+    helped = command("get", "--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "--endpoint-url URL" in helped.stdout
+    nothing = command()
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+    assert "Commands:" in nothing.stderr
+    away = command(
+        *("get", "shops", "--table", "sales", "--endpoint-url", "http://127.0.0.1:9"), AWS_DEFAULT_REGION="us-east-1"
+    )
+    assert (away.returncode, away.stdout, away.stderr.count("\n")) == (3, "", 1)
+    assert 'Could not connect to the endpoint URL: "http://127.0.0.1:9/"' in away.stderr
+    for region, said in (("", "Invalid endpoint"), ("nowhere!", "a supported format")):
+        refused = command("get", "shops", "--table", "sales", AWS_DEFAULT_REGION=region)
+        assert (refused.returncode, refused.stderr.count("\n"), said in refused.stderr) == (2, 1, True), refused.stderr

@@ -1,0 +1,140 @@
+"""Dollars per month follow from the units and from one price file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bill
+from benchmarks.ways import WAYS
+from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.month_bill import Bill, bills
+from dynamodb_counters._cost.service_dollars import ALARMS, METRICS, MONTH
+from dynamodb_counters._cost.workload_settings import FEWEST_PARTITIONS, Door, Workload
+from dynamodb_counters._price_file import PRICES
+
+_PROJECT = Path(__file__).parents[3]
+_HOT = (Counted(50, skew=1.0),)
+
+
+def _bill(title: str, load: Workload) -> Bill:
+    return next(each for each in bills(load, PRICES.of) if each.title == title)
+
+
+def test_dynamodb_is_its_units_at_their_price() -> None:
+    found = _bill("naive increment", Workload(1000, _HOT))
+    assert found.dollars["DynamoDB writes"] == pytest.approx(1000 * MONTH * 0.625e-6)
+    own = _bill("this: accept + watermark", Workload(1000, _HOT))
+    units = sum(stage.writes for stage in own.units.values())
+    assert own.dollars["DynamoDB writes"] == pytest.approx(1000 * MONTH * units * 0.625e-6)
+    assert own.total == pytest.approx(sum(own.dollars.values()))
+
+
+@pytest.mark.parametrize(("title", "door"), [("EventIngest, straight to the queue", "http"), ("accept_many", "sdk")])
+def test_doors_cost_what_the_benchmark_says(title: str, door: Door) -> None:
+    way = next(way for way in WAYS if way.title == title)
+    cpu = dict.fromkeys(("consumer_single", "receiver_single", "aggregator"), 0.0)
+    expected = bill.bill_of(way, 1.0, cpu, 0.0, {"4": 1.0})
+    rate = 1000.0
+    found = _bill("this: accept + watermark", Workload(rate, _HOT, door=door)).dollars
+    millions = rate * MONTH / 1e6
+    assert found["SQS"] == pytest.approx(millions * expected["queue"], rel=0.01)
+    assert found["API Gateway"] == pytest.approx(millions * expected["http"])
+
+
+def test_a_batch_of_requests_divides_the_door_by_its_events() -> None:
+    single, many = (Workload(1000, _HOT, door="http", per_request=number) for number in (1, 100))
+    one, hundred = (_bill("this: accept + watermark", load).dollars for load in (single, many))
+    assert hundred["API Gateway"] == pytest.approx(one["API Gateway"] / 100)
+
+
+def test_an_idle_queue_is_polled() -> None:
+    found = _bill("this: accept + watermark", Workload(0.001, _HOT, door="queue")).dollars
+    assert found["SQS"] == pytest.approx(21_600 * 730 / 24 * 0.4e-6, rel=0.02)
+
+
+def test_alarms_and_metrics_are_those_of_the_constructs() -> None:
+    snapshots = _PROJECT / "tests" / "snapshots"
+    for name, plain, monitored in (
+        ("aggregator", "aggregator_minimal", "aggregator_monitored"),
+        ("ingest", "ingest_minimal", "ingest_everything"),
+    ):
+        counts = tuple(
+            sum(
+                each["Type"] == "AWS::CloudWatch::Alarm"
+                for each in json.loads((snapshots / f"{file}.json").read_text())["Resources"].values()
+            )
+            for file in (plain, monitored)
+        )
+        assert ALARMS[name] == counts
+    # The tables of docs/monitoring.md name each metric of the runtime.
+    rows = (_PROJECT / "docs" / "monitoring.md").read_text().partition("## Runtime metrics")[2].splitlines()
+    function, named = "", dict.fromkeys(("aggregator", "ingest consumer", "ingest receiver", "API"), 0)
+    for row in rows:
+        cells = [cell.strip() for cell in row.split("|")]
+        if len(cells) > 3 and cells[2].startswith("`"):
+            function = cells[1] or function
+            named[function] += len(re.findall(r"`\w+`", cells[2]))
+    assert {"aggregator": named["aggregator"], "ingest": named["ingest consumer"] + named["ingest receiver"]} == METRICS
+
+
+def test_partitions_follow_from_the_rate() -> None:
+    assert Workload(1, _HOT).shards() == FEWEST_PARTITIONS
+    assert Workload(100_000, (Counted(1),)).shards() == 144
+    assert Workload(100_000, (Counted(1),), partitions=7).shards() == 7
+    assert Workload(100_000, _HOT, packed=5_000).shards() < 20
+
+
+def test_a_batch_holds_the_tables_own_changes() -> None:
+    full = Workload(10_000, (Counted(10**6),), partitions=4, batch=1000)
+    assert full.batches(4).events == pytest.approx(500, rel=0.01)
+
+
+def test_a_hot_item_that_cannot_keep_up_is_told() -> None:
+    load = Workload(5_000, (Counted(1),))
+    keeps = {each.title: each.keeps_up for each in bills(load, PRICES.of)}
+    assert keeps["this: accept + watermark"]
+    assert not keeps["naive increment"]
+    assert not _bill("transaction: marker + counter", Workload(100, (Counted(1),))).keeps_up
+    assert _bill("transaction: marker + counter", Workload(90, (Counted(1),))).keeps_up
+
+
+def test_packed_is_shown_beside_plain() -> None:
+    packed, plain = bills(Workload(1000, _HOT, packed=5_000, gather=5), PRICES.of)[:2]
+    assert (packed.title, plain.title) == ("this: packed", "this: accept + watermark")
+    assert packed.total < plain.total / 10
+
+
+def test_prices_stand_in_one_place() -> None:
+    """No file of Python has a price of the list as a number."""
+    numbers = {
+        f"{each.dollars:.10f}".rstrip("0") for each in PRICES.prices.values() if each.dollars < 1 and each.dollars
+    }
+    rare = numbers & {"0.625", "0.0000133334"}
+    assert rare == {"0.625", "0.0000133334"}
+    found = [
+        path.relative_to(_PROJECT)
+        for root in ("lambdas", "infra", "benchmarks", "simulation", "demo")
+        for path in (_PROJECT / root).rglob("*.py")
+        if any(number in path.read_text() for number in rare)
+    ]
+    assert found == []
+
+
+def test_every_price_has_its_source_and_how_it_was_checked() -> None:
+    assert PRICES.region == "us-east-1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", PRICES.date)
+    for name, price in PRICES.prices.items():
+        assert price.source.startswith("https://aws.amazon.com/"), name
+        assert price.checked.startswith(("list, 20", "page, 20")), name
+
+
+def test_the_page_shows_the_price_file() -> None:
+    page = (_PROJECT / "docs" / "cost.md").read_text()
+    assert f"as of {PRICES.date}, in {PRICES.region}" in page
+    for name, price in PRICES.prices.items():
+        dollars = f"{price.dollars:.10f}".rstrip("0").rstrip(".") + (" per million" if price.per > 1 else "")
+        assert f"| [`{name}`]({price.source}) | {dollars} | {price.checked} |" in page

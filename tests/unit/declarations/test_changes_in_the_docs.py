@@ -1,0 +1,256 @@
+"""The table in docs/changing-declarations.md: each change made to a table with data, and what is read meanwhile.
+
+UPDATE_SNAPSHOTS=1 writes it anew.
+"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Histogram,
+    Items,
+    Ranking,
+    Sum,
+    Window,
+)
+from dynamodb_counters._declarations import Declarable, Declaration, flatten
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.effective import merged
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, backfill
+from tests.unit.cli.commands import run
+from tests.unit.fold.world import Source, source_item
+
+_PAGE: Final = Path(__file__).parents[3] / "docs" / "changing-declarations.md"
+
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+SHOPS = Aggregate(
+    "shops",
+    SALE,
+    pk="SHOP#{shop}",
+    sk="SALES",
+    measures={"sales": Count(), "taken": Sum("price"), "sizes": Histogram("price", bounds=[0, 100])},
+)
+BIG = Attr("price").gt(100)
+PATHS = Items("carts", where=Attr("price").exists())
+RECENT = Window("recent", SALE, pk="SHOP#{shop}", time="at", retention=timedelta(days=2))
+BUYERS = Distinct("buyers", SALE, pk="BUYERS", sk="ALL", member="buyer")
+
+
+def _over(shops: Aggregate, name: str = "all-shops") -> Aggregate:
+    return Aggregate(name, shops, pk="ALL", sk="SHOPS", measures={"sales": Sum("sales")})
+
+
+def _shops(**changes: Any) -> Aggregate:
+    return replace(SHOPS, **changes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One change, and the measure of a name to look at."""
+
+    change: str
+    before: tuple[Declarable, ...]
+    after: tuple[Declarable, ...]
+    name: str = "shops"
+    measure: str = "sales"
+
+
+_BIG_SHOPS = _shops(where=BIG)
+_MOVED = _shops(sk="MOVED")
+
+ROWS = [
+    Row("Another filter", (SHOPS,), (_BIG_SHOPS,)),
+    Row("The same with `on_change=\"keep\"`", (SHOPS,), (_shops(where=BIG, on_change="keep"),)),
+    Row("The same with `on_change=\"fail\"`", (SHOPS,), (_shops(where=BIG, on_change="fail"),)),
+    Row("What another aggregate counts, another filter", (SHOPS, _over(SHOPS)), (_BIG_SHOPS, _over(_BIG_SHOPS)), "all-shops"),
+    Row("The same with `on_change=\"keep\"`", (SHOPS, _over(SHOPS)), (_shops(where=BIG, on_change="keep"), _over(_shops(where=BIG, on_change="keep"))), "all-shops"),
+    Row("Another cap, or another measured attribute", (SHOPS,), (_shops(measures={**SHOPS.measures, "taken": Sum("price", cap=100)}),), measure="taken"),
+    Row("Other bins", (SHOPS,), (_shops(measures={**SHOPS.measures, "sizes": Histogram("price", bounds=[0, 20])}),), measure="sizes"),
+    Row("Another measure added", (_shops(measures={"taken": Sum("price")}),), (_shops(measures={"taken": Sum("price"), "sales": Count()}),)),
+    Row("Another group: other fields in the key", (SHOPS,), (_shops(pk="SHOP#{shop}#{buyer}"),)),
+    Row("Other keys, same fields", (SHOPS,), (_MOVED,)),
+    Row("Other `write_shards`", (SHOPS,), (_shops(write_shards=4),)),
+    Row("A ranking added, or by another measure", (SHOPS,), (_shops(ranking=Ranking(by="sales", leaderboard="SHOPS")),)),
+    Row("Another `on_expiry`", (SHOPS,), (_shops(on_expiry="subtract"),)),
+    Row("Another member of a `Distinct`", (BUYERS,), (replace(BUYERS, member="shop"),), "buyers", "distinct"),
+    Row("Another condition of `Items`", (_shops(source=PATHS),), (_shops(source=replace(PATHS, where=BIG)),)),
+    Row("Another `retention` of a window, or other `tiers`", (RECENT,), (replace(RECENT, retention=timedelta(days=9)),), "recent"),
+    Row("Another `max_groups`, `late` or `future_tolerance`", (SHOPS,), (_shops(max_groups=5000),)),
+    Row("An aggregate added over an event or `Items`", (RECENT,), (RECENT, SHOPS)),
+    Row("An aggregate added over another one", (SHOPS,), (SHOPS, _over(SHOPS)), "all-shops"),
+    Row("An aggregate removed", (RECENT, SHOPS), (RECENT,)),
+    Row("An aggregate renamed, same keys", (SHOPS, _over(SHOPS)), (_shops(name="stores"), _over(_shops(name="stores"))), "stores"),
+    Row("A window renamed: its name is in its keys", (RECENT,), (replace(RECENT, name="lately"),), "lately"),
+    Row("An event renamed", (SHOPS,), (_shops(source=replace(SALE, name="order")),)),
+    Row("`Items` renamed", (_shops(source=PATHS),), (_shops(source=replace(PATHS, name="baskets")),)),
+    Row("The keys of what waits given to another", (SHOPS,), (_MOVED, _shops(name="stores", measures={"sales": Count()})), "stores"),
+    Row("An event whose keys change", (SHOPS,), (_shops(source=replace(SALE, pk="ORDER#{id}")),)),
+    Row("An event kept longer", (SHOPS,), (_shops(source=replace(SALE, retention=timedelta(days=9))),)),
+    Row("Another order", (SHOPS, RECENT), (RECENT, SHOPS)),
+]  # fmt: skip
+
+
+class _Shop:
+    """A table that counts sales, and the sales there are."""
+
+    def __init__(self, declared: tuple[Declaration, ...]) -> None:
+        self.bench = Workbench(declared)
+        self.stream = Stream(self.bench)
+        self.source: Source = _root(declared)
+        self.live: dict[str, dict[str, Any]] = {}
+
+    def sell(self, number: int, price: int) -> None:
+        values = {
+            "id": str(number),
+            "shop": "a",
+            "buyer": f"b{number % 2}",
+            "price": price,
+            "at": int(self.bench.clock()),
+        }
+        self.put(str(number), source_item(self.bench.store, self.source, values, str(number)))
+
+    def put(self, number: str, item: dict[str, Any]) -> None:
+        self.live[number] = item
+        self.bench.table.put_item(TableName=self.bench.table.name, Item=item)
+
+    def cancel(self, number: int) -> None:
+        item = self.live.pop(str(number))
+        self.bench.table.delete_item(TableName=self.bench.table.name, Key={"pk": item["pk"], "sk": item["sk"]})
+
+    def backfill(self, name: str) -> None:
+        assert [*backfill(self.bench, self.stream, names=[name]).steps()][-1].phase == "complete"
+        self.bench.clock.advance(61)
+
+    def read(self, declared: Iterable[Declaration], name: str, measure: str) -> str:
+        """The measure, as readers see it; of several definitions, the last one's."""
+        wanted = {each.name: each for each in declared}.get(name)
+        if wanted is None:
+            return "-"
+        group = {"shop": "a", "buyer": "b0"}
+        counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
+        if isinstance(wanted, Window):
+            return str(counters.window(wanted, group, last=timedelta(hours=24)).count)
+        value = counters.get(wanted, group).measures.get(measure, "-")
+        return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+
+    def exact(self, declared: tuple[Declaration, ...], name: str, measure: str) -> str:
+        """What declarations come to that have been there from the start, over the sales there are."""
+        other = _Shop(declared)
+        other.bench.clock.advance(self.bench.clock() - other.bench.clock())
+        for number, item in self.live.items():
+            other.put(number, item)
+        other.stream.deliver()
+        other.stream.deliver()
+        return other.read(declared, name, measure)
+
+
+def _root(declared: tuple[Declaration, ...]) -> Source:
+    source = declared[0].source
+    while isinstance(source, Aggregate):
+        source = source.source
+    return source
+
+
+def _line(row: Row) -> str:
+    """Make a change, and tell it as `counters diff` does before it is deployed."""
+    before, after = flatten(row.before), flatten(row.after)
+    shop = _Shop(before)
+    for number, price in ((1, 10), (2, 200), (3, 300)):
+        shop.sell(number, price)
+    shop.stream.deliver()
+    shop.stream.deliver()
+
+    asked = ("diff", "--table", "counters", "--declarations", encode(after))
+    done = run(*asked, "--json", client=shop.bench.table)
+    assert done.code in (0, 1), done.err
+    told = next(each for each in done.document["names"] if each["name"] == row.name)
+    quiet = told["title"] == "unchanged" and not told["renamed_from"]
+    heading = rf"^unchanged: .*\b{row.name}\b" if quiet else rf"^{row.name}: {told['title']}"
+    assert re.search(heading, run(*asked, client=shop.bench.table).out, re.MULTILINE)
+
+    found = merged(after, before)
+    if not found.refused:
+        shop.bench.deploy(after, as_declared=True)
+    shop.source = _root(after)
+    for number, price in ((4, 500), (5, 5), (2, 50)):
+        shop.sell(number, price)
+    shop.cancel(3)
+    if not found.refused:
+        shop.stream.deliver()
+        shop.stream.deliver()
+
+    known = before if found.refused else (*before, *after)
+    read = shop.read(known, row.name, row.measure)
+    old = shop.exact(before, told["renamed_from"] or row.name, row.measure)
+    new = shop.exact(after, row.name, row.measure)
+    _check(told, read, old, new)
+    if told["next"].startswith("counters backfill"):
+        shop.backfill(told["next"].split()[-1])
+        assert shop.read(after, row.name, row.measure) == new, row.change
+    events = "".join(f"; event {each['name']}: {each['title']}" for each in done.document["events"])
+    renamed = told["renamed_from"] and f", renamed from {told['renamed_from']}"
+    says = f"{told['title']}{renamed or ''}{events}"
+    following = f"`{told['next']}`" if told["next"].startswith("counters ") else told["next"]
+    return f"| {row.change} | {says} | {told['counts']} | {read} ({old}, {new}) | {following} |"
+
+
+def _check(told: dict[str, Any], read: str, old: str, new: str) -> None:
+    """What is read is what is told; nothing that is not exact by the new definition goes untold."""
+    if "exact" in told["counts"] and old != "-":
+        assert read == old
+    if told["counts"] == "as before" and told["kind"] != "needed":
+        assert read == new
+    if read != new:
+        assert told["kind"] not in ("unchanged", "adjusted") or told["does"] != "counts on"
+
+
+def _table() -> str:
+    head = [
+        "| change | `counters diff` says | the counts until then | read (old, new) | next |",
+        "|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *map(_line, ROWS)]) + "\n"
+
+
+def _example() -> str:
+    """What `counters diff` prints for a filter that has changed below another aggregate, and a new one."""
+    before, after = flatten((SHOPS, _over(SHOPS), RECENT)), flatten((_BIG_SHOPS, _over(_BIG_SHOPS), RECENT, BUYERS))
+    shop = _Shop(before)
+    shop.sell(1, 10)
+    shop.stream.deliver()
+    shown = run("diff", "--table", "counters", "--declarations", encode(after), client=shop.bench.table, width=98).out
+    lines = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+    return f"```console\n$ cdk synth --quiet && counters diff --table counters\n{lines}\n```\n"
+
+
+@pytest.mark.snapshot
+@pytest.mark.parametrize(
+    ("marks", "make"), [(("changes", "end of changes"), _table), (("diff", "end of diff"), _example)]
+)
+def test_the_documentation_has_what_each_change_does(marks: tuple[str, str], make: Callable[[], str]) -> None:
+    begin, end = (f"<!-- {mark}: written by a test -->\n" for mark in marks)
+    text, made = _PAGE.read_text(), make()
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        _PAGE.write_text(f"{before}{begin}{made}{end}{after}")
+        return
+    assert f"{begin}{made}{end}" in text

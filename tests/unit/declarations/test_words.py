@@ -1,0 +1,202 @@
+"""Declarations and their changes in words: stable, readable, and different where declarations are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Average,
+    Condition,
+    Count,
+    Event,
+    Histogram,
+    Items,
+    Packed,
+    Ranking,
+    Sum,
+    Window,
+)
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.change_words import advice, differences, event_differences, told
+from dynamodb_counters._declarations.effective import merged
+from dynamodb_counters._declarations.summary import aspects, summarized
+from dynamodb_counters._declarations.words import condition_words, length_words
+
+_VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+_RECENT = Window("recent", _VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (Attr("a").eq(1), "a = 1"),
+        (Attr("a").eq(value=True), "a = true"),
+        (Attr("a").ne("x"), "a != 'x'"),
+        (Attr("a").between(1, Decimal("2.50")), "a >= 1 and a <= 2.5"),
+        (Attr("a").is_in([200, 301]), "a is one of 200, 301"),
+        (Attr("a").is_in([200]), "a is one of 200"),
+        (Attr("a").begins_with("x"), "a begins with 'x'"),
+        (Attr("a").exists() | Attr("b").not_exists(), "a exists or no b"),
+        ((Attr("a").lt(1) | Attr("b").gt(2)) & Attr("c").le(3), "(a < 1 or b > 2) and c <= 3"),
+        (~(Attr("a").lt(1) & Attr("b").gt(2)) & Attr("c").le(3), "not (a < 1 and b > 2) and c <= 3"),
+        ((Attr("a").eq(1) & Attr("b").eq(2)) | Attr("c").eq(3), "(a = 1 and b = 2) or c = 3"),
+    ],
+)
+def test_a_condition_in_words(condition: Condition, words: str) -> None:
+    assert condition_words(condition) == words
+
+
+@pytest.mark.parametrize(
+    ("duration", "words"),
+    [
+        (timedelta(days=1), "1 day"),
+        (timedelta(days=7), "1 week"),
+        (timedelta(hours=25), "25 hours"),
+        (timedelta(minutes=90), "90 minutes"),
+        (timedelta(seconds=90.5), "90.5 seconds"),
+        (timedelta(0), "0 seconds"),
+    ],
+)
+def test_a_duration_in_words(duration: timedelta, words: str) -> None:
+    assert length_words(duration) == words
+
+
+_CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
+    (_VIEWS, {"source": replace(_VIEW, name="visit")}),
+    (_VIEWS, {"source": Items("view", where=Attr("url").exists())}),
+    (_VIEWS, {"pk": "PAGE#{url}"}),
+    (_VIEWS, {"sk": "OTHER"}),
+    (_VIEWS, {"measures": {"views": Sum("bytes")}}),
+    (_VIEWS, {"measures": {"views": Sum("bytes", cap=5)}}),
+    (_VIEWS, {"measures": {"views": Average("bytes")}}),
+    (_VIEWS, {"measures": {"views": Count(), "more": Count()}}),
+    *(
+        (_VIEWS, {"measures": {"views": Histogram("bytes", **{kind: bins})}})
+        for kind in ("exactly", "at_least", "bounds")
+        for bins in ([1, 2, 3, 4], [1, 2, 3, 5], [10, 20, 30, 40])
+    ),
+    (_VIEWS, {"where": Attr("bytes").gt(1)}),
+    (_VIEWS, {"on_expiry": "subtract"}),
+    (_VIEWS, {"write_shards": 2}),
+    (_VIEWS, {"ranking": Ranking(by="views", leaderboard="URLS")}),
+    (_VIEWS, {"ranking": Ranking(by="views", leaderboard="URLS", write_shards=2)}),
+    (_VIEWS, {"max_groups": 7}),
+    (_VIEWS, {"on_change": "keep"}),
+    (_RECENT, {"time": "at"}),
+    (_RECENT, {"retention": timedelta(hours=26)}),
+    (_RECENT, {"retention": None}),
+    (_RECENT, {"measure": Sum("bytes")}),
+    (_RECENT, {"late": "quarantine"}),
+    (_RECENT, {"future_tolerance": None}),
+    (_RECENT, {"future_tolerance": timedelta(0)}),
+    (_RECENT, {"precision": timedelta(hours=1)}),
+    (_RECENT, {"tiers": ("minute", "hour")}),
+    (_RECENT, {"on_change": "fail"}),
+]
+
+
+def test_what_differs_reads_differently() -> None:
+    changed = [replace(declaration, **changes) for declaration, changes in _CHANGES]
+    read = [repr(aspects(each)) for each in (_VIEWS, _RECENT, *changed)]
+
+    assert len(set(read)) == len(read)
+
+
+def test_events_that_differ_read_differently() -> None:
+    since = datetime(2027, 1, 1, tzinfo=UTC)
+    packed = Packed("time", bucket=timedelta(hours=1))
+    events = [
+        _VIEW,
+        *(
+            replace(_VIEW, **changes)
+            for changes in (
+                {"sk": "AT#{time}"},
+                {"retention": timedelta(days=7)},
+                {"version": "at"},
+                {"packed": packed},
+                {"packed": replace(packed, parts=4)},
+                {"packed": replace(packed, parts=4, by="url")},
+                {"packed": replace(packed, chunk_bytes=5000)},
+                {"packed": replace(packed, future_tolerance=None)},
+                {"packed": replace(packed, since=since)},
+                {"packed": replace(packed, since=since, before=packed)},
+            )
+        ),
+    ]
+    read = [repr(summarized([event])) for event in events]
+
+    assert len(set(read)) == len(read)
+
+
+def test_the_order_of_declarations_does_not_show() -> None:
+    assert list(summarized([_VIEWS, _RECENT])) == list(summarized([_RECENT, _VIEWS])) == ["recent", "view", "views"]
+
+
+def test_a_difference_names_aspect_before_and_after() -> None:
+    after = replace(_VIEWS, where=Attr("bytes").gt(1), measures={"bytes": Sum("bytes")}, on_change="keep")
+    change = merged((after,), (_VIEWS,)).changes["views"]
+
+    assert differences(change) == [
+        ("where", "all", "bytes > 1"),
+        ("keeps bytes", "nothing", "sum of bytes"),
+        ("keeps views", "count", "nothing"),
+    ]
+
+
+def test_an_event_that_changed_is_told_beside_what_counts_it() -> None:
+    moved = replace(_VIEWS, source=replace(_VIEW, pk="PAGE#{url}"))
+
+    assert event_differences((moved,), (_VIEWS,)) == {
+        "view": [("event", "URL#{url} / T#{time}", "PAGE#{url} / T#{time}")]
+    }
+    assert "other keys" in advice(merged((moved,), (_VIEWS,)), "views").title
+
+
+def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
+    total = Aggregate("total", _VIEW, pk="TOTAL", sk="ALL", measures={"n": Count()})
+    fees = replace(total, name="fees", pk="FEES")
+    found = merged((replace(total, where=Attr("bytes").gt(1)), fees), (total,))
+    docs = (Path(__file__).parents[3] / "docs" / "changing-declarations.md").read_text()
+
+    assert told(found) == "adds fees; changes total, counted by the old definition until a backfill"
+    assert f"it {told(found)}" in " ".join(docs.split())
+    assert told(merged((total,), (total,))) == "changes nothing"
+    assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
+
+
+def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
+    moved = replace(_VIEWS, pk="URL#{url}#{site}")
+    same = Aggregate("same", _VIEWS, pk="SAME", sk="ALL", measures={"n": Count()})
+    added = Aggregate("added", moved, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
+    found = merged((moved, added, replace(same, source=moved)), (_VIEWS, same))
+
+    for name in ("added", "same"):
+        said = advice(found, name)
+        assert said.title == "waits for a backfill of views"
+        assert said.next == "counters backfill views"
+    assert advice(found, "added").counts == "none"
+    assert advice(found, "same").counts == "exact, over the old views"
+
+
+def test_every_kind_of_change_is_told() -> None:
+    big = replace(_VIEWS, where=Attr("bytes").gt(1))
+    over = Aggregate("over", _VIEWS, pk="OVER", sk="ALL", measures={"n": Count()})
+    cases: dict[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = {
+        "changes views in place": ((replace(big, on_change="keep"),), (_VIEWS,)),
+        "cannot take over because of views": ((replace(big, on_change="fail"),), (_VIEWS,)),
+        "changes limits of views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
+        "removes recent": ((_VIEWS,), (_VIEWS, _RECENT)),
+        "renames views to seen": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
+        "removes views, still counted": ((replace(over, source=_VIEW),), (_VIEWS, over)),
+    }
+    for phrase, (declared, folded) in cases.items():
+        assert phrase in told(merged(declared, folded))

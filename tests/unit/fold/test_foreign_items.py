@@ -1,0 +1,181 @@
+"""Items that other code writes: found by the form of their keys, counted by the fields in them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Sum, TableKeys, Window, evaluate
+from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.foreign_items import show_foreign
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import Change
+from tests.unit.fold.streams import NOW, TTL_IDENTITY, record
+
+KEYS = TableKeys("PK", "SK", ttl="expiresAt")
+ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{day}#{number}", keys=KEYS)
+ORDERS = Aggregate("orders", ORDER, pk="CUSTOMER#{customer}", sk="DAY#{day}", measures={"n": Count()})
+LIVE = Aggregate("live", ORDER, pk="LIVE", sk="ALL", measures={"n": Count()}, on_expiry="subtract")
+
+_TEXTS = st.text(max_size=5)
+_KEYS = st.one_of(_TEXTS, st.builds("CUSTOMER#{}".format, _TEXTS), st.builds("CUSTOMER#{}#{}".format, _TEXTS, _TEXTS))
+
+
+def order(pk: str = "CUSTOMER#ann", sk: str = "ORDER#mon#1", **more: Any) -> dict[str, Any]:
+    return {"PK": {"S": pk}, "SK": {"S": sk}, **more}
+
+
+def counted(declaration: Declaration, *records: dict[str, Any], is_foreign: bool = True) -> dict[Any, Any]:
+    folded = fold(Plan((declaration,)), [Change(one, is_foreign=is_foreign) for one in records])
+    assert folded.unfoldable == []
+    return {delta.group: delta.measures for delta in folded.deltas if any(delta.measures.values())}
+
+
+@given(_KEYS)
+def test_a_key_has_the_fields_of_its_segments_or_does_not_match(key: str) -> None:
+    show = show_foreign(Items("of", pk="CUSTOMER#{customer}", keys=KEYS))
+    assert show is not None
+
+    shown = show({"PK": {"S": key}})
+
+    segments = key.split("#")
+    if len(segments) == 2 and segments[0] == "CUSTOMER":
+        assert shown is not None
+        assert shown["customer"]["S"] == segments[1]
+        assert shown["PK"] == {"S": key}
+    else:
+        assert shown is None
+
+
+@given(_TEXTS, _TEXTS)
+def test_different_keys_are_different_groups(one: str, two: str) -> None:
+    keys = [f"CUSTOMER#{text.replace('#', '')}" for text in (one, two)]
+    found = counted(ORDERS, *(record(number, order(key)) for number, key in enumerate(keys, 1)))
+    assert len(found) == len({*keys})
+
+
+@given(st.integers(-(10**12), 10**12) | st.decimals(-100, 100, places=2), st.booleans())
+def test_a_number_in_a_key_is_text_and_number(number: int | Decimal, in_string: bool) -> None:
+    source = Items("reading", sk="V#{value}" if in_string else "{value}", keys=TableKeys("sensor", "at"))
+    total = Aggregate("total", source, pk="ALL", sk="{value}", measures={"sum": Sum("value")})
+    key = {"S": f"V#{number}"} if in_string else {"N": str(number)}
+
+    found = counted(total, record(1, {"sensor": {"B": "AA=="}, "at": key}))
+
+    assert found == ({(str(number),): {"sum": number}} if number else {})
+
+
+@pytest.mark.parametrize("text", ["007", "-0.5", "12345678901234567890123456789012345678"])
+def test_text_of_digits_is_a_number_as_well(text: str) -> None:
+    source = Items("i", pk="N#{n}", where=Attr("n").eq(Decimal(text)) & Attr("n").eq(text), keys=TableKeys("id"))
+    assert counted(
+        Aggregate("a", source, pk="{n}", sk="S", measures={"n-sum": Sum("n")}), record(1, {"id": {"S": f"N#{text}"}})
+    )
+
+
+@pytest.mark.parametrize("text", ["", "1e5", "٣", "1_000", " 1", "1.", "NaN", "1" * 39])
+def test_other_text_is_no_number(text: str) -> None:
+    source = Items("i", pk="N#{n}", keys=TableKeys("id"))
+    plan = Plan((Aggregate("a", source, pk="A", sk="S", measures={"sum": Sum("n")}),))
+    folded = fold(plan, [Change(record(1, {"id": {"S": f"N#{text}"}}), is_foreign=True)])
+    assert [image.reason for image in folded.unfoldable] == ["a: MalformedImageError: attribute 'n' is not a number"]
+
+
+def test_a_time_in_a_key_is_one_for_windows_and_days() -> None:
+    source = Items("reading", sk="AT#{at}", keys=TableKeys("sensor", "at"))
+    window = Window("w", source, pk="{sensor}", time="at", retention=timedelta(days=2), future_tolerance=None)
+    by_day = Aggregate("d", source, pk="{sensor}", sk="{at:day}", measures={"n": Count()})
+    # The field comes before the attribute that holds the key.
+    for at in (str(NOW), "2026-09-21T14:13:20Z"):
+        image = {"sensor": {"S": "s"}, "at": {"S": f"AT#{at}"}}
+        assert {group[0] for group in counted(window, record(1, image))} == {"s"}
+        assert counted(by_day, record(1, image)) == {("s", "2026-09-21"): {"n": 1}}
+
+
+def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -> None:
+    assert counted(ORDERS, record(1, order(customer={"S": "bob"}))) == {("ann", "mon"): {"n": 1}}
+    for other in (
+        {"PK": {"B": "Q1VTVE9NRVIjYQ=="}},
+        {"PK": {"N": "1"}},
+        {"SK": {"S": "PROFILE"}},
+        {"SK": {"S": "ORDER#mon"}},
+    ):
+        assert counted(ORDERS, record(1, order() | other)) == {}
+    assert counted(ORDERS, record(1, {"PK": {"S": "CUSTOMER#ann"}})) == {}
+
+
+def test_a_correction_of_what_is_not_in_the_key_counts_nothing_anew() -> None:
+    assert counted(ORDERS, record(1, order(status={"S": "paid"}), order(status={"S": "placed"}))) == {}
+
+
+def test_all_items_without_template_and_condition() -> None:
+    everything = Items("row", keys=TableKeys("id"))
+    total = Aggregate("total", everything, pk="ALL", sk="ALL", measures={"n": Count()})
+    rows = [record(n, {"id": {"N": str(n)}, "_type": {"S": "total"}}) for n in (1, 2)]
+    assert counted(total, *rows) == {(): {"n": 2}}
+
+
+def test_a_condition_may_test_fields_and_names_that_start_with_an_underscore() -> None:
+    kept = Items(
+        "kept", pk="CUSTOMER#{customer}", where=Attr("customer").ne("bot") & Attr("_deleted").ne(True), keys=KEYS
+    )
+    total = Aggregate("total", kept, pk="ALL", sk="ALL", measures={"n": Count()}, where=Attr("__typename").eq("Order"))
+    images = [
+        order(__typename={"S": "Order"}),
+        order(__typename={"S": "Order"}, _deleted={"BOOL": True}),
+        order("CUSTOMER#bot", __typename={"S": "Order"}),
+        order(__typename={"S": "Cart"}),
+    ]
+    assert counted(total, *(record(n, image) for n, image in enumerate(images, 1))) == {(): {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "left"),
+    [("expiresAt", {}), ("ttl", {(): {"n": -1}})],
+)
+def test_an_item_expires_by_the_ttl_of_its_own_table(attribute: str, left: dict[Any, Any]) -> None:
+    kept = Aggregate("kept", ORDER, pk="KEPT", sk="ALL", measures={"n": Count()})
+    gone = record(2, None, order() | {attribute: {"N": str(NOW - 10)}})
+    assert counted(kept, gone) == left
+    assert counted(LIVE, gone) == {(): {"n": -1}}
+    assert counted(kept, {**record(3, None, order()), "userIdentity": TTL_IDENTITY}) == {}
+
+
+def test_without_a_ttl_only_dynamodb_says_that_an_item_has_expired() -> None:
+    rows = Items("row", keys=TableKeys("PK", "SK"))
+    kept = Aggregate("kept", rows, pk="KEPT", sk="ALL", measures={"n": Count()})
+    passed = order(ttl={"N": str(NOW - 10)})
+    assert counted(kept, record(1, None, passed)) == {(): {"n": -1}}
+    assert counted(kept, {**record(1, None, passed), "userIdentity": TTL_IDENTITY}) == {}
+
+
+def test_what_lies_in_the_source_table_is_no_item_of_ours_and_the_other_way_round() -> None:
+    event = Event("view", pk="URL#{url}", sk="T#{at}")
+    views = Aggregate("views", event, pk="URL#{url}", sk="VIEWS", measures={"n": Count()})
+    over = Aggregate("over", views, pk="OVER", sk="ALL", measures={"n": Sum("n")})
+    group = {"pk": {"S": "URL#/"}, "sk": {"S": "VIEWS"}, "_type": {"S": "views"}, "n": {"N": "5"}}
+    view = {"pk": {"S": "URL#/"}, "sk": {"S": "T#1"}, "_type": {"S": "view"}, "url": {"S": "/"}, "at": {"S": "1"}}
+    declared = (views, over, ORDERS)
+    # Whatever the other code's items look like, only Items count them; and they count nothing in our own table.
+    foreign = [order() | group, order() | view, group, view]
+    folded = fold(Plan(declared), [Change(record(n, one), is_foreign=True) for n, one in enumerate(foreign, 1)])
+    assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"orders": {"n": 2}}
+    folded = fold(
+        Plan(declared), [Change(record(n, one), is_foreign=False) for n, one in enumerate((group, view, order()), 1)]
+    )
+    assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"over": {"n": 5}, "views": {"n": 1}}
+
+
+def test_evaluate_counts_plain_items_by_their_keys() -> None:
+    items = [(ORDER, {"PK": f"CUSTOMER#{who}", "SK": f"ORDER#mon#{n}"}) for n, who in enumerate(("ann", "ann", "bob"))]
+    customers = Distinct("customers", ORDER, pk="SHOP", sk="CUSTOMERS", member="customer")
+    found = evaluate([ORDERS, customers], [*items, (ORDER, {"PK": "CUSTOMER#eve", "SK": "PROFILE"})])
+    assert {group.values["customer"]: group.measures["n"] for group in found["orders"]} == {"ann": 2, "bob": 1}
+    assert found["customers"][0].measures == {"distinct": 2}
+    assert len(flatten([customers])) == 2
