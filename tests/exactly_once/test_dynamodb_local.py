@@ -10,7 +10,7 @@ from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.schedules.backend import LocalBackend
 from simulation.schedules.schedule import check
 
-SCHEDULES = 40
+SCHEDULES = 30
 CHUNK = 10
 
 

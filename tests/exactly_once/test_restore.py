@@ -27,7 +27,7 @@ from simulation.schedules.writers import Writers
 from tests.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 
 QUARANTINE_SECONDS = 14 * 86_400.0
-SEEDS = 200
+SEEDS = 100
 CHUNK = 50
 LOCAL_SEEDS = 6
 
