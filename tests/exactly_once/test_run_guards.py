@@ -15,6 +15,8 @@ from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._declarations.effective import merged
+from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
@@ -263,3 +265,13 @@ def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None
     assert [*backfill(bench, stream).steps()][-1].phase == "complete"
     bench.clock.advance(61)
     assert read(bench, sizes) == ({"orders": 2}, True)
+
+
+def test_what_readers_use_keeps_what_it_looks_at() -> None:
+    sizes = Aggregate("sizes", PER_CUSTOMER, pk="SIZES", sk="ALL", measures={"orders": Sum("orders")})
+    dear = replace(PER_CUSTOMER, where=Attr("price").gt(5))
+    most = replace(sizes, source=dear, measures={"most": Sum("orders")})
+    folded = (PER_CUSTOMER, generation(PER_CUSTOMER, 1), sizes)
+    found = merged((dear, most), folded, {"per-customer": 1})
+    sources = {each.name: each.source.name for each in found.effective}
+    assert sources == {"per-customer": "order", "per-customer~1": "order", "sizes": "per-customer"}

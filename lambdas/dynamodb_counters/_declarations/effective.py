@@ -212,11 +212,14 @@ class _Merge:
         base = base_name(source.name)
         looked_at = self._held[name][number].source.name if name in self._held else ""
         seen = (base, generation_number(looked_at))
-        if base_name(looked_at) != base or not self._stays(seen):
+        # What readers use keeps what it looks at: another generation's numbers are not those that it has counted.
+        looks_on = base_name(looked_at) == base and seen[1] in self._held.get(base, {})
+        if not looks_on or not self._stays(seen):
             if name in self._held and number != self._reads[name]:
                 raise InvalidArgumentError("source", looked_at, "a generation that is still counted")
-            seen = (base, self._reads.get(base, 0))
-        if not self._stays(seen):
+            if not looks_on:
+                seen = (base, self._reads.get(base, 0))
+        if not looks_on and not self._stays(seen):
             raise InvalidArgumentError("source", source.name, "an aggregate that is counted")
         found = self._build(seen)
         assert isinstance(found, Aggregate | Window)
