@@ -114,8 +114,8 @@ clean-all: clean ## Remove the environment too
 	fi; \
 	printf 'Installing Python packages '; \
 	rm -f .venv/.complete; \
-	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --require-hashes \
-		-r requirements.txt 2>&1; then \
+	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile --no-deps \
+		--require-hashes -r requirements.txt 2>&1; then \
 		touch .venv/.complete; fi; } \
 		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
 	if [ ! -e .venv/.complete ]; then \
