@@ -1,0 +1,80 @@
+"""The Python blocks of the documentation's pages, and the values that their comments promise.
+
+A comment that is a Python literal, behind an expression, is the expression's value: ``counters.get(…)  # 3``.
+A block of which the first line is ``# name.py`` is a file of that name. A block below ``<!-- not run: why -->`` is not
+run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+DOCS = PROJECT / "docs"
+
+_BLOCK = re.compile(r"(?ms)^(?:<!-- not run: (?P<why>[^\n]*) -->\n+)?```python\n(?P<code>.*?)^```$")
+_FILE = re.compile(r"# (\w+\.py)\n")
+_COMMENT = re.compile(r"  # (.+)$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block, the line of its page where its code begins, and why it is not run."""
+
+    page: Path
+    line: int
+    code: str
+    not_run: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        found = _FILE.match(self.code)
+        return found[1] if found else None
+
+    def statements(self) -> list[ast.stmt]:
+        """The block's code, with the lines of its page."""
+        return ast.parse("\n" * (self.line - 1) + self.code, str(self.page)).body
+
+    def promised(self, statement: ast.stmt) -> tuple[Any] | None:
+        """The value in the comment behind an expression, if there is one."""
+        if not isinstance(statement, ast.Expr):
+            return None
+        rest = self.code.splitlines()[(statement.end_lineno or 0) - self.line][statement.end_col_offset or 0 :]
+        found = _COMMENT.match(rest)
+        try:
+            return (ast.literal_eval(found[1]),) if found else None
+        except (SyntaxError, ValueError):
+            return None  # a remark
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, found.start("code")) + 1, found["code"], found["why"])
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def pages() -> Iterator[Path]:
+    """All pages with Python blocks."""
+    return (page for page in sorted(DOCS.rglob("*.md")) if "```python\n" in page.read_text(encoding="utf-8"))
+
+
+def run(block: Block, names: dict[str, Any]) -> int:
+    """Run a block; the number of values that came out as promised."""
+    promised = 0
+    for statement in block.statements():
+        value = block.promised(statement)
+        if value is None or not isinstance(statement, ast.Expr):
+            exec(compile(ast.Module([statement], []), str(block.page), "exec"), names)
+            continue
+        found = eval(compile(ast.Expression(statement.value), str(block.page), "eval"), names)
+        where = f"{block.page.relative_to(PROJECT)}:{statement.lineno}"
+        assert found == value[0], f"{where}: promised {value[0]!r}, found {found!r}"
+        promised += 1
+    return promised

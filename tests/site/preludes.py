@@ -1,0 +1,58 @@
+"""What the reader of a reference page has already: run before the page's first block."""
+
+from __future__ import annotations
+
+PRELUDES = {
+    "constructs/function-settings.md": """
+from dynamodb_counters import Aggregate, Count, Event
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+""",
+    "erasure.md": """
+import boto3
+from dynamodb_counters import Counters, Event
+from simulation.engines.tables import create_table
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+client = boto3.Session().client("dynamodb")
+create_table(client, "mine")
+counters = Counters("mine", client=client)
+queue_url = boto3.client("sqs").create_queue(QueueName="events")["QueueUrl"]
+dead_letters_url = boto3.client("sqs").create_queue(QueueName="dead-letters")["QueueUrl"]
+bucket = "given-up"
+boto3.client("s3").create_bucket(Bucket=bucket)
+""",
+    "existing-tables.md": """
+import os
+from datetime import timedelta
+from typing import Final
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Distinct, Items, Sum, TableKeys
+from examples.orders.declarations import BY_STATUS, LAST_DAY
+import boto3
+for number, cents in ("1001", 1990), ("1002", 3000):
+    boto3.client("dynamodb").put_item(
+        TableName="orders",
+        Item={
+            "PK": {"S": "CUSTOMER#ann"},
+            "SK": {"S": f"ORDER#{number}"},
+            "status": {"S": "paid"},
+            "cents": {"N": str(cents)},
+            "placedAt": {"S": "2026-11-20T10:00:00Z"},
+        },
+    )
+""",
+    "packed-events.md": """
+from datetime import UTC, datetime, timedelta
+from dynamodb_counters import Counters, Event, Packed
+counters = Counters(table_name)
+""",
+    "windows.md": """
+from datetime import UTC, datetime, timedelta
+from dynamodb_counters import Counters, Event, Window
+JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+counters = Counters(table_name)
+then = end = datetime(2026, 11, 20, 12, tzinfo=UTC)
+start = end - timedelta(days=7)
+""",
+}

@@ -1,0 +1,71 @@
+"""Every Python block of the documentation runs, in the order of its page, and gives what its comments promise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.site.blocks import DOCS, PROJECT, Block, blocks, pages, run
+from tests.site.preludes import PRELUDES
+from tests.site.world import World
+
+PAGES = {str(page.relative_to(DOCS)): blocks(page) for page in pages()}
+NOT_RUN = 0
+"""How many blocks are marked as such; each says why."""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    to_run = [block for block in PAGES[name] if block.not_run is None]
+    prelude = Block(DOCS / name, 1, PRELUDES.get(name, ""))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    world = World([prelude, *to_run], tmp_path)
+    try:
+        with world.running():
+            run(prelude, world.names)
+            for block in to_run:
+                world.before(block)
+                run(block, world.names)
+    finally:
+        for file in tmp_path.glob("*.py"):
+            sys.modules.pop(file.stem, None)
+    if any(tmp_path.glob("test_*.py")):
+        roots = [f"pythonpath={PROJECT / 'infra'} {PROJECT / 'lambdas'} ."]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", *roots, str(tmp_path)],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
+    marked = [block for found in PAGES.values() for block in found if block.not_run is not None]
+    assert len(marked) == NOT_RUN
+    assert all(len(block.not_run or "") > 10 for block in marked)
+
+
+def test_a_value_that_is_not_as_promised_fails(tmp_path: Path) -> None:
+    page = DOCS / "index.md"
+    assert run(Block(page, 5, "len('ab')  # 2\n"), {}) == 1
+    assert run(Block(page, 5, "len('ab')  # two\n"), {}) == 0
+    with pytest.raises(AssertionError, match=r"docs/index.md:6: promised 3, found 2"):
+        run(Block(page, 5, "a = 'ab'\nlen(a)  # 3\n"), {})
+
+
+def test_pages_promise_values() -> None:
+    promises = [
+        (block, statement)
+        for found in PAGES.values()
+        for block in found
+        for statement in block.statements()
+        if block.promised(statement)
+    ]
+    assert len(promises) > 5
+
+
+def test_preludes_are_of_pages_with_blocks() -> None:
+    assert set(PRELUDES) <= set(PAGES)
