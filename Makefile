@@ -10,7 +10,7 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test spec soak mutations nightly snapshot cli-examples lint audit wheel lock lambda-asset \
+.PHONY: help setup demo bench test docs spec soak mutations nightly snapshot cli-examples lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -39,6 +39,10 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
 	@exec $(PYTHON) -m pytest $(or $(ARGS),-n 2)
+
+docs: $(ENVIRONMENT) ## Build the documentation as a site into build/site, strictly and offline
+	$(PYTHON) -m sphinx -q -a -W --keep-going docs build/site
+	@echo 'Built build/site/index.html'
 
 soak: $(ENVIRONMENT) ## Run fault schedules for some minutes [MINUTES=30]
 	$(PYTHON) -m simulation.soak --minutes $(or $(MINUTES),30) $(ARGS)
