@@ -36,7 +36,7 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.sandbox import Invocation
 
-_MOST_STEPS: Final = 60_000
+_MOST_STEPS: Final = 200_000
 _HOUR: Final = 3600.0
 _NEAR: Final = 150.0
 
