@@ -70,7 +70,7 @@ class Runner(ABC):
     page_items: int = 2000
     _pace: Pace = field(init=False)
 
-    _needs_lineage: ClassVar = (SCANNING, DRAINING)
+    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
     """Phases in which a run must know all shards of its time."""
 
     def __post_init__(self) -> None:

@@ -69,7 +69,7 @@ class Verification(Runner):
     _run_id: str = ""
     _cut_at: float = 0.0
 
-    _needs_lineage: ClassVar = (SCANNING, DRAINING, COMPARING)
+    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING, COMPARING)
 
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
         history = self._known(seen)
