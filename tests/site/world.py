@@ -151,7 +151,7 @@ class World:
             self.synthesize()
 
 
-def declarations(blocks: list[Block]) -> list[Declaration]:
+def declarations(blocks: list[Block]) -> list[Any]:
     """What a page declares over events, found without running the rest of it."""
     names: dict[str, Any] = vars(dynamodb_counters) | {name: getattr(dynamodb_counters, name) for name in _DECLARATIONS}
     names = {name: value for name, value in names.items() if not name.startswith("_")}
