@@ -20,7 +20,6 @@ import dynamodb_counters
 from dynamodb_counters import Counters
 from dynamodb_counters._declarations import (
     Aggregate,
-    Declaration,
     Distinct,
     Hierarchy,
     Items,
