@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynamodb_counters._counters import Counters as Counters
     from dynamodb_counters._declarations import Aggregate as Aggregate
+    from dynamodb_counters._declarations import Attribute as Attribute
     from dynamodb_counters._declarations import Average as Average
     from dynamodb_counters._declarations import Count as Count
     from dynamodb_counters._declarations import Distinct as Distinct
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_counters": "Counters",
-    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
+    "_declarations": "Aggregate Attribute Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
@@ -57,11 +58,13 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+if not TYPE_CHECKING:  # Type checkers would take any name for one that exists.
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

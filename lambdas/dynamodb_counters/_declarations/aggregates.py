@@ -154,6 +154,8 @@ class Aggregate:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source)
+        if isinstance(self.source, Event):
+            self._require_declared(self.source)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, leaderboard=…)")
@@ -180,6 +182,14 @@ class Aggregate:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
+
+    def _require_declared(self, source: Event) -> None:
+        source.known.require_key("pk", key_fields("pk", self.pk))
+        source.known.require_key("sk", key_fields("sk", self.sk))
+        for measure in self.measures.values():
+            if not isinstance(measure, Count):
+                source.known.require_number("measures", measure.attribute)
+        source.known.require_where(self.where)
 
     def _require_known(self, source: Aggregate) -> None:
         if source.write_shards > 1:

@@ -50,6 +50,8 @@ class Distinct:
 
     def __post_init__(self) -> None:
         require_name(self.name)
+        if isinstance(self.source, Event) and isinstance(self.member, str):
+            self.source.known.require_key("member", [self.member])
         if not isinstance(self.member, str) or self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
 

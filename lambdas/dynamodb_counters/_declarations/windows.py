@@ -119,6 +119,8 @@ class Window:
         require_duration("longest", self.longest)
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
+        if isinstance(self.source, Event):
+            self._require_declared(self.source)
         self._require_tiers()
         taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
         if not taken.isdisjoint(self.fields):
@@ -162,6 +164,13 @@ class Window:
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self.pk_template.fields
+
+    def _require_declared(self, source: Event) -> None:
+        source.known.require_key("pk", self.fields)
+        source.known.require_time("time", self.time)
+        if isinstance(self.measure, Sum):
+            source.known.require_number("measure", self.measure.attribute)
+        source.known.require_where(self.where)
 
     def _require_tiers(self) -> None:
         if self.tiers is None:
