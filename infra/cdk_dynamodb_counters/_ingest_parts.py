@@ -129,7 +129,11 @@ def build_consumer(
     grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
-    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,), attributes=True), "AGGREGATES": aggregates}
+    environment = {
+        "TABLE_NAME": table.table_name,
+        "DECLARATIONS": encode((event,), attributes=True),
+        "AGGREGATES": aggregates,
+    }
     if is_emulated(scope):
         environment["BULK_BY_PUT"] = "true"
     return build_function(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynamodb_counters._counters import Counters as Counters
     from dynamodb_counters._declarations import Aggregate as Aggregate
-    from dynamodb_counters._declarations import Attribute as Attribute
     from dynamodb_counters._declarations import Average as Average
     from dynamodb_counters._declarations import Count as Count
     from dynamodb_counters._declarations import Distinct as Distinct
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
+    from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
+    from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
 _NAMES = {
     "_counters": "Counters",
-    "_declarations": "Aggregate Attribute Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
+    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
+    "_declarations.event_attributes": "Attribute",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
@@ -51,7 +53,7 @@ _NAMES = {
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
     "_writes.insert": "Outcome",
-    "errors": "CountersError EraseError InvalidArgumentError",
+    "errors": "CountersError EraseError InvalidArgumentError UnknownMeasureError",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -72,13 +72,13 @@ class KnownAttributes:
                 raise InvalidArgumentError(
                     "where", operand, f"what {name!r} can be compared with: it is {expectation(attribute)}"
                 )
-        for name, operand in _equalities(where):
+        for name, equal in _equalities(where):
             attribute = _ANY if is_reserved(name) else self._find("where", name, name)
-            if attribute.one_of and operand not in attribute.one_of:
-                raise InvalidArgumentError("where", operand, f"what {name!r} can be: {expectation(attribute)}")
+            if attribute.one_of and equal not in attribute.one_of:
+                raise InvalidArgumentError("where", equal, f"what {name!r} can be: {expectation(attribute)}")
 
     def _require_time(self, argument: str, name: str, attribute: Attribute) -> None:
-        is_time = attribute.type in (object, *_NUMBERS) or attribute.type is str and attribute.format in _TIME_FORMATS
+        is_time = attribute.type in (object, *_NUMBERS) or (attribute.type is str and attribute.format in _TIME_FORMATS)
         if not is_time or attribute.one_of:
             raise InvalidArgumentError(argument, name, f"a time; {self._is(name, attribute)}")
 

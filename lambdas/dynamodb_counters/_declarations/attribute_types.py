@@ -112,7 +112,7 @@ def fields_of(kind: Any) -> dict[str, Declared] | None:
         }
     if typing.is_typeddict(kind):
         required: frozenset[str] = kind.__required_keys__  # type: ignore[attr-defined]
-        return {name: Declared(_bare(hint), name in required, {}) for name, hint in _hints(kind).items()}
+        return {name: _of_typed_dict(hint, required=name in required) for name, hint in _hints(kind).items()}
     return None
 
 
@@ -123,11 +123,12 @@ def _hints(kind: type) -> dict[str, Any]:
         raise InvalidArgumentError("attributes", kind, f"a class whose annotations can be resolved ({error})") from None
 
 
-def _bare(hint: Any) -> Any:
-    """A hint without what says whether the key is required."""
-    while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+def _of_typed_dict(hint: Any, *, required: bool) -> Declared:
+    # `__required_keys__` does not know what textual annotations say, as with `from __future__ import annotations`.
+    while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+        required = origin is typing.Required
         [hint] = typing.get_args(hint)
-    return hint
+    return Declared(hint, required, {})
 
 
 def _choice(values: Iterable[Any]) -> Described | None:

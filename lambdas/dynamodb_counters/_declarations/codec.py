@@ -30,7 +30,21 @@ _PLAIN_CHARACTERS: Final = 2500
 
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
-    for kind in (Aggregate, Attribute, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, TableKeys, Window)
+    for kind in (
+        Aggregate,
+        Attribute,
+        Average,
+        Condition,
+        Count,
+        Event,
+        Histogram,
+        Items,
+        Packed,
+        Ranking,
+        Sum,
+        TableKeys,
+        Window,
+    )
 }
 
 _ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
@@ -67,7 +81,7 @@ def decode(text: str) -> tuple[Declaration, ...]:
         raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
 
 
-def _plain(value: Any, attributes: bool) -> Any:  # noqa: FBT001
+def _plain(value: Any, attributes: bool) -> Any:
     if is_dataclass(value):
         parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
         if isinstance(value, Event) and not attributes:

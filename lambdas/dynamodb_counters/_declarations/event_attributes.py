@@ -91,7 +91,9 @@ class Attribute:
     def __repr__(self) -> str:
         """Show what is not the default."""
         names = [name for name in self.__slots__ if name != "type" and getattr(self, name) != _DEFAULTS[name]]
-        return f"Attribute({', '.join([f'type={self.type!r}', *(f'{name}={getattr(self, name)!r}' for name in names)])})"
+        return (
+            f"Attribute({', '.join([f'type={self.type!r}', *(f'{name}={getattr(self, name)!r}' for name in names)])})"
+        )
 
     def _take(self, found: Described) -> None:
         """Note what the type says; what was said besides stands."""
@@ -107,9 +109,7 @@ class Attribute:
             "of": None if of is None else as_attribute(of),
             "attributes": None if attributes is None else attributes_of(attributes),
         }
-        for name, value in found.limits.items():
-            if getattr(self, name) is None:
-                taken[name] = value
+        taken |= {name: value for name, value in found.limits.items() if getattr(self, name) is None}
         for name, value in taken.items():
             object.__setattr__(self, name, value)
 
@@ -136,7 +136,9 @@ class Attribute:
         for name, kinds in fits.items():
             if getattr(self, name) is not None and self.type not in kinds:
                 kinds_text = " or ".join(kind.__name__ for kind in kinds)
-                raise InvalidArgumentError(name, getattr(self, name), f"None for {self.type.__name__}, not {kinds_text}")
+                raise InvalidArgumentError(
+                    name, getattr(self, name), f"None for {self.type.__name__}, not {kinds_text}"
+                )
         for value in self.one_of:
             is_one = isinstance(value, str) if self.type is str else isinstance(value, _NUMBERS)
             if self.type not in (str, *_NUMBERS) or isinstance(value, bool) or not is_one:
@@ -167,9 +169,7 @@ def attributes_of(declared: AttributeTypes) -> dict[str, Attribute]:
         if fields is None:
             allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
             raise InvalidArgumentError("attributes", declared, allowed)
-        found = {
-            name: Attribute(each.type, required=each.required, **each.limits) for name, each in fields.items()
-        }
+        found = {name: Attribute(each.type, required=each.required, **each.limits) for name, each in fields.items()}
     for name in found:
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("attributes", name, "names that are not reserved (pk, sk, ttl, _…)")

@@ -38,9 +38,9 @@ class Event:
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.
     attributes : mapping of str to type or Attribute, optional
-        What its attributes must be; or a dataclass, TypedDict or pydantic model that says so. An event that lacks one is
-        rejected, whatever it is sent by; so is a declaration that names another one. Events may have more attributes.
-        Default None: any.
+        What its attributes must be; or a dataclass, TypedDict or pydantic model that says so. An event that does not
+        fit is rejected, whoever sends it, and a declaration may name no other attribute. Events may have more. Default
+        None: any.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Event:
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
-    attributes: AttributeTypes | None = field(default=None, hash=False)
+    attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -85,7 +85,7 @@ class Event:
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema (draft 7) of an event as clients send it: of its attributes; or of its key if none are declared.
+        """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key.
 
         Examples
         --------
@@ -122,10 +122,10 @@ class Event:
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
         for layout in self.packed.layouts:
-            for argument, field in (("time", layout.time), ("by", layout.by)):
-                if field is not None and field not in self.fields:
+            for argument, name in (("time", layout.time), ("by", layout.by)):
+                if name is not None and name not in self.fields:
                     allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
-                    raise InvalidArgumentError(argument, field, allowed)
+                    raise InvalidArgumentError(argument, name, allowed)
 
 
 @dataclass(frozen=True, slots=True)
