@@ -167,8 +167,8 @@ def test_whatever_fits_can_be_declared() -> None:
     measures = {"n": Count(), "sum": Sum("amount"), "deep": Sum("extra.deep.number")}
 
     assert _aggregate(pk="{address.city}#{at:day}", sk="{tags[]}", measures=measures, where=where).fields
-    assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where)
-    assert Distinct("d", ORDER, pk="D", sk="D", member="name")
+    assert Window("w", ORDER, pk="{plan}", time="at", measure=Sum("amount"), where=where).fields == ("plan",)
+    assert Distinct("d", ORDER, pk="D", sk="D", member="name").total.fields == ()
 
 
 WRONG_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -233,7 +233,8 @@ def test_formats(form: Any, good: str, bad: str) -> None:
 
 
 def test_attributes_travel_only_where_events_are_checked() -> None:
-    assert decode(encode((ORDER,), attributes=True)) == (ORDER,)
+    decoded: tuple[object, ...] = decode(encode((ORDER,), attributes=True))
+    assert decoded == (ORDER,)
     # Otherwise another choice would be another deployment of what counts.
     assert decode(encode((_aggregate(),))) == (replace(_aggregate(), source=replace(ORDER, attributes=None)),)
 

@@ -21,6 +21,7 @@ from dynamodb_counters import (
     UnknownMeasureError,
     Window,
 )
+from dynamodb_counters._declarations import Measure
 from tests.unit.fold.world import World
 
 VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
@@ -122,15 +123,15 @@ def test_a_misspelt_measure_names_those_there_are() -> None:
     group = world.counters.get(VIEWS, HOME)
 
     assert group["views"] == group.measures["views"] == 1
-    for misspelt in (lambda: group["view"], lambda: group.measures["view"]):
+    for measures in (group, group.measures):
         with pytest.raises(UnknownMeasureError) as refused:
-            misspelt()
+            _ = measures["view"]
         assert isinstance(refused.value, KeyError)
         assert str(refused.value) == "invalid measure='view': expected one of 'views'"
 
 
 def test_a_misspelt_histogram_names_those_there_are() -> None:
-    both = {"n": Count(), "sizes": Histogram("size", exactly=[1])}
+    both: dict[str, Measure] = {"n": Count(), "sizes": Histogram("size", exactly=[1])}
     declared = Aggregate("sized", VIEW, pk="SITE", sk="ALL", measures=both)
 
     with pytest.raises(InvalidArgumentError, match="invalid measure='size': expected a Histogram of 'sized': 'sizes'"):
