@@ -28,16 +28,11 @@ class KnownAttributes:
     def require_key(self, argument: str, names: Iterable[str]) -> None:
         """Refuse fields of a key that are no attributes, or have no text."""
         for name in names:
-            path, is_list, is_time = name.removesuffix(LIST_MARK), name.endswith(LIST_MARK), TIER_MARK in name
-            attribute = self._find(argument, name, path.partition(TIER_MARK)[0])
+            path, is_time, _ = name.partition(TIER_MARK)
+            attribute = self._find(argument, name, path)
             if is_time:
                 self._require_time(argument, name, attribute)
-                continue
-            if is_list:
-                if attribute.type not in (list, object):
-                    raise InvalidArgumentError(argument, name, f"a list; {self._is(path, attribute)}")
-                attribute = attribute.of or _ANY
-            if attribute.type not in (str, object, *_NUMBERS):
+            elif attribute.type not in (str, object, *_NUMBERS):
                 raise InvalidArgumentError(argument, name, f"a string or number; {self._is(path, attribute)}")
 
     def require_number(self, argument: str, name: str) -> None:
@@ -87,7 +82,8 @@ class KnownAttributes:
             return _ANY
         known: Mapping[str, Attribute] | None = self._attributes
         found, owner = _ANY, self._event
-        for part in path.split("."):
+        for marked in path.split("."):
+            part = marked.removesuffix(LIST_MARK)
             if known is None and found.type in (dict, object):
                 return _ANY  # What a map holds is known only if its attributes are declared.
             if known is None:
@@ -95,6 +91,10 @@ class KnownAttributes:
             if part not in known:
                 raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
             found, owner = known[part], part
+            if part != marked:
+                if found.type not in (list, object):
+                    raise InvalidArgumentError(argument, name, f"a list; {self._is(part, found)}")
+                found = found.of or _ANY
             known = found.attributes
         return found
 
