@@ -81,8 +81,7 @@ def _measures(
     """Compile the measures of the item, and those of each member."""
     of_items, of_members = [], []
     for name, measure in measures.items():
-        inner = None if isinstance(measure, Count) else of_member(measure.attribute)
-        if inner is None:
+        if isinstance(measure, Count) or (inner := of_member(measure.attribute)) is None:
             of_items.append(compile_measure(name, measure))
         else:
             of_members.append(compile_measure(name, replace(measure, attribute=inner)))
