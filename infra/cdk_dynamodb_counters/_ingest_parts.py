@@ -129,7 +129,11 @@ def build_consumer(
     grant(table, role, *_accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
-    environment = {"TABLE_NAME": table.table_name, "DECLARATIONS": encode((event,)), "AGGREGATES": aggregates}
+    environment = {
+        "TABLE_NAME": table.table_name,
+        "DECLARATIONS": encode((event,), attributes=True),
+        "AGGREGATES": aggregates,
+    }
     if is_emulated(scope):
         environment["BULK_BY_PUT"] = "true"
     return build_function(
@@ -169,7 +173,7 @@ def build_receiver(
     role = build_role(scope, settings, "ReceiverRole", "Sends events to a queue")
     queue.grant(role, "sqs:SendMessage")
     environment = {
-        "DECLARATIONS": encode((event,)),
+        "DECLARATIONS": encode((event,), attributes=True),
         "AGGREGATES": aggregates,
         "QUEUE_URL": queue.queue_url,
         "MAX_BODY_BYTES": str(max_body_bytes),

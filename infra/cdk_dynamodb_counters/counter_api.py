@@ -190,7 +190,7 @@ class CounterApi(Observed, ApiMetrics):
             **tenant_environment(bound),
         }
         if readable:
-            environment["EVENTS"] = encode(readable)
+            environment["EVENTS"] = encode(readable, attributes=True)
         if page is not None:
             environment["PAGE"] = page.settings
         role = build_role(self, settings, "Role", "Reads a table's counts")

@@ -20,6 +20,7 @@ from cdk_dynamodb_counters._arguments import (
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
 from cdk_dynamodb_counters._registry import Registry
+from cdk_dynamodb_counters._synth import check_at_synth
 from cdk_dynamodb_counters._table_schemas import IMAGES, require_stream, table_schema
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
@@ -101,6 +102,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         self._table = table if table is not None else self._build_table(settings)
         Registry.of(self).add_table(self, self._table)
         self._register(events)
+        if table is None:
+            check_at_synth(self, self._warn_if_uncounted)
 
     @property
     def table(self) -> dynamodb.ITable:
@@ -121,6 +124,14 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
     def table_stream_arn(self) -> str:
         """The ARN of the table's stream."""
         return str(self._table.table_stream_arn)
+
+    def _warn_if_uncounted(self) -> None:
+        if Registry.of(self).registration(self._table).aggregator is None:
+            Annotations.of(self).add_warning_v2(
+                "dynamodb-counters:nothingAggregates",
+                "No StreamAggregator counts this table: events are accepted and never counted. Add one for it, or "
+                "acknowledge this if your code only calls increment and record_once, or counts in another app.",
+            )
 
     def _build_table(self, settings: Mapping[str, Any]) -> dynamodb.TableV2:
         removal_policy = settings["removal_policy"] or RemovalPolicy.RETAIN

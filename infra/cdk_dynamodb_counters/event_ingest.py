@@ -71,8 +71,8 @@ class EventIngest(Observed, IngestMetrics):
         In validated mode a function checks events first and responds 400 with reasons; in direct mode the API passes
         requests to the queue unchecked. Default: ``"validated"``.
     schema : mapping, optional
-        JSON Schema (up to draft 7) of an event's attributes; validated mode only. Default: only what the key and the
-        table need is checked.
+        JSON Schema (up to draft 7) of an event; validated mode only. Default: only what the key, the table and the
+        event's `attributes` need is checked.
     tenant : mapping of str to str, optional
         Attributes, of the event's key, that must equal a claim of the caller, such as ``{"customer": "claims.sub"}``;
         validated mode only. Another value, or none, gets a 403. Claims are ``claims.NAME`` of a JWT, ``lambda.NAME`` of

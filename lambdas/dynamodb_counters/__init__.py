@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
+    from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
     from dynamodb_counters._declarations.groups import Group as Group
     from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys
     from dynamodb_counters._erase.eraser import Erased as Erased
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
+    from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
 _NAMES = {
     "_counters": "Counters",
     "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
+    "_declarations.event_attributes": "Attribute",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
@@ -50,18 +53,20 @@ _NAMES = {
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
     "_writes.insert": "Outcome",
-    "errors": "CountersError EraseError InvalidArgumentError",
+    "errors": "CountersError EraseError InvalidArgumentError UnknownMeasureError",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+if not TYPE_CHECKING:  # Type checkers would take any name for one that exists.
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -37,6 +37,30 @@ class InvalidArgumentError(CountersError, ValueError):
         self.expected = expected
 
 
+class UnknownMeasureError(InvalidArgumentError, KeyError):
+    """A measure was asked for that its aggregate does not keep. It is a `KeyError` too.
+
+    Parameters
+    ----------
+    measure : object
+        What was asked for.
+    known : tuple of str
+        The measures there are.
+
+    Examples
+    --------
+    >>> raise UnknownMeasureError("view", ("views", "bytes"))
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.UnknownMeasureError: invalid measure='view': expected one of 'views', 'bytes'
+    """
+
+    def __init__(self, measure: object, known: tuple[str, ...]) -> None:
+        super().__init__("measure", measure, f"one of {', '.join(map(repr, known)) or 'none'}")
+
+    __str__ = Exception.__str__  # a KeyError's quotes it
+
+
 class UnparsableKeyError(CountersError, ValueError):
     """A key does not match the template it is parsed with, or holds a hash in place of its values."""
 

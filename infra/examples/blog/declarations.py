@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Window
@@ -12,19 +12,12 @@ VIEW: Final = Event(
     pk="URL#{url}",
     sk="T#{time}#CID#{clientId}",
     retention=timedelta(days=7),
+    attributes={"url": str, "time": datetime, "clientId": str},
 )
 """A client viewed a url. The same url, time and client again is the same view."""
 
-VIEW_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "url": {"type": "string", "minLength": 1},
-        "time": {"type": "string", "format": "date-time"},
-        "clientId": {"type": "string", "minLength": 1},
-    },
-    "additionalProperties": False,
-}
-"""JSON Schema of a posted view. The attributes of its key are required in any case."""
+VIEW_SCHEMA: Final = {**VIEW.json_schema, "additionalProperties": False}
+"""JSON Schema of a posted view: what strangers send has no other attributes."""
 
 VIEWS: Final = Aggregate(
     "views",

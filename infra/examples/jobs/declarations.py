@@ -7,7 +7,13 @@ from typing import Final
 
 from dynamodb_counters import Aggregate, Count, Event, Window
 
-JOB: Final = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}", retention=timedelta(days=2))
+JOB: Final = Event(
+    "job",
+    pk="CUSTOMER#{customer}",
+    sk="JOB#{id}",
+    retention=timedelta(days=2),
+    attributes={"customer": str, "id": str, "insertUtcTime": int},
+)
 """A customer placed a job. The same id again is the same job."""
 
 JOBS: Final = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})

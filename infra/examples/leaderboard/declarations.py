@@ -11,7 +11,7 @@ from dynamodb_counters import Aggregate, Count, Event, Histogram, Ranking, Sum
 
 MOST_PATHS: Final = 12
 
-PATH: Final = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
+PATH: Final = Event("path", pk="PLAYER#{player}", sk="PATH#{path}", attributes={"player": str, "path": str})
 """A player found a path. The same path by the same player again is the same event."""
 
 PLAYERS: Final = Aggregate(

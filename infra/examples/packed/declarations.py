@@ -14,6 +14,7 @@ VIEW: Final = Event(
     pk=blog.VIEW.pk,
     sk=blog.VIEW.sk,
     packed=Packed("time", bucket=timedelta(days=1), future_tolerance=None),
+    attributes=blog.VIEW.attributes,
 )
 """A client viewed a url. Without retention, so that a log of any age can be replayed."""
 

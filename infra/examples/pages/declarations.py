@@ -6,10 +6,10 @@ from typing import Final
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event
 
-PAGE: Final = Event("page", pk="PAGE#{page}", sk="PAGE")
+PAGE: Final = Event("page", pk="PAGE#{page}", sk="PAGE", attributes={"page": str})
 """A page was created."""
 
-VIEW: Final = Event("page_view", pk="PAGE#{page}", sk="VIEW#{user}")
+VIEW: Final = Event("page_view", pk="PAGE#{page}", sk="VIEW#{user}", attributes={"page": str, "user": str})
 """A user viewed a page. The same user viewing it again is the same event."""
 
 VIEWS: Final = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})

@@ -12,6 +12,7 @@ from dynamodb_counters._declarations.consistency import Declarable as Declarable
 from dynamodb_counters._declarations.consistency import Declaration as Declaration
 from dynamodb_counters._declarations.consistency import flatten as flatten
 from dynamodb_counters._declarations.consistency import require_consistent as require_consistent
+from dynamodb_counters._declarations.event_attributes import Attribute as Attribute
 from dynamodb_counters._declarations.measures import Average as Average
 from dynamodb_counters._declarations.measures import Count as Count
 from dynamodb_counters._declarations.measures import Histogram as Histogram

@@ -17,6 +17,7 @@ from dynamodb_counters._declarations.checks import (
 )
 from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
+from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
@@ -95,10 +96,11 @@ class Aggregate:
         The items it counts. Another aggregate's items have its fields and measures as attributes.
     pk, sk : str
         Key templates of its items. Their fields, attributes of the source, make up the group. ``{outer.inner}`` reaches
-        into a map, ``{tags[]}`` counts an item once under each member of a list, ``{at:day}`` is the UTC minute, hour,
-        day or month of a time.
+        into a map, ``{tags[]}`` counts an item once under each member of a list, ``{lines[].sku}`` under what each
+        member of a list of maps has, ``{at:day}`` is the UTC minute, hour, day or month of a time.
     measures : mapping of str to Count, Sum, Average or Histogram
-        What to keep, by name; at most 120 attributes in total.
+        What to keep, by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
+        in each group those that belong to it.
     where : Condition, optional
         Which items of the source to count. Default: all.
     on_expiry : {"keep", "subtract"}, optional
@@ -154,6 +156,11 @@ class Aggregate:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source)
+        else:
+            member_list(self.fields, self.measured)
+            require_no_member("where", self.where.attributes if self.where is not None else ())
+        if isinstance(self.source, Event):
+            self._require_declared(self.source)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, leaderboard=…)")
@@ -177,17 +184,28 @@ class Aggregate:
         return tuple(name for name in names if not is_reserved(name))
 
     @property
+    def measured(self) -> tuple[str, ...]:
+        """The attributes of the source that the measures look at."""
+        return tuple(measure.attribute for measure in self.measures.values() if not isinstance(measure, Count))
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
+
+    def _require_declared(self, source: Event) -> None:
+        source.known.require_key("pk", key_fields("pk", self.pk))
+        source.known.require_key("sk", key_fields("sk", self.sk))
+        for attribute in self.measured:
+            source.known.require_number("measures", attribute)
+        source.known.require_where(self.where)
 
     def _require_known(self, source: Aggregate) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
         for argument in ("pk", "sk"):
             self._require_among(argument, key_fields(argument, getattr(self, argument)), source.fields, "fields")
-        measured = [measure.attribute for measure in self.measures.values() if not isinstance(measure, Count)]
-        self._require_among("measures", measured, source.attributes, "measures")
+        self._require_among("measures", self.measured, source.attributes, "measures")
         tested = self.where.attributes if self.where is not None else ()
         self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")
         for name, operand in self.where.comparisons if self.where is not None else ():

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate, Ranking
 from dynamodb_counters._declarations.consistency import Declaration
+from dynamodb_counters._declarations.event_attributes import Attribute
 from dynamodb_counters._declarations.measures import Average, Count, Histogram, Sum
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.sources import Event, Items
@@ -29,26 +30,45 @@ _PLAIN_CHARACTERS: Final = 2500
 
 _TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
-    for kind in (Aggregate, Average, Condition, Count, Event, Histogram, Items, Packed, Ranking, Sum, TableKeys, Window)
+    for kind in (
+        Aggregate,
+        Attribute,
+        Average,
+        Condition,
+        Count,
+        Event,
+        Histogram,
+        Items,
+        Packed,
+        Ranking,
+        Sum,
+        TableKeys,
+        Window,
+    )
 }
+
+_ATTRIBUTE_TYPES: Final = (str, int, Decimal, bool, bytes, list, dict, object)
 
 _TEXTS: Final[dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     "timedelta": ("s", lambda value: str(value.total_seconds()), lambda text: timedelta(seconds=float(text))),
     "datetime": ("t", datetime.isoformat, datetime.fromisoformat),
     "Decimal": ("d", str, Decimal),
+    "type": ("n", lambda value: str(value.__name__), {kind.__name__: kind for kind in _ATTRIBUTE_TYPES}.__getitem__),
 }
 """By type: the key of its text, how it is written, how it is read."""
 
 
-def encode(declarations: tuple[Declaration | Event, ...]) -> str:
+def encode(declarations: tuple[Declaration | Event, ...], *, attributes: bool = False) -> str:
     """Declarations as ASCII: readable JSON while it is short, compressed JSON beyond; the same on every machine.
+
+    Events come without what their attributes must be unless `attributes`: that changes nothing about what is counted.
 
     >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
     >>> decode(encode((views,))) == (views,)
     True
     """
-    plain = json.dumps([_plain(declaration) for declaration in declarations], separators=(",", ":"))
+    plain = json.dumps([_plain(declaration, attributes) for declaration in declarations], separators=(",", ":"))
     return plain if len(plain) <= _PLAIN_CHARACTERS else base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
 
 
@@ -61,18 +81,20 @@ def decode(text: str) -> tuple[Declaration, ...]:
         raise InvalidArgumentError("text", text, f"text that encode() wrote ({error})") from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, attributes: bool) -> Any:
     if is_dataclass(value):
         parts = [(declared, getattr(value, declared.name)) for declared in fields(value) if declared.init]
-        written = {declared.name: _plain(part) for declared, part in parts if part != _default(declared)}
+        if isinstance(value, Event) and not attributes:
+            parts = [(declared, part) for declared, part in parts if declared.name != "attributes"]
+        written = {declared.name: _plain(part, attributes) for declared, part in parts if part != _default(declared)}
         return {"": type(value).__name__, **written}
     for kind, (key, text_of, _) in _TEXTS.items():
         if type(value).__name__ == kind:
             return {"": kind, key: text_of(value)}
     if isinstance(value, tuple):
-        return [_plain(part) for part in value]
+        return [_plain(part, attributes) for part in value]
     if hasattr(value, "items"):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: _plain(part, attributes) for name, part in value.items()}
     return value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import require_name
+from dynamodb_counters._declarations.checks import is_name, require_name
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
@@ -50,6 +50,8 @@ class Distinct:
 
     def __post_init__(self) -> None:
         require_name(self.name)
+        if isinstance(self.source, Event) and isinstance(self.member, str):
+            self.source.known.require_key("member", [self.member])
         if not isinstance(self.member, str) or self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
 
@@ -96,27 +98,27 @@ class Hierarchy:
     Parameters
     ----------
     name : str
-        Unique in a table; the levels are named ``name-0``, ``name-1``, ….
+        Unique in a table; a level's aggregate is named after both, such as ``risk-desk``.
     pk : str
         Key template of the top group.
-    levels : tuple of str
-        Sort key templates from the top level down.
+    levels : mapping of str to str, or tuple of str
+        Sort key templates from the top level down, by the level's name; without names they are called 0, 1, ….
     source, measures, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
 
     Examples
     --------
     >>> trade = Event("trade", pk="TRADE#{id}", sk="TRADE")
-    >>> risk = Hierarchy("risk", trade, pk="REGION#{region}", levels=("TOTAL", "DESK#{desk}", "DESK#{desk}#{type}"),
+    >>> risk = Hierarchy("risk", trade, pk="REGION#{region}", levels={"total": "TOTAL", "desk": "DESK#{desk}"},
     ...                  measures={"trades": Count()})
-    >>> risk.parts[2].fields
-    ('region', 'desk', 'type')
+    >>> risk.level("desk").fields
+    ('region', 'desk')
     """
 
     name: str
     source: Event | Items | Aggregate
     pk: str
-    levels: tuple[str, ...]
+    levels: Mapping[str, str] | tuple[str, ...]
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
@@ -125,9 +127,29 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        if not isinstance(self.levels, tuple) or not self.levels:
-            raise InvalidArgumentError("levels", self.levels, "a tuple of sort key templates")
+        if not isinstance(self.levels, tuple | Mapping) or not self.levels:
+            raise InvalidArgumentError("levels", self.levels, "sort key templates by name, or a tuple of them")
+        for level in self.levels if isinstance(self.levels, Mapping) else ():
+            if not is_name(level):
+                raise InvalidArgumentError("levels", level, "names: a letter, then letters, digits, '-' or '_'")
         _ = self.parts
+
+    def level(self, level: str | int) -> Aggregate:
+        """The aggregate of a level, by its name or, if levels have none, its number.
+
+        Parameters
+        ----------
+        level : str or int
+        """
+        for known, part in zip(self._templates, self.parts, strict=True):
+            if level == known:
+                return part
+        raise InvalidArgumentError("level", level, f"one of {', '.join(map(repr, self._templates))}")
+
+    @property
+    def _templates(self) -> Mapping[str | int, str]:
+        levels = self.levels
+        return dict(levels.items() if isinstance(levels, Mapping) else enumerate(levels))
 
     @property
     def parts(self) -> tuple[Aggregate, ...]:
@@ -144,5 +166,5 @@ class Hierarchy:
                 max_groups=self.max_groups,
                 on_change=self.on_change,
             )
-            for level, sk in enumerate(self.levels)
+            for level, sk in self._templates.items()
         )

@@ -12,6 +12,7 @@ from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters.errors import UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
 """A typed key."""
@@ -34,13 +35,24 @@ class Group:
 
     Examples
     --------
-    >>> Group({"url": "/"}, {"views": 3}).measures["views"]
+    >>> Group({"url": "/"}, {"views": 3})["views"]
     3
     """
 
     values: Mapping[str, str]
     measures: Mapping[str, Any]
     complete: bool = True
+
+    def __getitem__(self, measure: str) -> Any:
+        """One of the measures; `UnknownMeasureError`, which is a `KeyError`, names those there are."""
+        return self.measures[measure]
+
+
+class Measures(dict[str, Any]):
+    """Measures by name; one that is not there is told with those that are."""
+
+    def __missing__(self, name: object) -> Any:
+        raise UnknownMeasureError(name, tuple(self))
 
 
 def group_of(
@@ -55,7 +67,7 @@ def group_of(
         }
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
-        {name: measure.read(name, numbers) for name, measure in aggregate.measures.items()},
+        Measures({name: measure.read(name, numbers) for name, measure in aggregate.measures.items()}),
         complete,
     )
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any, cast
 
+from dynamodb_counters._declarations.attribute_checks import KnownAttributes
+from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
+from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.table_keys import OURS, TableKeys
 from dynamodb_counters._items.conditions import Condition
@@ -32,11 +37,20 @@ class Event:
     packed : Packed or None, optional
         Keeps many events in one item, at a fraction of a write unit each. Events older than the retention are refused
         then. Default None: an item per event.
+    attributes : mapping of str to type or Attribute, optional
+        What its attributes must be; or a dataclass, TypedDict or pydantic model that says so. An event that does not
+        fit is rejected, whoever sends it, and a declaration may name no other attribute. Events may have more. Default
+        None: any.
 
     Examples
     --------
-    >>> Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7)).name
-    'view'
+    >>> from decimal import Decimal
+    >>> from dynamodb_counters import Aggregate, Sum
+    >>> sale = Event("sale", pk="SALE#{id}", sk="SALE", attributes={"id": str, "shop": str, "price": Decimal})
+    >>> Aggregate("shops", sale, pk="SHOP#{store}", sk="STATISTICS", measures={"taken": Sum("price")})
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.InvalidArgumentError: invalid pk='store': expected attributes of 'sale': id, shop, price
     """
 
     name: str
@@ -45,6 +59,7 @@ class Event:
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
+    attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -54,6 +69,37 @@ class Event:
         if self.version is not None and (not isinstance(self.version, str) or is_reserved(self.version)):
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
         self._require_packable()
+        if self.attributes is not None:
+            object.__setattr__(self, "attributes", attributes_of(self.attributes))
+        self.known.require_key("pk", self.pk_template.fields)
+        self.known.require_key("sk", self.sk_template.fields)
+        if self.version is not None:
+            self.known.require_version(self.version)
+        for layout in () if self.packed is None else self.packed.layouts:
+            self.known.require_time("time", layout.time)
+
+    @property
+    def declared_attributes(self) -> Mapping[str, Attribute] | None:
+        """The attributes that are declared, by name; None if any are allowed."""
+        return cast("Mapping[str, Attribute] | None", self.attributes)
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema (draft 7) of an event as clients send it: of its attributes, else of its key.
+
+        Examples
+        --------
+        >>> Event("view", pk="URL#{url}", sk="T#{time}").json_schema["required"]
+        ['url', 'time']
+        """
+        if self.declared_attributes is not None:
+            return json_schema(self.declared_attributes)
+        return {"type": "object", "required": list(self.fields), "properties": {name: {} for name in self.fields}}
+
+    @property
+    def known(self) -> KnownAttributes:
+        """What declarations over it may name."""
+        return KnownAttributes(self.name, self.declared_attributes)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -76,10 +122,10 @@ class Event:
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
         for layout in self.packed.layouts:
-            for argument, field in (("time", layout.time), ("by", layout.by)):
-                if field is not None and field not in self.fields:
+            for argument, name in (("time", layout.time), ("by", layout.by)):
+                if name is not None and name not in self.fields:
                     allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
-                    raise InvalidArgumentError(argument, field, allowed)
+                    raise InvalidArgumentError(argument, name, allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dynamodb_counters._declarations.checks import (
 )
 from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.measures import Count, Sum
+from dynamodb_counters._declarations.member_paths import require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.attributes import LIST_MARK
 from dynamodb_counters._items.conditions import Condition
@@ -104,11 +105,15 @@ class Window:
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_key("pk", self.pk)
-        if any(name.endswith(LIST_MARK) for name in self.fields):
+        if any(LIST_MARK in name for name in self.fields):
             raise InvalidArgumentError("pk", self.pk, "fields that are not lists; an Aggregate counts each member")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
+        if isinstance(self.measure, Sum):
+            require_no_member("measure", [self.measure.attribute])
+        require_no_member("time", [self.time])
+        require_no_member("where", self.where.attributes if self.where is not None else ())
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
@@ -119,6 +124,8 @@ class Window:
         require_duration("longest", self.longest)
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
+        if isinstance(self.source, Event):
+            self._require_declared(self.source)
         self._require_tiers()
         taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
         if not taken.isdisjoint(self.fields):
@@ -162,6 +169,13 @@ class Window:
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self.pk_template.fields
+
+    def _require_declared(self, source: Event) -> None:
+        source.known.require_key("pk", self.fields)
+        source.known.require_time("time", self.time)
+        if isinstance(self.measure, Sum):
+            source.known.require_number("measure", self.measure.attribute)
+        source.known.require_where(self.where)
 
     def _require_tiers(self) -> None:
         if self.tiers is None:

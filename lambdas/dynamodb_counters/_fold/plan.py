@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._declarations.member_paths import member_list
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
 from dynamodb_counters._fold.contributions import Contribute, compile_aggregate
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.member_contributions import compile_members
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
@@ -110,9 +112,16 @@ def _compiled(declaration: Declaration) -> Program:
     if isinstance(declaration, Window):
         contribute = compile_window(layout, declaration)
     else:
-        contribute = compile_aggregate(layout, declaration)
+        contribute = _of_aggregate(layout, declaration)
     by_columns = compile_columns(layout, declaration) if isinstance(declaration, Aggregate) else None
     return Program(layout, contribute, declaration.on_expiry == "keep", by_columns)
+
+
+def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
+    members = None
+    if not isinstance(declaration.source, Aggregate):
+        members = member_list(declaration.fields, declaration.measured)
+    return compile_aggregate(layout, declaration) if members is None else compile_members(layout, declaration, members)
 
 
 def _of_items(items: Items) -> Source:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Average, Declaration, Event, Histogram, Measure, Window
+from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._http.parameters import (
     DEFAULT_COUNT,
     DEFAULT_LAST,
@@ -151,8 +152,11 @@ def _text(duration: timedelta) -> str:
 
 def _event_paths(event: Event) -> dict[str, Any]:
     name = event.name
-    # A key's fields are strings or numbers.
-    values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
+    if event.declared_attributes is not None:
+        values = json_schema(event.declared_attributes, openapi=True)
+    else:
+        # A key's fields are strings or numbers.
+        values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
     page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
     required = event.pk_template.fields if event.packed is None else ()
     path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)

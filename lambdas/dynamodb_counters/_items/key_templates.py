@@ -24,7 +24,9 @@ DELIMITER: Final = "#"
 HASH_MARKER: Final = "%~"
 
 _HASH_CHARACTERS: Final = 43  # a SHA-256 in unpadded base64
-_FIELD_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\])?")
+_FIELD_NAME: Final = re.compile(
+    r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*(\[\](\.[A-Za-z_][A-Za-z0-9_-]*)*)?"
+)
 _UNFIT: Final = re.compile(r"[%\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -137,8 +139,8 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         literals[-1] += literal
         if name is None:
             continue
-        if conversion or not _FIELD_NAME.fullmatch(name) or (spec and (spec not in BY_NAME or name.endswith("[]"))):
-            allowed = "fields of the form {name}, {outer.inner}, {list[]} or {time:day}"
+        if conversion or not _FIELD_NAME.fullmatch(name) or (spec and (spec not in BY_NAME or "[]" in name)):
+            allowed = "fields of the form {name}, {outer.inner}, {list[]}, {list[].inner} or {time:day}"
             raise InvalidArgumentError(argument, text, allowed)
         name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
         if name in fields:

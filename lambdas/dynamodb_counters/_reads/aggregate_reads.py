@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from dynamodb_counters._declarations import Aggregate, Distinct, Histogram
+from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy, Histogram
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Group, group_of, values_of
+from dynamodb_counters._declarations.kinds import require_aggregate, require_distinct
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
@@ -45,6 +46,10 @@ class AggregateReads(GroupReads):
         >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
+        if isinstance(aggregates, Hierarchy):
+            raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
+        for aggregate in aggregates:
+            require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]
         aggregates = [self._current(aggregate) for aggregate in aggregates]
         shared = len({aggregate.pk for aggregate in aggregates}) == 1
@@ -132,6 +137,7 @@ class AggregateReads(GroupReads):
         >>> counters.distinct(VISITORS, {"url": "/"})  # doctest: +SKIP
         17
         """
+        require_distinct(declared)
         return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
 
     def histogram(
@@ -156,8 +162,12 @@ class AggregateReads(GroupReads):
         >>> counters.histogram(LEADERBOARD, {}, "players_by_paths")  # doctest: +SKIP
         {1: 20, 2: 12, 3: 5}
         """
+        require_aggregate(aggregate)
         if not isinstance(aggregate.measures.get(measure), Histogram):
-            raise InvalidArgumentError("measure", measure, f"a Histogram of {aggregate.name!r}")
+            known = [repr(name) for name, kind in aggregate.measures.items() if isinstance(kind, Histogram)]
+            raise InvalidArgumentError(
+                "measure", measure, f"a Histogram of {aggregate.name!r}: {', '.join(known) or 'it has none'}"
+            )
         bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
         return bins
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
+from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_key, decode_chunk
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
@@ -162,9 +163,8 @@ class EventReads:
             yield from page["Items"]
 
 
-def _wanted(event: object, values: object) -> dict[str, str]:
-    if not isinstance(event, Event):
-        raise InvalidArgumentError("event", event, "an Event")
+def _wanted(event: Event, values: object) -> dict[str, str]:
+    require_event(event)
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values, or None")
     for name in values:

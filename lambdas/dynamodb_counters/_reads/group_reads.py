@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity
+from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
@@ -73,6 +74,7 @@ class GroupReads:
 
     def _current(self, aggregate: Aggregate) -> Aggregate:
         """The generation that readers use."""
+        require_aggregate(aggregate)
         return Statuses.of_table(self._table).current(aggregate)
 
     def _is_whole(self, aggregate: Aggregate) -> bool:

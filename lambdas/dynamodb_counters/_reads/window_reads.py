@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
 
 from dynamodb_counters._declarations import Window
+from dynamodb_counters._declarations.kinds import require_window
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._reads.bucket_queries import count_intervals, count_series, require_retained
 from dynamodb_counters._reads.window_counts import Comparison, WindowCount
@@ -89,6 +90,7 @@ class WindowReads:
         now, until = self._now_and_until(as_of)
         asked = []
         for window, values in wanted:
+            require_window(window)
             interval = Interval.ending_at(until, last, window.unit)
             require_retained(window, "last", interval.start, now)
             asked.append((window, values, interval))
@@ -117,6 +119,7 @@ class WindowReads:
         >>> counters.compare(JOBS, {"customer": "c1"}, last=timedelta(days=7)).ratio  # doctest: +SKIP
         0.5
         """
+        require_window(window)
         now, until = self._now_and_until(as_of)
         current = Interval.ending_at(until, last, window.unit)
         previous = Interval(2 * current.start - current.end, current.start)
@@ -190,6 +193,7 @@ class WindowReads:
         """
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
+        require_window(window)
         now, until = self._now_and_until(as_of)
         start = period_start(period, until, time_zone(tz))
         require_retained(window, "period", start, now)
@@ -261,6 +265,7 @@ class WindowReads:
         return now, now if as_of is None else seconds_of("as_of", as_of)
 
     def _checked(self, window: Window, start: datetime, end: datetime) -> tuple[float, float]:
+        require_window(window)
         first, last = seconds_of("start", start), seconds_of("end", end)
         if first >= last:
             raise InvalidArgumentError("end", end, "a moment after start")

@@ -7,6 +7,7 @@ from typing import Any
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.groups import identity
+from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
@@ -17,6 +18,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
+    require_event(event)
     if event.packed is not None:
         return accept_many(table, event, [values])[0]
     try:
@@ -36,6 +38,7 @@ def accept_many(
 
     `refusal` tells why the event of a typed item is to be rejected, or None.
     """
+    require_event(event)
     outcomes: dict[int, Outcome] = {}
     items: dict[int, dict[str, Any]] = {}
     for index, values in enumerate(events):
@@ -75,6 +78,7 @@ def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> l
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     """Delete an event; the stream takes back what it counted. Return whether there was such an event."""
+    require_event(event)
     require_mapping(values)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.attribute_values import require_attributes
 from dynamodb_counters._items.decimals import require_storable
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
@@ -47,6 +48,8 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
     item = {name: _typed(name, value) for name, value in values.items()}
+    if event.declared_attributes is not None:
+        require_attributes(event.declared_attributes, item)
     if event.version is not None and not {"S", "N"} & item.get(event.version, {}).keys():
         raise InvalidArgumentError(event.version, values.get(event.version), "a string or number: the event's version")
     item[PK] = {"S": event.pk_template.render(values)}

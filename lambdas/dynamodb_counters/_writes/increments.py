@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_keys, group_of
+from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
@@ -28,6 +29,7 @@ def increment(
     table: Table, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number
 ) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
+    require_aggregate(aggregate)
     added = _by_measure(aggregate, by)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
@@ -57,6 +59,7 @@ def increment(
 
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
+    require_aggregate(aggregate)
     aggregate = Statuses.of_table(table).current(aggregate)
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]

@@ -14,6 +14,7 @@ from typing import Any
 from dynamodb_counters import (
     Aggregate,
     Attr,
+    Attribute,
     Average,
     Count,
     Distinct,
@@ -28,6 +29,7 @@ from dynamodb_counters import (
 from dynamodb_counters._declarations import flatten, require_consistent
 
 PATH = Event("path", pk="PLAYER#{player}", sk="PATH#{path}")
+TYPED = Event("typed", pk="T#{user}", sk="T", attributes={"user": str, "plan": Attribute(str, one_of=["free", "pro"])})
 PLAYERS = Aggregate("players", PATH, pk="PLAYER#{player}", sk="STATISTICS", measures={"paths": Count()})
 
 
@@ -110,7 +112,14 @@ WRONG = [
     Wrong("no name of the TTL", lambda: TableKeys("id", ttl=""), "ttl", "''", "an attribute name, or None"),
     Wrong("items of two tables", _together(_aggregate("a", source=Items("i", keys=TableKeys("id"))), _aggregate("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys", "TableKeys(partition_key='key', sort_key=None, ttl=None)", "those of 'i', which lies in the same table"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
-    Wrong("levels that are not a tuple", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "a tuple of sort key templates"),
+    Wrong("levels that are one text", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "sort key templates by name, or a tuple of them"),
+    Wrong("a level whose name is none", lambda: Hierarchy("h", PATH, pk="H", levels={"by desk": "TOTAL"}, measures={"n": Count()}), "levels", "'by desk'", "names: a letter, then letters, digits, '-' or '_'"),
+    Wrong("a level that is not there", lambda: Hierarchy("h", PATH, pk="H", levels={"all": "TOTAL"}, measures={"n": Count()}).level("desk"), "level", "'desk'", "one of 'all'"),
+    Wrong("an event without its key's fields", lambda: Event("e", pk="E#{id}", sk="E", attributes={"ide": str}), "pk", "'id'", "attributes of 'e': ide"),
+    Wrong("a group by what the event lacks", _a(source=TYPED, pk="A#{usr}"), "pk", "'usr'", "attributes of 'typed': user, plan"),
+    Wrong("a sum of text", _a(source=TYPED, measures={"n": Sum("user")}), "measures", "'user'", "a number; 'user' is a string"),
+    Wrong("a filter for what no event has", _a(source=TYPED, where=Attr("plan").eq("gold")), "where", "'gold'", "what 'plan' can be: one of 'free', 'pro'"),
+    Wrong("a type that DynamoDB does not store", lambda: Attribute(complex), "type", "<class 'complex'>", "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or object; a dataclass, TypedDict or pydantic model"),
     Wrong("more write shards than a read can add up", _a(write_shards=1000), "write_shards", "1000", "an int from 1 to 100"),
     Wrong("more groups of one item than an invocation can write", _a(max_groups=100_000), "max_groups", "100000", "an int from 1 to 10000"),
     Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are not fields of the key"),

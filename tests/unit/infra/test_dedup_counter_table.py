@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -60,9 +60,25 @@ def test_table_that_may_go_is_not_protected(stack: Stack) -> None:
 def test_warns_when_counts_cannot_be_got_back(stack: Stack) -> None:
     DedupCounterTable(stack, "Kept", point_in_time_recovery=False)
     DedupCounterTable(stack, "BackedUp", removal_policy=RemovalPolicy.DESTROY)
-    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
+    Annotations.from_stack(stack).has_no_warning("*", Match.string_like_regexp("recovered"))
     DedupCounterTable(stack, "Gone", removal_policy=RemovalPolicy.DESTROY, point_in_time_recovery=False)
     Annotations.from_stack(stack).has_warning("/Test/Gone", Match.string_like_regexp("cannot be recovered"))
+
+
+def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
+    stack, uncounted = new_stack(), Match.string_like_regexp("No StreamAggregator counts this table")
+    build(DedupCounterTable, stack, construct_id="Uncounted")
+    acknowledged = build(DedupCounterTable, stack, construct_id="Incremented")
+    counted = build(DedupCounterTable, stack, construct_id="Counted")
+    build(DedupCounterTable, stack, construct_id="Elsewhere", table=imported(stack))
+    # Whatever comes first: it is told at synth, once everything is declared.
+    build(StreamAggregator, stack, table=counted)
+    id_ = "Annotation::dynamodb-counters:nothingAggregates"
+    Validations.of(acknowledged).acknowledge(Acknowledgment(id=id_, reason="It is incremented only."))
+
+    found = Annotations.from_stack(stack).find_warning("*", uncounted)
+
+    assert [message.id for message in found] == ["/Test/Uncounted"]
 
 
 def test_ranking_index_holds_keys_only(stack: Stack) -> None:

@@ -1,0 +1,111 @@
+"""Whether what a declaration names is among the attributes of its event, and of a kind that it can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final
+
+from dynamodb_counters._declarations.attribute_values import expectation
+from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.conditions import Condition
+from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
+
+_NUMBERS: Final = (int, Decimal)
+_ANY: Final = Attribute(object)
+_TIME_FORMATS: Final = (None, "date-time")
+
+
+class KnownAttributes:
+    """The attributes of one event, by which declarations over it are checked; without any, all is allowed."""
+
+    def __init__(self, event: str, attributes: Mapping[str, Attribute] | None) -> None:
+        self._event = event
+        self._attributes = attributes
+
+    def require_key(self, argument: str, names: Iterable[str]) -> None:
+        """Refuse fields of a key that are no attributes, or have no text."""
+        for name in names:
+            path, is_time, _ = name.partition(TIER_MARK)
+            attribute = self._find(argument, name, path)
+            if is_time:
+                self._require_time(argument, name, attribute)
+            elif attribute.type not in (str, object, *_NUMBERS):
+                raise InvalidArgumentError(argument, name, f"a string or number; {self._is(path, attribute)}")
+
+    def require_number(self, argument: str, name: str) -> None:
+        """Refuse an attribute that is no number."""
+        attribute = self._find(argument, name, name)
+        if attribute.type not in (object, *_NUMBERS):
+            raise InvalidArgumentError(argument, name, f"a number; {self._is(name, attribute)}")
+
+    def require_time(self, argument: str, name: str) -> None:
+        """Refuse an attribute that is no time."""
+        self._require_time(argument, name, self._find(argument, name, name))
+
+    def require_version(self, name: str) -> None:
+        """Refuse an attribute that has no order."""
+        attribute = self._find("version", name, name)
+        if attribute.type not in (str, object, *_NUMBERS):
+            raise InvalidArgumentError("version", name, f"a string or number; {self._is(name, attribute)}")
+
+    def require_where(self, where: Condition | None) -> None:
+        """Refuse a condition on what is no attribute, or that no event can satisfy."""
+        if where is None or self._attributes is None:
+            return
+        for name in where.attributes:
+            if not is_reserved(name):
+                self._find("where", name, name)
+        for name, operand in where.comparisons:
+            if is_reserved(name):
+                continue
+            attribute = self._find("where", name, name)
+            kinds = (bool,) if isinstance(operand, bool) else (str,) if isinstance(operand, str) else _NUMBERS
+            if attribute.type not in (object, *kinds):
+                raise InvalidArgumentError(
+                    "where", operand, f"what {name!r} can be compared with: it is {expectation(attribute)}"
+                )
+        for name, equal in _equalities(where):
+            attribute = _ANY if is_reserved(name) else self._find("where", name, name)
+            if attribute.one_of and equal not in attribute.one_of:
+                raise InvalidArgumentError("where", equal, f"what {name!r} can be: {expectation(attribute)}")
+
+    def _require_time(self, argument: str, name: str, attribute: Attribute) -> None:
+        is_time = attribute.type in (object, *_NUMBERS) or (attribute.type is str and attribute.format in _TIME_FORMATS)
+        if not is_time or attribute.one_of:
+            raise InvalidArgumentError(argument, name, f"a time; {self._is(name, attribute)}")
+
+    def _find(self, argument: str, name: str, path: str) -> Attribute:
+        if self._attributes is None:
+            return _ANY
+        known: Mapping[str, Attribute] | None = self._attributes
+        found, owner = _ANY, self._event
+        for marked in path.split("."):
+            part = marked.removesuffix(LIST_MARK)
+            if known is None and found.type in (dict, object):
+                return _ANY  # What a map holds is known only if its attributes are declared.
+            if known is None:
+                raise InvalidArgumentError(argument, name, f"a part of a map; {self._is(owner, found)}")
+            if part not in known:
+                raise InvalidArgumentError(argument, name, f"attributes of {owner!r}: {', '.join(known) or 'none'}")
+            found, owner = known[part], part
+            if part != marked:
+                if found.type not in (list, object):
+                    raise InvalidArgumentError(argument, name, f"a list; {self._is(part, found)}")
+                found = found.of or _ANY
+            known = found.attributes
+        return found
+
+    @staticmethod
+    def _is(name: str, attribute: Attribute) -> str:
+        return f"{name.partition(TIER_MARK)[0]!r} is {expectation(attribute)}"
+
+
+def _equalities(condition: Condition) -> Iterable[tuple[str, object]]:
+    if condition.attribute is None:
+        for part in condition.operands:
+            yield from _equalities(part)
+    elif condition.operator in ("eq", "ne"):
+        yield condition.attribute, condition.operands[0]

@@ -1,0 +1,166 @@
+"""Whether a typed item has the attributes that its event declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final
+
+from dynamodb_counters._declarations.event_attributes import Attribute
+from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.decimals import Number, format_number, parse_number
+from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.plain_values import plain_value
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
+
+_EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+_KINDS: Final[dict[Any, tuple[str, str]]] = {
+    str: ("S", "a string"),
+    int: ("N", "a whole number"),
+    bool: ("BOOL", "true or false"),
+    bytes: ("B", "binary"),
+    dict: ("M", "a map"),
+}
+_SETS: Final = ("SS", "NS", "BS")
+
+
+def require_attributes(attributes: Mapping[str, Attribute], item: Image, within: str = "") -> None:
+    """Refuse a typed item that lacks what its event declares; an InvalidArgumentError names the attribute.
+
+    >>> require_attributes({"plan": Attribute(str, one_of=["free", "pro"])}, {"plan": {"S": "gold"}})
+    Traceback (most recent call last):
+    ...
+    dynamodb_counters.errors.InvalidArgumentError: invalid plan='gold': expected one of 'free', 'pro'
+    """
+    for name, attribute in attributes.items():
+        value, path = item.get(name), f"{within}{name}"
+        if value is None or (not attribute.required and "NULL" in value):
+            if attribute.required:
+                raise InvalidArgumentError(path, None, f"{expectation(attribute)}: it is required")
+            continue
+        _require(path, attribute, value)
+
+
+def expectation(attribute: Attribute) -> str:
+    """What is allowed, in words."""
+    if attribute.one_of:
+        return "one of " + ", ".join(map(_literal, attribute.one_of))
+    if attribute.format is not None:
+        return _FORMATS[attribute.format][1]
+    if attribute.type is list:
+        return "a list" if attribute.of is None else f"a list, each {expectation(attribute.of)}"
+    kind = {**{each: words for each, (_, words) in _KINDS.items()}, object: "any value"}.get(attribute.type, "a number")
+    parts = [kind]
+    if attribute.pattern is not None:
+        parts.append(f"that matches {attribute.pattern!r}")
+    for limit, word in ((attribute.minimum, "least"), (attribute.maximum, "most")):
+        if limit is not None:
+            parts.append(f"of at {word} {format_number(limit)}")
+    return " ".join((*parts, *_length_words(attribute)))
+
+
+def _length_words(attribute: Attribute) -> list[str]:
+    limits = ((attribute.min_length, "least"), (attribute.max_length, "most"))
+    unit = "members" if attribute.type is list else "characters"
+    return [f"of at {word} {limit} {unit}" for limit, word in limits if limit is not None]
+
+
+def _require(path: str, attribute: Attribute, value: TypedValue) -> None:
+    if attribute.type is list:
+        _require_members(path, attribute, value)
+    elif attribute.type is dict:
+        if "M" not in value:
+            raise _refusal(path, attribute, value)
+        if attribute.attributes is not None:
+            require_attributes(attribute.attributes, value["M"], f"{path}.")
+    elif not _is_allowed(attribute, value):
+        raise _refusal(path, attribute, value)
+
+
+def _require_members(path: str, attribute: Attribute, value: TypedValue) -> None:
+    [(kind, members)] = value.items()
+    if kind != "L" and kind not in _SETS:
+        raise _refusal(path, attribute, value)
+    if not _has_length(attribute, members):
+        raise InvalidArgumentError(path, plain_value(value), " ".join(["a list", *_length_words(attribute)]))
+    if attribute.of is not None:
+        for index, member in enumerate(members):
+            _require(f"{path}[{index}]", attribute.of, member if kind == "L" else {kind[0]: member})
+
+
+def _is_allowed(attribute: Attribute, value: TypedValue) -> bool:
+    if attribute.type is object:
+        return True
+    kind = _KINDS.get(attribute.type, ("N", ""))[0]
+    if kind not in value:
+        return False
+    if kind == "N":
+        return _is_number(attribute, parse_number(value["N"]))
+    return kind != "S" or _is_text(attribute, value["S"])
+
+
+def _is_number(attribute: Attribute, number: Number) -> bool:
+    return (
+        (attribute.type is not int or number == int(number))
+        and (attribute.minimum is None or number >= attribute.minimum)
+        and (attribute.maximum is None or number <= attribute.maximum)
+        and (not attribute.one_of or number in attribute.one_of)
+    )
+
+
+def _is_text(attribute: Attribute, text: str) -> bool:
+    return (
+        (not attribute.one_of or text in attribute.one_of)
+        and _has_length(attribute, text)
+        and (attribute.pattern is None or re.search(attribute.pattern, text) is not None)
+        and (attribute.format is None or _FORMATS[attribute.format][0](text))
+    )
+
+
+def _has_length(attribute: Attribute, value: Any) -> bool:
+    least, most = attribute.min_length, attribute.max_length
+    return (least is None or len(value) >= least) and (most is None or len(value) <= most)
+
+
+def _refusal(path: str, attribute: Attribute, value: TypedValue) -> InvalidArgumentError:
+    return InvalidArgumentError(path, plain_value(value), expectation(attribute))
+
+
+def _literal(value: str | Number) -> str:
+    return repr(value) if isinstance(value, str) else format_number(value)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        event_seconds({"S": text})
+    except MalformedImageError:
+        return False
+    return True
+
+
+def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def is_parsed(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return is_parsed
+
+
+_FORMATS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
+    "date": (_parses(date.fromisoformat), "an ISO 8601 date such as '2026-11-20'"),
+    "date-time": (_is_time, "an ISO 8601 time with an offset, such as '2026-11-20T10:30:00Z'"),
+    "email": (lambda text: _EMAIL.fullmatch(text) is not None, "an email address"),
+    "ipv4": (_parses(IPv4Address), "an IPv4 address"),
+    "ipv6": (_parses(IPv6Address), "an IPv6 address"),
+    "uri": (lambda text: _URI.fullmatch(text) is not None, "a URI with its scheme"),
+    "uuid": (lambda text: _UUID.fullmatch(text) is not None, "a UUID of 36 characters"),
+}
+"""By format: whether a text has it, and its words."""

@@ -1,0 +1,176 @@
+"""Attributes of events: what each must be, as declared by types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
+
+from dynamodb_counters._declarations.attribute_types import Described, described, fields_of
+from dynamodb_counters._declarations.checks import require_choice
+from dynamodb_counters._items.decimals import Number, require_storable
+from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
+
+Format: TypeAlias = Literal["date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"]
+FORMATS: Final = ("date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid")
+
+_NUMBERS: Final = (int, Decimal)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """What an attribute of an `Event` must be.
+
+    Parameters
+    ----------
+    type : type
+        ``str``, ``int``, ``Decimal`` or ``float`` (any number), ``bool``, ``bytes``, ``datetime`` (ISO 8601 with an
+        offset), ``date``, ``UUID``, an ``Enum``, a ``Literal``, ``list[…]`` or ``set[…]``, ``dict``, ``object``
+        (anything); or a dataclass, TypedDict or pydantic model, for a map with these attributes. ``… | None`` makes it
+        optional.
+    required : bool, optional
+        Whether an event without it is rejected; one that is not required may also be null. Default True.
+    one_of : sequence of str or number, optional
+        The only values allowed. Default: any.
+    pattern : str, optional
+        A regular expression found in the text; ``^`` and ``$`` tie it to the whole. Default: any text.
+    format : {"date", "date-time", "email", "ipv4", "ipv6", "uri", "uuid"}, optional
+        The form of the text; ``"date-time"`` has an offset from UTC. Default: any text.
+    minimum, maximum : int or Decimal, optional
+        The least and the greatest number allowed. Default: no limit.
+    min_length, max_length : int, optional
+        The least and the greatest number of characters of a text, or of members of a list. Default: no limit.
+    of : type or Attribute, optional
+        What each member of a list must be. Default: anything.
+    attributes : mapping of str to type or Attribute, optional
+        Attributes of a map. Default: any.
+
+    Examples
+    --------
+    >>> Attribute(str, one_of=["free", "pro"], required=False).one_of
+    ('free', 'pro')
+    >>> Attribute(list[str]).of
+    Attribute(type=<class 'str'>)
+    """
+
+    type: Any
+    required: bool = True
+    one_of: Sequence[str | Number] = ()
+    pattern: str | None = None
+    format: Format | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    of: Any = field(default=None, hash=False)
+    attributes: Any = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        found = described(self.type)
+        if found is None:
+            allowed = "str, int, Decimal, float, bool, bytes, datetime, date, UUID, an Enum or Literal, list, dict or"
+            raise InvalidArgumentError("type", self.type, f"{allowed} object; a dataclass, TypedDict or pydantic model")
+        self._take(found)
+        if not isinstance(self.required, bool):
+            raise InvalidArgumentError("required", self.required, "True or False")
+        if self.format is not None:
+            require_choice("format", self.format, FORMATS)
+        self._require_pattern()
+        for name in ("minimum", "maximum"):
+            if (limit := getattr(self, name)) is not None:
+                require_storable(name, limit)
+        for name in ("min_length", "max_length"):
+            length = getattr(self, name)
+            if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 0):
+                raise InvalidArgumentError(name, length, "an int of 0 or more")
+        self._require_fitting()
+
+    def __repr__(self) -> str:
+        """Show what is not the default."""
+        names = [name for name in self.__slots__ if name != "type" and getattr(self, name) != _DEFAULTS[name]]
+        return (
+            f"Attribute({', '.join([f'type={self.type!r}', *(f'{name}={getattr(self, name)!r}' for name in names)])})"
+        )
+
+    def _take(self, found: Described) -> None:
+        """Note what the type says; what was said besides stands."""
+        if isinstance(self.one_of, str) or not isinstance(self.one_of, Sequence):
+            raise InvalidArgumentError("one_of", self.one_of, "a sequence of values")
+        of = found.of if self.of is None else self.of
+        attributes = found.attributes if self.attributes is None else self.attributes
+        taken: dict[str, Any] = {
+            "type": found.type,
+            "required": self.required if not found.optional else False,
+            "one_of": tuple(self.one_of) or found.one_of,
+            "format": self.format or found.format,
+            "of": None if of is None else as_attribute(of),
+            "attributes": None if attributes is None else attributes_of(attributes),
+        }
+        taken |= {name: value for name, value in found.limits.items() if getattr(self, name) is None}
+        for name, value in taken.items():
+            object.__setattr__(self, name, value)
+
+    def _require_pattern(self) -> None:
+        if self.pattern is None:
+            return
+        try:
+            re.compile(self.pattern)
+        except (TypeError, re.error) as error:
+            raise InvalidArgumentError("pattern", self.pattern, f"a regular expression ({error})") from None
+
+    def _require_fitting(self) -> None:
+        """Refuse what says nothing about values of the type."""
+        fits = {
+            "pattern": (str,),
+            "format": (str,),
+            "minimum": _NUMBERS,
+            "maximum": _NUMBERS,
+            "min_length": (str, list),
+            "max_length": (str, list),
+            "of": (list,),
+            "attributes": (dict,),
+        }
+        for name, kinds in fits.items():
+            if getattr(self, name) is not None and self.type not in kinds:
+                kinds_text = " or ".join(kind.__name__ for kind in kinds)
+                raise InvalidArgumentError(
+                    name, getattr(self, name), f"None for {self.type.__name__}, not {kinds_text}"
+                )
+        for value in self.one_of:
+            is_one = isinstance(value, str) if self.type is str else isinstance(value, _NUMBERS)
+            if self.type not in (str, *_NUMBERS) or isinstance(value, bool) or not is_one:
+                raise InvalidArgumentError("one_of", value, f"values of the type {self.type.__name__}")
+
+
+_DEFAULTS: Final = {name: spec.default for name, spec in Attribute.__dataclass_fields__.items()}
+
+AttributeTypes: TypeAlias = Mapping[str, Any] | type
+"""What declares attributes: names with types or `Attribute`; or a dataclass, TypedDict or pydantic model."""
+
+
+def as_attribute(declared: Any) -> Attribute:
+    """The attribute that a type or an `Attribute` declares."""
+    return declared if isinstance(declared, Attribute) else Attribute(declared)
+
+
+def attributes_of(declared: AttributeTypes) -> dict[str, Attribute]:
+    """Attributes by name, of whatever declares them.
+
+    >>> attributes_of({"user": str, "plan": Attribute(str, required=False)})
+    {'user': Attribute(type=<class 'str'>), 'plan': Attribute(type=<class 'str'>, required=False)}
+    """
+    if isinstance(declared, Mapping):
+        found: Mapping[Any, Any] = declared
+    else:
+        fields = fields_of(declared)
+        if fields is None:
+            allowed = "a mapping of names to types or Attribute, or a dataclass, TypedDict or pydantic model"
+            raise InvalidArgumentError("attributes", declared, allowed)
+        found = {name: Attribute(each.type, required=each.required, **each.limits) for name, each in fields.items()}
+    for name in found:
+        if not isinstance(name, str) or not name or is_reserved(name):
+            raise InvalidArgumentError("attributes", name, "names that are not reserved (pk, sk, ttl, _…)")
+    return {name: as_attribute(each) for name, each in found.items()}

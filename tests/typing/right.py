@@ -1,0 +1,56 @@
+"""What users write, and type checkers must let pass: read(), which needs a table, is never called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+from dynamodb_counters import Aggregate, Attribute, Count, Counters, Distinct, Event, Hierarchy, Sum, Window
+from dynamodb_counters import InvalidArgumentError as InvalidArgumentError
+from dynamodb_counters import UnknownMeasureError as UnknownMeasureError
+
+if TYPE_CHECKING:
+    from cdk_dynamodb_counters import DedupCounterTable as DedupCounterTable
+    from cdk_dynamodb_counters import runtime_code as runtime_code
+
+
+class Purchase(TypedDict):
+    user: str
+    at: datetime
+    amount: Decimal
+    plan: NotRequired[Literal["free", "pro"]]
+
+
+@dataclass
+class Trade:
+    id: str
+    desk: str
+
+
+PURCHASE = Event("purchase", pk="USER#{user}", sk="PURCHASE", attributes=Purchase)
+TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE", attributes=Trade)
+VIEW = Event(
+    "view",
+    pk="URL#{url}",
+    sk="T#{time}",
+    attributes={
+        "url": str,
+        "time": datetime,
+        "tags": list[str],
+        "size": int | None,
+        "plan": Attribute(str, one_of=["free", "pro"], required=False),
+    },
+)
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "size": Sum("size")})
+SPENT = Window("spent", PURCHASE, pk="USER#{user}", time="at", measure=Sum("amount"))
+VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url")
+RISK = Hierarchy("risk", TRADE, pk="RISK", levels={"all": "ALL", "desk": "DESK#{desk}"}, measures={"trades": Count()})
+
+
+def read(counters: Counters) -> tuple[int, datetime]:
+    group = counters.get(VIEWS, {"url": "/"}, consistent=True)
+    total: int = group["views"] + counters.get(RISK.level("desk"), {"desk": "a"})["trades"]
+    spent = counters.window(SPENT, {"user": "ann"}, last=timedelta(hours=24))
+    return total + counters.distinct(VISITORS, {}), spent.end

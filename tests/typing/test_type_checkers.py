@@ -1,0 +1,66 @@
+"""What users import is typed: mypy and pyright, both strict, pass right.py and refuse each marked line of wrong.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_HERE = Path(__file__).parent
+_PROJECT = _HERE.parents[1]
+_PYRIGHT = _PROJECT / "node_modules" / ".bin" / "pyright"
+_SECONDS = 600
+
+
+def _marked(name: str) -> set[tuple[str, int]]:
+    lines = (_HERE / name).read_text().splitlines()
+    return {(name, number) for number, line in enumerate(lines, 1) if line.endswith("# refused")}
+
+
+def _by_mypy() -> set[tuple[str, int]]:
+    # The project's own settings and cache: `make lint` needs the same answers.
+    files = [f"tests/typing/{name}" for name in ("right.py", "wrong.py")]
+    command = [sys.executable, "-m", "mypy", "--no-pretty", "--no-error-summary", *files]
+    done = subprocess.run(command, cwd=_PROJECT, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    assert done.returncode in (0, 1), done.stderr
+    found = re.findall(r"^(\S+?):(\d+): error:", done.stdout, re.MULTILINE)
+    assert all(path in files for path, _ in found), done.stdout
+    return {(Path(path).name, int(line)) for path, line in found}
+
+
+def _by_pyright() -> set[tuple[str, int]]:
+    if shutil.which("node") is None or not _PYRIGHT.exists():
+        message = "pyright needs node, and `make setup`"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    command = [str(_PYRIGHT), "--project", str(_HERE), "--pythonpath", sys.executable, "--outputjson"]
+    done = subprocess.run(command, cwd=_PROJECT, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] == 2, report
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1)
+        for each in report["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+
+
+def test_what_type_checkers_pass_can_be_declared() -> None:
+    assert runpy.run_path(str(_HERE / "right.py"))["VIEWS"].fields == ("url",)
+
+
+@pytest.mark.parametrize("check", [_by_mypy, _by_pyright], ids=["mypy", "pyright"])
+def test_what_is_right_passes_and_each_marked_line_is_refused(check: Callable[[], set[tuple[str, int]]]) -> None:
+    found = check()
+
+    assert found == _marked("wrong.py")
+    assert len(found) >= 15

@@ -1,0 +1,150 @@
+"""Reads and writes refuse a declaration of the wrong kind with what to call instead, and a misspelt measure by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import (
+    Aggregate,
+    Count,
+    Counters,
+    Distinct,
+    Event,
+    Hierarchy,
+    Histogram,
+    InvalidArgumentError,
+    Items,
+    UnknownMeasureError,
+    Window,
+)
+from dynamodb_counters._declarations import Measure
+from tests.unit.fold.world import World
+
+VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")
+VIEWS = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})
+LAST_DAY = Window("last_day", VIEW, pk="PAGE#{page}", time="at")
+VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")
+LEVELS = Hierarchy("levels", VIEW, pk="PAGE#{page}", levels={"page": "ALL"}, measures={"views": Count()})
+PATHS = Items("paths")
+
+HOME = {"page": "home"}
+DAY = timedelta(days=1)
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+TO_CALL = {
+    "last_day": "an Aggregate; for a Window, use window()",
+    "visitors": "an Aggregate; for a Distinct, use distinct()",
+    "levels": "an Aggregate; for a Hierarchy, use its level(…), or group() with its parts",
+    "view": "an Aggregate; for an Event, declare an Aggregate over it, or use events()",
+    "paths": "an Aggregate; for Items, declare an Aggregate over them",
+    "'views'": "an Aggregate; for a name, pass the declaration itself",
+}
+
+Call = Callable[[Counters, Any], object]
+OF_AGGREGATES: dict[str, Call] = {
+    "get": lambda counters, declared: counters.get(declared, HOME),
+    "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
+    "group": lambda counters, declared: counters.group([declared], HOME),
+    "groups": lambda counters, declared: next(counters.groups(declared, HOME)),
+    "histogram": lambda counters, declared: counters.histogram(declared, HOME, "views"),
+    "top": lambda counters, declared: counters.top(declared),
+    "around": lambda counters, declared: counters.around(declared, HOME),
+    "increment": lambda counters, declared: counters.increment(declared, HOME),
+    "reset": lambda counters, declared: counters.reset(declared, HOME),
+}
+OF_WINDOWS: dict[str, Call] = {
+    "window": lambda counters, declared: counters.window(declared, HOME, last=DAY),
+    "window_many": lambda counters, declared: counters.window_many([(declared, HOME)], last=DAY),
+    "compare": lambda counters, declared: counters.compare(declared, HOME, last=DAY),
+    "over_limit": lambda counters, declared: counters.over_limit(declared, HOME, 5, last=DAY),
+    "calendar": lambda counters, declared: counters.calendar(declared, HOME, "day"),
+    "between": lambda counters, declared: counters.between(declared, HOME, NOW - DAY, NOW),
+    "series": lambda counters, declared: counters.series(declared, HOME, NOW - DAY, NOW, step=DAY),
+}
+OF_EVENTS: dict[str, Call] = {
+    "accept": lambda counters, declared: counters.accept(declared, HOME),
+    "accept_many": lambda counters, declared: counters.accept_many(declared, [HOME]),
+    "retract": lambda counters, declared: counters.retract(declared, HOME),
+    "events": lambda counters, declared: next(counters.events(declared, HOME)),
+}
+
+
+def _counters() -> Counters:
+    nothing: Any = object()
+    return Counters("counts", client=nothing, clock=NOW.timestamp)
+
+
+@pytest.mark.parametrize("call", OF_AGGREGATES)
+@pytest.mark.parametrize("declared", [LAST_DAY, VISITORS, LEVELS, VIEW, PATHS, "views"], ids=str)
+def test_what_is_no_aggregate_is_told_what_to_call(call: str, declared: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        OF_AGGREGATES[call](_counters(), declared)
+
+    assert refused.value.argument in ("aggregate", "aggregates")
+    shown = repr(declared) if isinstance(declared, str) else declared.name
+    assert refused.value.expected == TO_CALL[shown]
+
+
+@pytest.mark.parametrize("call", OF_WINDOWS)
+@pytest.mark.parametrize(("declared", "advice"), [(VIEWS, "an Aggregate, use get()"), (VISITORS, "a Distinct, use")])
+def test_what_is_no_window_is_told_what_to_call(call: str, declared: Any, advice: str) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=f"invalid window='{declared.name}': expected a Window; for {advice}"
+    ):
+        OF_WINDOWS[call](_counters(), declared)
+
+
+@pytest.mark.parametrize("call", OF_EVENTS)
+def test_what_is_no_event_is_refused(call: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="invalid event='views': expected an Event; for an Aggregate"):
+        OF_EVENTS[call](_counters(), VIEWS)
+    with pytest.raises(InvalidArgumentError, match=r"invalid event=5: expected an Event$"):
+        OF_EVENTS[call](_counters(), 5)
+
+
+def test_distinct_is_read_of_a_distinct() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"invalid declared='views': expected a Distinct; for an Aggregate"):
+        _counters().distinct(VIEWS, HOME)  # type: ignore[arg-type]
+
+
+def test_a_hierarchy_is_read_by_its_parts() -> None:
+    with pytest.raises(InvalidArgumentError, match="invalid aggregates='levels': expected aggregates; for a Hierarchy"):
+        _counters().group(LEVELS, HOME)  # type: ignore[arg-type]
+
+
+def test_a_misspelt_measure_names_those_there_are() -> None:
+    world = World([VIEWS])
+    world.put(VIEW, {**HOME, "user": "ann"})
+    world.settle()
+    group = world.counters.get(VIEWS, HOME)
+
+    assert group["views"] == group.measures["views"] == 1
+    for measures in (group, group.measures):
+        with pytest.raises(UnknownMeasureError) as refused:
+            _ = measures["view"]
+        assert isinstance(refused.value, KeyError)
+        assert str(refused.value) == "invalid measure='view': expected one of 'views'"
+
+
+def test_a_misspelt_histogram_names_those_there_are() -> None:
+    both: dict[str, Measure] = {"n": Count(), "sizes": Histogram("size", exactly=[1])}
+    declared = Aggregate("sized", VIEW, pk="SITE", sk="ALL", measures=both)
+
+    with pytest.raises(InvalidArgumentError, match="invalid measure='size': expected a Histogram of 'sized': 'sizes'"):
+        _counters().histogram(declared, {}, "size")
+    with pytest.raises(InvalidArgumentError, match="a Histogram of 'views': it has none"):
+        _counters().histogram(VIEWS, HOME, "views")
+
+
+def test_a_level_is_read_by_its_name() -> None:
+    world = World([LEVELS])
+    world.put(VIEW, {**HOME, "user": "ann"})
+    world.settle()
+
+    assert LEVELS.level("page").name == "levels-page"
+    assert world.counters.get(LEVELS.level("page"), HOME)["views"] == 1
+    assert list(world.counters.group(LEVELS.parts, HOME)) == ["levels-page"]
