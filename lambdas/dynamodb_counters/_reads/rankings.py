@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import group_keys, identity, values_of
+from dynamodb_counters._declarations.groups import group_keys, identity, require_fields, values_of
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._reads.batch_get import get_items
@@ -62,6 +62,8 @@ class RankingReads:
         [Ranked(values={'player': 'ann'}, score=12)]
         """
         _require_positive("count", count)
+        fields = [name for name in _ranking(aggregate).template.fields if name != WRITE_SHARD_FIELD]
+        require_fields(aggregate.name, fields, {} if values is None else values)
         aggregate = Statuses.of_table(self._table).current(aggregate)
         found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
         return _ranked(self._table, aggregate, found)
@@ -83,6 +85,7 @@ class RankingReads:
         >>> counters.around(PLAYERS, {"player": "ann"}, count=2)  # doctest: +SKIP
         """
         _require_positive("count", count)
+        require_fields(aggregate.name, aggregate.fields, values)
         aggregate = Statuses.of_table(self._table).current(aggregate)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)

@@ -18,7 +18,7 @@ import click
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import write_json
-from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import number, pairs
 from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
@@ -106,7 +106,7 @@ def replay(
                 advance(opened.tell() - done)
                 done = opened.tell()
     kept.unlink(missing_ok=True)
-    left = sum(progress.found[status] for status in ("rejected", "too_late", "unreadable"))
+    left = sum(progress.found[status] for status in ("conflict", "rejected", "too_late", "unreadable"))
     if not left:
         rejects.unlink(missing_ok=True)
     document = {**progress.found, "rejects": str(rejects) if left else None}
