@@ -26,9 +26,8 @@ def repetition(event: Event, image: Image, stored: Image) -> Outcome:
     different = differing(event, image, stored)
     if not different:
         return DUPLICATE
-    names = ", ".join(map(repr, different[:_MOST_NAMES])) + (", …" if len(different) > _MOST_NAMES else "")
     held = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
-    return Outcome("conflict", f"the stored event of this key differs in {names}", held)
+    return Outcome("conflict", f"the stored event of this key differs in {listed(different)}", held)
 
 
 def differing(event: Event, image: Image, other: Image) -> list[str]:
@@ -36,6 +35,10 @@ def differing(event: Event, image: Image, other: Image) -> list[str]:
     # In a key, 1 and "1" are the same.
     names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
     return [name for name in names if not _is_same(image.get(name, {}), other.get(name, {}))]
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
 
 
 def _is_same(one: TypedValue, other: TypedValue) -> bool:
