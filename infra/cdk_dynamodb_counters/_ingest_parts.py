@@ -264,6 +264,7 @@ def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
         "Events": [
             metrics.metric_accepted(),
             metrics.metric_duplicates(),
+            metrics.metric_conflicts(),
             metrics.metric_rejected(),
             metrics.metric_too_late(),
             metrics.metric_failed(),

@@ -259,6 +259,10 @@ class IngestMetrics(HttpMetrics):
         """Count events that had already been accepted."""
         return self._of_runtime("EventsDuplicate", period, statistic)
 
+    def metric_conflicts(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count events that are refused because their key is known with another payload."""
+        return self._of_runtime("EventsConflicting", period, statistic)
+
     def metric_rejected(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that can never be accepted."""
         return self._of_runtime("EventsRejected", period, statistic)

@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
-    from dynamodb_counters._writes.insert import Outcome as Outcome
+    from dynamodb_counters._writes.outcomes import Outcome as Outcome
+    from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
+    from dynamodb_counters.errors import RejectedEventError as RejectedEventError
+    from dynamodb_counters.errors import UnavailableError as UnavailableError
     from dynamodb_counters.errors import UnknownMeasureError as UnknownMeasureError
 
 _NAMES = {
@@ -52,8 +55,8 @@ _NAMES = {
     "_reads.rankings": "Ranked",
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
-    "_writes.insert": "Outcome",
-    "errors": "CountersError EraseError InvalidArgumentError UnknownMeasureError",
+    "_writes.outcomes": "Outcome Outcomes",
+    "errors": "CountersError EraseError InvalidArgumentError RejectedEventError UnavailableError UnknownMeasureError",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

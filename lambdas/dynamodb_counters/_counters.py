@@ -17,7 +17,9 @@ from dynamodb_counters._stream import redrive_entries
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
-from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters._writes.accept import Conflicts
+from dynamodb_counters._writes.event_items import require_event
+from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
 from dynamodb_counters._writes.record_once import record_once
 
 if TYPE_CHECKING:
@@ -71,27 +73,61 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         ----------
         event : Event
         values : mapping of str to object
-            Its attributes: anything DynamoDB can store; floats are rejected because they are not exact.
+            Its attributes: anything DynamoDB can store, and what has a clear meaning as such: `datetime` with a time
+            zone (as ISO 8601 in UTC), `date`, `UUID`, the value of an `Enum`, floats of at most 15 digits.
 
         Returns
         -------
         Outcome
-            Accepted, duplicate, rejected, too late or failed.
-        """
-        return accept.accept(self._table, event, values)
+            Accepted; a duplicate; or a conflict: nothing was inserted, because the key has another payload, which is
+            `Outcome.stored`.
 
-    def accept_many(self, event: Event, events: Iterable[Mapping[str, Any]]) -> list[Outcome]:
+        Raises
+        ------
+        RejectedEventError
+            The event can never be accepted; it names the attribute, its value and what is expected.
+        UnavailableError
+            The table kept refusing it; send it again.
+
+        Examples
+        --------
+        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).conflict:  # doctest: +SKIP
+        ...     ...  # The same id with another total.
+        """
+        require_event(event)
+        return require_taken(accept.accept(self._table, event, values))
+
+    def accept_many(
+        self, event: Event, events: Iterable[Mapping[str, Any]], *, conflicts: Conflicts = "free"
+    ) -> Outcomes:
         """Insert many events, each once; 25 per call, many calls at a time.
 
-        Packed events go into chunks: one call per bucket and part, or per 4 KB.
+        Packed events go into chunks: one call per bucket and part, or per 4 KB. One event that cannot be accepted
+        stops no other.
 
         Parameters
         ----------
         event : Event
         events : iterable of mapping
-            The attributes of each event; outcomes come in their order.
+            The attributes of each event, as in `accept`.
+        conflicts : {"free", "read"}, optional
+            Where another payload under a known key is told from a repetition. Default ``"free"``: where that takes no
+            request, which is between the events of the call, and wherever one PutItem inserts one event. ``"read"``:
+            everywhere, by reading what is stored of each duplicate: a read unit per 4 KB, of packed events per chunk.
+
+        Returns
+        -------
+        Outcomes
+            A list in the order of the events. Nothing is raised for an event that was rejected or failed:
+            `Outcomes.raise_for_rejected` does.
+
+        Examples
+        --------
+        >>> print(counters.accept_many(VIEW, views).raise_for_rejected())  # doctest: +SKIP
+        120 accepted, 3 duplicates
         """
-        return accept.accept_many(self._table, event, events)
+        require_event(event)
+        return Outcomes(accept.accept_many(self._table, event, events, conflicts=conflicts))
 
     def record_once(self, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
         """Insert an event and count it in one transaction; the counts are current when the call returns.
@@ -105,8 +141,19 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
             As in `accept`.
         declarations : iterable of Aggregate and Window
             What to count it in: declarations over this event, at most 99 items together.
+
+        Returns
+        -------
+        Outcome
+            As of `accept`.
+
+        Raises
+        ------
+        RejectedEventError, UnavailableError
+            As in `accept`.
         """
-        return record_once(self._table, event, values, declarations)
+        require_event(event)
+        return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
         self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
@@ -142,8 +189,9 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         ----------
         event : Event
         values : mapping of str to object
-            At least the attributes of its key.
+            At least the attributes of its key, as in `accept`.
         """
+        require_event(event)
         return accept.retract(self._table, event, values)
 
     def erase(

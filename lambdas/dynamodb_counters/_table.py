@@ -63,7 +63,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidArgumentError("name", self.name, "the name or ARN of a table")
+            raise InvalidArgumentError("table_name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
         if self.incomplete not in ("tell", "error"):

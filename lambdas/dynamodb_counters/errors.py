@@ -61,6 +61,46 @@ class UnknownMeasureError(InvalidArgumentError, KeyError):
     __str__ = Exception.__str__  # a KeyError's quotes it
 
 
+class RejectedEventError(InvalidArgumentError):
+    """An event can never be accepted, so nothing of it was stored. It is an `InvalidArgumentError` too.
+
+    Parameters
+    ----------
+    argument : str
+        The attribute that was refused; ``"values"`` where DynamoDB refused the event as a whole.
+    value : object
+        Its value, None if it is missing or DynamoDB refused the event.
+    expected : str
+        What would have been accepted.
+    text : str
+        The message.
+
+    Examples
+    --------
+    >>> try:
+    ...     counters.accept(VIEW, {"url": "/"})
+    ... except RejectedEventError as error:
+    ...     print(error.field, error.expected)  # doctest: +SKIP
+    time a value for 'T#{time}#CID#{clientId}'
+    """
+
+    def __init__(self, argument: str, value: object, expected: str, text: str) -> None:
+        super().__init__(argument, value, expected)
+        self.args = (text,)
+
+    @property
+    def field(self) -> str:
+        """The attribute that was refused."""
+        return self.argument
+
+
+class UnavailableError(CountersError):
+    """The table cannot do this now: it was throttled or failed, however often it was tried. Do it again later.
+
+    Sending an event again is always safe: if it was accepted after all, it is a duplicate.
+    """
+
+
 class UnparsableKeyError(CountersError, ValueError):
     """A key does not match the template it is parsed with, or holds a hash in place of its values."""
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, Window
+from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Window
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
@@ -35,6 +35,17 @@ def test_the_first_of_equal_events_stays(store: Store) -> None:
     store.counters.accept_many(_VIEW, [{**_view(), "note": "second"}])
 
     assert [item["note"] for item in store.items()] == [{"S": "first"}]
+
+
+def test_another_payload_of_a_known_key_is_told_with_what_is_stored(store: Store) -> None:
+    values = {**_view(), "price": Decimal("1.50"), "tags": {"a", "b"}, "deep": {"x": [None, b"\0"]}}
+    store.counters.accept(_VIEW, values)
+
+    again, other = store.counters.accept(_VIEW, values), store.counters.accept(_VIEW, {**values, "price": 2})
+    read = store.counters.accept_many(_VIEW, [{**values, "price": 2}], conflicts="read")
+
+    assert (again.status, other.status, [outcome.status for outcome in read]) == ("duplicate", "conflict", ["conflict"])
+    assert other.stored == read[0].stored == values
 
 
 def test_an_item_tells_its_type_its_values_and_when_it_may_go(store: Store) -> None:
@@ -90,7 +101,8 @@ def test_an_item_too_large_for_dynamodb_is_rejected_and_its_neighbours_are_not(s
 
     assert [outcome.status for outcome in outcomes] == ["accepted", "rejected", "accepted"]
     assert "400" in str(outcomes[1].reason) or "size" in str(outcomes[1].reason)
-    assert store.counters.accept(_VIEW, events[1]).status == "rejected"
+    with pytest.raises(RejectedEventError):
+        store.counters.accept(_VIEW, events[1])
 
 
 def test_names_of_any_characters_are_stored(store: Store, engine: Engine) -> None:

@@ -124,7 +124,7 @@ def test_events_from_before_they_were_packed_are_items_of_a_partition(store: Sto
         ({"values": {"url": "/"}, "start": _at(NOW)}, "invalid time=None"),
         ({"values": {"url": "/"}, "start": _at(NOW), "time": "other"}, "invalid time='other'"),
         ({"values": {"url": "/"}, "start": datetime(2026, 1, 1)}, "invalid start="),  # noqa: DTZ001 - the mistake
-        ({"values": {"url": 1.5}}, "invalid url=1.5"),
+        ({"values": {"url": 1 / 3}}, "invalid url=0.3333"),
     ],
 )
 def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any], message: str) -> None:
@@ -136,7 +136,7 @@ def test_what_cannot_be_read_is_refused(store: Store, arguments: dict[str, Any],
 
 _WRONG: list[tuple[Any, Any, dict[str, Any], str]] = [
     (_PLAIN, None, {}, "values for url"),
-    (_PACKED, {"url": 1.5}, {}, "invalid url=1.5"),
+    (_PACKED, {"url": 1 / 3}, {}, "invalid url=0.3333"),
     (_PACKED, "/", {}, "invalid values='/'"),
     (_PACKED, {3: "/"}, {}, "invalid values=3"),
     (_PACKED, {"_type": "view"}, {}, "invalid values='_type'"),

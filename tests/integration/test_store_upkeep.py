@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters import Aggregate, Count, Event, RejectedEventError, Sum
 from dynamodb_counters._stream.retrying_client import RESERVE_SECONDS
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
@@ -67,11 +67,19 @@ def test_an_event_of_a_newer_version_replaces_the_one_before(store: Store) -> No
     def accept(at: int, price: int) -> str:
         return store.counters.accept(versioned, {"id": "x", "at": at, "price": price}).status
 
-    assert [accept(5, 1), accept(5, 2), accept(4, 3)] == ["accepted", "duplicate", "duplicate"]
+    assert [accept(5, 1), accept(5, 1), accept(5, 2), accept(4, 3)] == [
+        "accepted",
+        "duplicate",
+        "conflict",
+        "duplicate",
+    ]
     assert accept(6, 4) == "accepted"
     outcomes = store.counters.accept_many(versioned, [{"id": "x", "at": at, "price": 0} for at in (7, 6, 9, 8)])
     assert [outcome.status for outcome in outcomes] == ["accepted", "duplicate", "accepted", "duplicate"]
-    assert store.counters.accept(versioned, {"id": "x"}).status == "rejected"
+    with pytest.raises(
+        RejectedEventError, match=r"^invalid at=None: expected a string or number: the event's version$"
+    ):
+        store.counters.accept(versioned, {"id": "x"})
     assert store.item("P#x", "P")["at"] == {"N": "9"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from dynamodb_counters._items.decimals import EXACT, Number, parse_number, whole
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters.errors import UnknownMeasureError
+from dynamodb_counters.errors import InvalidArgumentError, UnknownMeasureError
 
 Key: TypeAlias = dict[str, dict[str, str]]
 """A typed key."""
@@ -70,6 +70,16 @@ def group_of(
         Measures({name: measure.read(name, numbers) for name, measure in aggregate.measures.items()}),
         complete,
     )
+
+
+def require_fields(name: str, fields: Collection[str], values: object) -> None:
+    """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("values", values, "a mapping of fields to values")
+    for field in values:
+        if field not in fields:
+            there = ", ".join(map(repr, fields)) or "none"
+            raise InvalidArgumentError("values", field, f"no fields but those of {name!r}: {there}")
 
 
 def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:

@@ -14,7 +14,10 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError, bad_request
 from dynamodb_counters._http.request_body import parse_body
 from dynamodb_counters._http.tenancy import refusal
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._writes.conflicts import differing, listed
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError
 
@@ -58,20 +61,38 @@ class EventCheck:
             _require_none(HTTPStatus.FORBIDDEN, "are not the caller's own", foreign)
         texts = [write_json(values) for values in events]
         plain = [None] * len(events) if self.schema is None else _plain_events(text)
+        items: list[Image] = []
         reasons = {
-            index: self._reason(values, len(texts[index]), plain[index], now) for index, values in enumerate(events)
+            index: self._reason(values, len(texts[index]), plain[index], now, items)
+            for index, values in enumerate(events)
         }
         _require_none(HTTPStatus.BAD_REQUEST, "are invalid", reasons)
+        _require_none(HTTPStatus.CONFLICT, "contradict others of the same key", self._conflicts(items))
         return texts
 
-    def _reason(self, values: object, size: int, plain: Any, now: float) -> str | None:
-        """Why an event is refused: what costs least is looked at first, and a schema only at what can be stored."""
+    def _conflicts(self, items: Iterable[Image]) -> dict[int, str | None]:
+        """Why events contradict an earlier one of the request; what the table has of their keys is not known here."""
+        first: dict[tuple[str, ...], tuple[int, Image]] = {}
+        found: dict[int, str | None] = {}
+        for index, item in enumerate(items):
+            version = "" if self.event.version is None else str(item[self.event.version])
+            place, earlier = first.setdefault((item[PK]["S"], item[SK]["S"], version), (index, item))
+            different = differing(self.event, item, earlier)
+            found[index] = f"event {place} has the same key and differs in {listed(different)}" if different else None
+        return found
+
+    def _reason(self, values: object, size: int, plain: Any, now: float, items: list[Image]) -> str | None:
+        """Why an event is refused: what costs least is looked at first, and a schema only at what can be stored.
+
+        Events that can be stored are added to `items`.
+        """
         if not isinstance(values, Mapping):
             return "expected a JSON object"
         if size > MAX_MESSAGE_BYTES - 2:
             return f"expected at most {MAX_MESSAGE_BYTES} bytes of JSON"
         try:
             item = typed_item(self.event, values)
+            items.append(item)
             if self.event.packed is not None:
                 event_seconds(item[self.event.packed.time])
         except (InvalidArgumentError, MalformedImageError) as error:

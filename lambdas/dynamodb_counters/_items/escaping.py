@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import unquote
 
+from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import format_number
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -21,13 +22,15 @@ _ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord
 
 def key_text(name: str, value: object) -> str:
     """The unescaped text of a value; the number 1 and the string "1" share one. `name` is the field, for errors."""
+    if type(value) not in (str, int, Decimal):
+        value = converted(name, value)
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
             raise InvalidArgumentError(name, value, "valid Unicode without lone surrogates")
         return value
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and Decimal(value).is_finite():
         return format_number(value)
-    raise InvalidArgumentError(name, value, "a str, int or finite Decimal as part of a key")
+    raise InvalidArgumentError(name, value, "a string, number, date, UUID or Enum of these as part of a key")
 
 
 def escape(text: str) -> str:

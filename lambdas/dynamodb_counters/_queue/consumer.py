@@ -21,7 +21,8 @@ from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.accept import accept_many
-from dynamodb_counters._writes.insert import TRANSIENT, Outcome
+from dynamodb_counters._writes.insert import TRANSIENT
+from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.errors import CountersError
 
 _RESERVE_SECONDS: Final = 20.0

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from dynamodb_counters._http.event_requests import parse_events
 from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._http.problems import ProblemError
-from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters._writes.outcomes import Outcome
 
 TAKEN: Final = "taken"
 """Attribute: when the API answered 202, in seconds since 1970. A message that is sent again keeps it."""
@@ -105,7 +105,7 @@ def dead_letter(message: Message) -> Sending | None:
     """What can never be accepted of a message."""
     if message.unreadable is not None:
         return Sending(message, "dead_letter_queue", message.body, _attributes(message, reason=message.unreadable))
-    dead = message.indexes("rejected", "too_late")
+    dead = message.indexes("rejected", "too_late", "conflict")
     if not dead:
         return None
     first = message.outcomes[dead[0]]

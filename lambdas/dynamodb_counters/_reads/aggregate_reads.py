@@ -7,7 +7,7 @@ from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy, Histogram
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.groups import Group, group_of, values_of
+from dynamodb_counters._declarations.groups import Group, group_of, require_fields, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate, require_distinct
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
@@ -55,6 +55,7 @@ class AggregateReads(GroupReads):
         shared = len({aggregate.pk for aggregate in aggregates}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
+        require_fields(" and ".join(names), aggregates[0].pk_template.fields, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
         for _, aggregate, group in self._partition(aggregates, values, _sort_key_range(aggregates), consistent):
             found[base_name(aggregate.name)].append(group)
@@ -85,6 +86,7 @@ class AggregateReads(GroupReads):
         --------
         >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
+        require_fields(aggregate.name, aggregate.pk_template.fields, values)
         aggregate = self._current(aggregate)
         if aggregate.write_shards > 1:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")

@@ -9,6 +9,7 @@ from decimal import localcontext
 from typing import TypeAlias
 
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
+from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.window_counts import WindowCount, add_up
@@ -34,6 +35,8 @@ def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
+    for window, values, _ in asked:
+        require_fields(window.name, window.fields, values)
     statuses = Statuses.of_table(table)
     planned = [
         _queries(current, values, plan_queries(current.kept_tiers, interval))
@@ -56,6 +59,7 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
+    require_fields(window.name, window.fields, values)
     if not intervals:
         return []
     statuses = Statuses.of_table(table)

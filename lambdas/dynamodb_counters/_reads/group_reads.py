@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity
+from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._statuses import Statuses
@@ -33,6 +33,7 @@ class GroupReads:
         >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
         42
         """
+        require_fields(aggregate.name, aggregate.fields, values)
         current = self._current(aggregate)
         if current.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
@@ -61,9 +62,12 @@ class GroupReads:
         --------
         >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
+        pairs = list(wanted)
+        for aggregate, values in pairs:
+            require_fields(aggregate.name, aggregate.fields, values)
         asked = [
             (current, values, group_keys(current, values), self._is_whole(aggregate))
-            for aggregate, values in wanted
+            for aggregate, values in pairs
             for current in [self._current(aggregate)]
         ]
         found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import group_keys, identity, values_of
+from dynamodb_counters._declarations.groups import group_keys, identity, require_fields, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
@@ -64,6 +64,8 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
+        fields = [name for name in _ranking(aggregate).template.fields if name != WRITE_SHARD_FIELD]
+        require_fields(aggregate.name, fields, {} if values is None else values)
         aggregate = Statuses.of_table(self._table).current(aggregate)
         found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
         return _ranked(self._table, aggregate, found)
@@ -86,6 +88,7 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
+        require_fields(aggregate.name, aggregate.fields, values)
         aggregate = Statuses.of_table(self._table).current(aggregate)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.groups import identity
@@ -11,10 +11,14 @@ from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
+from dynamodb_counters._writes.conflicts import differing, repetition
 from dynamodb_counters._writes.event_items import event_item, require_mapping, typed_item, with_ttl
-from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome, insert
+from dynamodb_counters._writes.insert import insert
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError
+
+Conflicts: TypeAlias = Literal["free", "read"]
 
 
 def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
@@ -24,8 +28,8 @@ def accept(table: Table, event: Event, values: Mapping[str, Any]) -> Outcome:
     try:
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
-        return Outcome("rejected", str(error))
-    return insert(table, item, event.version)
+        return rejected(error)
+    return insert(table, event, item)
 
 
 def accept_many(
@@ -33,12 +37,17 @@ def accept_many(
     event: Event,
     events: Iterable[Mapping[str, Any]],
     refusal: Callable[[Mapping[str, Any]], str | None] | None = None,
+    conflicts: Conflicts = "free",
 ) -> list[Outcome]:
     """Outcomes in the order of the events; a repetition within the call is a duplicate of its first occurrence.
 
     `refusal` tells why the event of a typed item is to be rejected, or None.
     """
     require_event(event)
+    if conflicts not in get_args(Conflicts):
+        raise InvalidArgumentError("conflicts", conflicts, "'free' or 'read'")
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
+        raise InvalidArgumentError("events", events, "an iterable of mappings, one per event")
     outcomes: dict[int, Outcome] = {}
     items: dict[int, dict[str, Any]] = {}
     for index, values in enumerate(events):
@@ -46,34 +55,61 @@ def accept_many(
             item = typed_item(event, values)
             reason = None if refusal is None else refusal(item)
         except InvalidArgumentError as error:
-            reason = str(error)
+            outcomes[index] = rejected(error)
+            continue
         if reason is None:
             items[index] = item
         else:
             outcomes[index] = Outcome("rejected", reason)
     if event.packed is not None and items:
-        packed, plain = accept_packed(table, event, items)
+        packed, plain = accept_packed(table, event, items, compares=conflicts == "read")
         outcomes |= packed
         items = {index: items[index] for index in plain}
     by_key: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
     for index, item in items.items():
         by_key.setdefault(identity(item), {})[index] = with_ttl(table, event, item)
     groups = [list(items.values()) for items in by_key.values()]
-    for items, found in zip(by_key.values(), _settle(table, event, groups), strict=True):
+    for items, found in zip(by_key.values(), _settle(table, event, groups, conflicts), strict=True):
         outcomes |= zip(items, found, strict=True)
     return [outcomes[index] for index in range(len(outcomes))]
 
 
-def _settle(table: Table, event: Event, groups: list[list[dict[str, Any]]]) -> list[list[Outcome]]:
+def _settle(
+    table: Table, event: Event, groups: list[list[dict[str, Any]]], conflicts: Conflicts
+) -> list[list[Outcome]]:
     """Insert groups of items that share a key; return the outcomes of each group."""
     if event.version is not None:
         # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
-        return list(table.pool.map(lambda items: [insert(table, item, event.version) for item in items], groups))
-    first = insert_many(table, [items[0] for items in groups])
+        return list(table.pool.map(lambda items: [insert(table, event, item) for item in items], groups))
+    first = insert_many(table, event, [items[0] for items in groups])
+    if conflicts == "read" and table.bulk == "partiql":
+        first = _compared(table, event, [items[0] for items in groups], first)
     return [
-        [outcome] + [DUPLICATE if outcome == ACCEPTED else outcome] * (len(items) - 1)
+        [outcome, *(_repeated(table, event, items[0], outcome, item) for item in items[1:])]
         for outcome, items in zip(first, groups, strict=True)
     ]
+
+
+def _compared(table: Table, event: Event, items: list[dict[str, Any]], outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes, with duplicates compared to what is stored: PartiQL does not return it."""
+    places = [index for index, outcome in enumerate(outcomes) if outcome == DUPLICATE]
+    read = table.side_by_side(lambda index: table.read_item({name: items[index][name] for name in (PK, SK)}), places)
+    compared = list(outcomes)
+    for index, stored in read:
+        if isinstance(stored, Exception):
+            raise stored
+        compared[index] = repetition(event, items[index], stored or items[index])
+    return compared
+
+
+def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcome, item: dict[str, Any]) -> Outcome:
+    """What becomes of an event whose key another one of the call has, which had the outcome."""
+    if not differing(event, item, first):
+        return DUPLICATE if outcome == ACCEPTED else outcome
+    if outcome == ACCEPTED:
+        return repetition(event, item, first)
+    # It may be what is stored, or may be stored where the first could not.
+    return outcome if outcome.status == "failed" else insert(table, event, item)
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:

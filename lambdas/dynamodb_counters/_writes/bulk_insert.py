@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.insert import ACCEPTED, REFUSED, Outcome, insert, outcome_of
+from dynamodb_counters._writes.insert import REFUSED, insert, outcome_of
+from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
@@ -19,25 +21,25 @@ _MAX_STATEMENT_CHARACTERS: Final = 8192
 _TRIES: Final = 8
 
 
-def insert_many(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome]:
+def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
     """Put typed items with distinct keys, each unless its key is taken."""
     if table.bulk == "put":
-        return list(table.pool.map(lambda item: insert(table, item), items))
+        return list(table.pool.map(lambda item: insert(table, event, item), items))
     chunks = [items[start : start + _STATEMENTS_PER_CALL] for start in range(0, len(items), _STATEMENTS_PER_CALL)]
     return [
         outcome
-        for outcomes in table.pool.map(lambda chunk: _insert_chunk(table, chunk), chunks)
+        for outcomes in table.pool.map(lambda chunk: _insert_chunk(table, event, chunk), chunks)
         for outcome in outcomes
     ]
 
 
-def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome]:
+def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
     statements = [_statement(table.name, item) for item in items]
     outcomes = [Outcome("failed", "not tried")] * len(items)
     pending = []
     for index, statement in enumerate(statements):
         if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
-            outcomes[index] = insert(table, items[index])
+            outcomes[index] = insert(table, event, items[index])
         else:
             pending.append(index)
     for _ in table.tries(_TRIES if pending else 0):
@@ -52,7 +54,7 @@ def _insert_chunk(table: Table, items: Sequence[dict[str, Any]]) -> list[Outcome
                 continue
             # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
             for index in pending:
-                outcomes[index] = insert(table, items[index])
+                outcomes[index] = insert(table, event, items[index])
             break
         for index, answer in zip(pending, answers, strict=True):
             outcomes[index] = outcome_of(None, answer["Error"]) if "Error" in answer else ACCEPTED

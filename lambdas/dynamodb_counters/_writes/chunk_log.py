@@ -67,7 +67,7 @@ class ChunkLog:
         self._wary = 0
         self._table = table
         self._identity = EventIdentity(event)
-        self.version = event.version
+        self.event = event
         self._expires_at = expires_at
 
     @property
@@ -117,10 +117,11 @@ class ChunkLog:
 
     def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
         """Note the rows of the next chunk."""
+        version = self.event.version
         for digest, row in rows:
             self.places[digest] = self.next if row.sign == "+" else GONE
-            if row.sign == "+" and self.version is not None and self.version in row.values:
-                self.versions[digest] = row.values[self.version]
+            if row.sign == "+" and version is not None and version in row.values:
+                self.versions[digest] = row.values[version]
         self.next += 1
 
     def values(self, digest: bytes) -> Image:
@@ -128,17 +129,19 @@ class ChunkLog:
 
         `EventErasedError` if they are gone. What tells so to all is in a later chunk.
         """
-        number = self.places[digest]
+        found = self.held(self.places[digest]).get(digest)
+        if found is None:
+            self.places[digest] = GONE
+            raise EventErasedError("the event was erased")
+        return found
+
+    def held(self, number: int) -> dict[bytes, Image]:
+        """The events of a chunk; of several versions of one, the last."""
         items = self._query(number, number, consistent=True)
         if not items:
             raise BucketHoleError(f"part of the bucket {self.key.chunk(number)[1]} has expired")
         rows = decode_chunk(items[0][CHUNK]).all_rows()
-        # Of several versions in one chunk, the last one stands.
-        for row in reversed(rows):
-            if row.sign == "+" and self._identity.digest(row.values) == digest:
-                return row.values
-        self.places[digest] = GONE
-        raise EventErasedError("the event was erased")
+        return {self._identity.digest(row.values): row.values for row in rows if row.sign == "+"}
 
     def _query(self, first: int, last: int, *, consistent: bool) -> list[dict[str, Any]]:
         pages = self._table.client.get_paginator("query").paginate(

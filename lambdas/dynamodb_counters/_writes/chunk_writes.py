@@ -10,13 +10,16 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError
-from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, TRANSIENT, Outcome
+from dynamodb_counters._writes.conflicts import repetition
+from dynamodb_counters._writes.insert import TRANSIENT
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.errors import MalformedImageError
 
 _TRIES: Final = 20
@@ -59,9 +62,11 @@ class _Write:
     def entries(self) -> list[Entry]:
         return [self.entry, *self.repetitions]
 
-    def is_done(self) -> None:
+    def is_done(self, event: Event) -> None:
+        last = self.rows[-1]
         for entry in self.repetitions:
-            entry.outcome = DUPLICATE
+            is_accepted_again = not entry.retracts and last.sign == "+"
+            entry.outcome = repetition(event, entry.values, last.values) if is_accepted_again else DUPLICATE
         self.entry.outcome, self.entry.was_live = ACCEPTED, self.was_live
 
 
@@ -76,6 +81,22 @@ def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_b
             outcome = Outcome("failed", f"{log.key.chunk(log.next)}: {error}")
         for entry in entries:
             entry.outcome = entry.outcome or outcome
+
+
+def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
+    """Tell conflicts from duplicates: reads each chunk that holds one of them."""
+    by_chunk: dict[int, list[Entry]] = {}
+    for entry in entries:
+        number = log.places.get(entry.digest, GONE)
+        if entry.outcome == DUPLICATE and number != GONE:
+            by_chunk.setdefault(number, []).append(entry)
+    for number, repeated in by_chunk.items():
+        try:
+            held = log.held(number)
+        except (BucketHoleError, MalformedImageError):
+            continue  # Nobody can tell any more.
+        for entry in repeated:
+            entry.outcome = repetition(log.event, entry.values, held.get(entry.digest, entry.values))
 
 
 class _Writing:
@@ -136,7 +157,7 @@ class _Writing:
 
     def _settle(self, done: Sequence[_Write]) -> None:
         for write in done:
-            write.is_done()
+            write.is_done(self._log.event)
         self._writes = self._writes[len(done) :]
         self._next = None
 
@@ -188,7 +209,7 @@ class _Writing:
 
         if entry.retracts:
             return [Row("-", held())], True
-        version = log.version
+        version = log.event.version
         if version is None:
             return [], True
         # An event that was accepted before versions were declared has none, and stands.

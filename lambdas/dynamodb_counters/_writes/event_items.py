@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.attribute_values import require_attributes
+from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.decimals import require_storable
 from dynamodb_counters._items.table_schema import MAX_NUMBER_DIGITS, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._table import Table
@@ -58,6 +59,11 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
     return item
 
 
+def require_event(event: object) -> None:
+    if not isinstance(event, Event):
+        raise InvalidArgumentError("event", event, "an Event")
+
+
 def require_mapping(values: object) -> None:
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")
@@ -105,7 +111,7 @@ def _typed_value(name: str, value: Any, levels: int) -> dict[str, Any]:  # noqa:
         return {"M": {inner: _typed_value(name, part, levels - 1) for inner, part in value.items()}}
     if kind is bool:
         return {"BOOL": value}
-    return {"NULL": True} if value is None else _serialized(name, value, levels)
+    return {"NULL": True} if value is None else _converted(name, value, levels)
 
 
 def _is_plain(value: Decimal) -> bool:
@@ -114,9 +120,22 @@ def _is_plain(value: Decimal) -> bool:
     return isinstance(exponent, int) and len(digits) <= MAX_NUMBER_DIGITS and -50 <= exponent <= 50  # noqa: PLR2004
 
 
-def _serialized(name: str, value: Any, levels: int) -> dict[str, Any]:
+def _converted(name: str, value: Any, levels: int) -> dict[str, Any]:
+    if (plain := converted(name, value)) is not value:
+        return _typed_value(name, plain, levels)
+    if isinstance(value, list | tuple):
+        return _typed_value(name, list(value), levels)
+    if isinstance(value, Mapping):
+        return _typed_value(name, dict(value), levels)
+    if isinstance(value, set | frozenset):
+        members = [(member, converted(name, member)) for member in value]
+        value = {plain for _, plain in members} if any(plain is not member for member, plain in members) else value
+    return _serialized(name, value)
+
+
+def _serialized(name: str, value: Any) -> dict[str, Any]:
     try:
-        _require_storable(name, value, levels)
+        _require_storable(name, value)
         typed = dict(_serializer().serialize(value))
     except InvalidArgumentError:
         raise
@@ -126,25 +145,17 @@ def _serialized(name: str, value: Any, levels: int) -> dict[str, Any]:
     return typed
 
 
-def _require_storable(name: str, value: Any, levels: int) -> None:
+def _require_storable(name: str, value: Any) -> None:
     """Refuse what the serializer takes and DynamoDB does not: nobody else would, of a value in a chunk."""
-    if not levels:
-        raise InvalidArgumentError(name, type(value), f"a value of at most {_MOST_LEVELS} nested levels")
-    parts: Iterable[Any] = ()
     if isinstance(value, str):
         _require_unicode(name, value)
     elif isinstance(value, Decimal):
         require_storable(name, value)
-    elif isinstance(value, Mapping):
-        for inner in value:
-            _require_name(name, inner)
-        parts = value.values()
-    elif isinstance(value, list | tuple | set | frozenset):
-        if isinstance(value, set | frozenset) and not value:
+    elif isinstance(value, set | frozenset):
+        if not value:
             raise InvalidArgumentError(name, value, "a set that is not empty")
-        parts = value
-    for part in parts:
-        _require_storable(name, part, levels - 1)
+        for member in value:
+            _require_storable(name, member)
 
 
 def _require_name(argument: str, name: Any) -> None:

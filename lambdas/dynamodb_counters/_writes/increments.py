@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Sum
-from dynamodb_counters._declarations.groups import Key, group_keys, group_of
+from dynamodb_counters._declarations.groups import Key, group_keys, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._fold.contributions import MAX_GROUP_BYTES, require_storable_group
 from dynamodb_counters._fold.item_layout import ItemLayout
@@ -31,6 +31,7 @@ def increment(
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
     require_aggregate(aggregate)
     added = _by_measure(aggregate, by)
+    require_fields(aggregate.name, aggregate.fields, values)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
         raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
@@ -60,6 +61,7 @@ def increment(
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_aggregate(aggregate)
+    require_fields(aggregate.name, aggregate.fields, values)
     aggregate = Statuses.of_table(table).current(aggregate)
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.conflicts import repetition
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
 
 TRANSIENT: Final = {
     "InternalServerError",
@@ -25,48 +27,25 @@ TRANSIENT: Final = {
 REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of an event.
-
-    Parameters
-    ----------
-    status : {"accepted", "duplicate", "rejected", "too_late", "failed"}
-        ``"accepted"``: inserted now. ``"duplicate"``: inserted before, perhaps by an earlier attempt of this call.
-        ``"rejected"``: can never be accepted. ``"too_late"``: older than its event's retention, so that nobody can tell
-        any more whether it is a repetition; packed events only. ``"failed"``: the table kept refusing; send it again.
-    reason : str, optional
-        Why it was rejected, too late or failed.
-
-    Examples
-    --------
-    >>> Outcome("accepted")
-    Outcome(status='accepted', reason=None)
-    """
-
-    status: Literal["accepted", "duplicate", "rejected", "too_late", "failed"]
-    reason: str | None = None
-
-
-ACCEPTED: Final = Outcome("accepted")
-DUPLICATE: Final = Outcome("duplicate")
-
-
-def insert(table: Table, item: dict[str, Any], version: str | None = None) -> Outcome:
-    """Put a typed item unless its key is taken, by the same or a greater value of the attribute `version`."""
+def insert(table: Table, event: Event, item: dict[str, Any]) -> Outcome:
+    """Put the typed item of an event unless its key is taken, by the same or a greater version."""
     request: dict[str, Any] = {
         "TableName": table.name,
         "Item": item,
         "ConditionExpression": f"attribute_not_exists({PK})",
+        # A refused put is charged for the item it met, and this returns it at no more.
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
-    if version is not None:
+    if (version := event.version) is not None:
         request["ConditionExpression"] += " OR #version < :version"
         request["ExpressionAttributeNames"] = {"#version": version}
         request["ExpressionAttributeValues"] = {":version": item[version]}
     try:
         table.client.put_item(**request)
     except ClientError as error:
-        return outcome_of(error, error.response["Error"])
+        outcome = outcome_of(error, error.response["Error"])
+        stored: Any = error.response.get("Item")
+        return repetition(event, item, stored) if stored and outcome == DUPLICATE else outcome
     return ACCEPTED
 
 

@@ -15,10 +15,11 @@ from dynamodb_counters._layouts import Layout, Layouts, layout_of
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
-from dynamodb_counters._writes.chunk_writes import Entry, write_entries
+from dynamodb_counters._writes.chunk_writes import Entry, compare_with_log, write_entries
 from dynamodb_counters._writes.event_items import key_item
-from dynamodb_counters._writes.insert import TRANSIENT, Outcome
-from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
+from dynamodb_counters._writes.insert import TRANSIENT
+from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
 _MARGIN: Final = DAY
 """How much longer a chunk is kept than its bucket takes events: clocks differ, and a request may be long under way."""
@@ -35,16 +36,19 @@ class Placed:
 
 
 def accept_packed(
-    table: Table, event: Event, items: Mapping[int, Mapping[str, Any]]
+    table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, compares: bool = False
 ) -> tuple[dict[int, Outcome], list[int]]:
-    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items."""
+    """Accept typed items by their index; return outcomes, and the indexes of those that are to be plain items.
+
+    `compares` tells conflicts with what earlier calls have written too, by reading the chunks that hold it.
+    """
     try:
         placed = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
         if isinstance(error, ClientError) and error.response["Error"]["Code"] not in TRANSIENT:
             raise
         return dict.fromkeys(items, Outcome("failed", f"{type(error).__name__}: {error}")), []
-    _write(table, event, placed)
+    _write(table, event, placed, compares=compares)
     return placed.outcomes, placed.plain
 
 
@@ -59,7 +63,7 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
     if outcome.status == "rejected":
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
     if outcome.status == "failed":
-        raise CountersError(f"the event may not be retracted: {outcome.reason}")
+        raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
     return any(entry.was_live for entry in entries)
 
 
@@ -91,11 +95,16 @@ def _refused(event: Event, layout: Layout, seconds: int, now: float) -> Outcome 
     """Whether an event comes too early or too late."""
     tolerance = event.packed.future_tolerance if event.packed is not None else None
     if tolerance is not None and seconds > now + tolerance.total_seconds():
-        return Outcome("rejected", f"{layout.time!r} lies {seconds - now:.0f} s in the future")
+        error = InvalidArgumentError(layout.time, utc(seconds).isoformat(), f"a time at most {tolerance} ahead of now")
+        return Outcome("rejected", f"{layout.time!r} lies {seconds - now:.0f} s in the future", error=error)
     if event.retention is not None:
         last = (seconds // layout.bucket + 1) * layout.bucket + event.retention.total_seconds()
         if last <= now:
-            return Outcome("too_late", f"{layout.time!r} is {utc(seconds).isoformat()}, which is remembered no more")
+            time = utc(seconds).isoformat()
+            error = InvalidArgumentError(
+                layout.time, time, f"a time in the last {event.retention}, as the event is kept"
+            )
+            return Outcome("too_late", f"{layout.time!r} is {time}, which is remembered no more", error=error)
     return None
 
 
@@ -103,7 +112,7 @@ def _expires_at(event: Event, end: int) -> int | None:
     return None if event.retention is None else int(end + event.retention.total_seconds() + _MARGIN)
 
 
-def _write(table: Table, event: Event, placed: Placed) -> None:
+def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False) -> None:
     logs = ChunkLogs.of_table(table)
     packed = event.packed
     assert packed is not None
@@ -111,6 +120,8 @@ def _write(table: Table, event: Event, placed: Placed) -> None:
     def write(key: LogKey) -> None:
         log = logs.get(table, event, key, placed.expires_at[key])
         write_entries(table, log, placed.entries[key], packed.chunk_bytes)
+        if compares:
+            compare_with_log(log, placed.entries[key])
 
     # Of one log, the chunks follow one another; different logs have nothing to do with each other.
     for key, failure in table.side_by_side(write, list(placed.entries)):

@@ -15,8 +15,9 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import event_item
-from dynamodb_counters._writes.insert import ACCEPTED, DUPLICATE, Outcome
+from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, rejected
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_COUNTED: Final = 99
@@ -38,7 +39,7 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     try:
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
-        return Outcome("rejected", str(error))
+        return rejected(error)
     statuses = Statuses.of_table(table)
     declared = tuple(map(statuses.current, declared))
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
@@ -48,11 +49,12 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         "TableName": table.name,
         "Item": {**item, **_counted(event, declared)},
         "ConditionExpression": f"attribute_not_exists({PK})",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
     # Any shard will do: it only spreads the writes of write-sharded groups.
     shard = str(table.jitter())
     updates = [Update(delta.layout, delta.group, delta.measures, shard).request(table.name) for delta in folded.deltas]
-    return _transact(table, [{"Put": put}, *({"Update": update} for update in updates)])
+    return _transact(table, event, [{"Put": put}, *({"Update": update} for update in updates)])
 
 
 def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
     return {TYPE: {"S": event.name + ONCE_SUFFIX}, **({COUNTED_IN: {"SS": names}} if names else {})}
 
 
-def _transact(table: Table, writes: list[Any]) -> Outcome:
+def _transact(table: Table, event: Event, writes: list[Any]) -> Outcome:
     codes: list[str] = []
     for _ in table.tries(_TRIES):
         try:
@@ -69,9 +71,11 @@ def _transact(table: Table, writes: list[Any]) -> Outcome:
         except ClientError as error:
             if error.response["Error"]["Code"] != "TransactionCanceledException":
                 raise
-            codes = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])]
+            reasons: Any = error.response.get("CancellationReasons", [])
+            codes = [reason.get("Code", "None") for reason in reasons]
             if codes[:1] == ["ConditionalCheckFailed"]:
-                return DUPLICATE
+                item = writes[0]["Put"]["Item"]
+                return repetition(event, item, reasons[0].get("Item", item))
             if not set(codes) - {"None"} <= _RETRIED or not codes:
                 raise
         else:

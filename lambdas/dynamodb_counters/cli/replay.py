@@ -18,7 +18,7 @@ import click
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._http.lossless_json import write_json
-from dynamodb_counters._writes.insert import Outcome
+from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import number, pairs
 from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
@@ -28,7 +28,7 @@ _LINE: Final = "line"
 """What `--map` calls the number of a record in its file."""
 
 _ROUNDS: Final = 8
-_STATUSES: Final = ("accepted", "duplicate", "rejected", "too_late", "unreadable")
+_STATUSES: Final = ("accepted", "duplicate", "conflict", "rejected", "too_late", "unreadable")
 
 
 @dataclass
@@ -106,7 +106,7 @@ def replay(
                 advance(opened.tell() - done)
                 done = opened.tell()
     kept.unlink(missing_ok=True)
-    left = sum(progress.found[status] for status in ("rejected", "too_late", "unreadable"))
+    left = sum(progress.found.get(status, 0) for status in ("conflict", "rejected", "too_late", "unreadable"))
     if not left:
         rejects.unlink(missing_ok=True)
     document = {**progress.found, "rejects": str(rejects) if left else None}
@@ -120,7 +120,8 @@ def _accept(session: Session, event: Event, part: Sequence[Row], progress: Progr
     for row in part:
         outcome = None if row.problem else next(outcomes)
         status, reason = ("unreadable", row.problem) if outcome is None else (outcome.status, outcome.reason)
-        progress.found[status] += 1
+        # An earlier version has kept no conflicts.
+        progress.found[status] = progress.found.get(status, 0) + 1
         if status not in ("accepted", "duplicate"):
             content = {"text": row.text} if row.problem else {"event": row.values}
             told = {_LINE: row.number, "status": status, "reason": reason, **content}

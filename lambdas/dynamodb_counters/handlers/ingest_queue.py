@@ -49,6 +49,7 @@ def _meter(consumed: Consumed) -> None:
     for name, value in (
         ("EventsAccepted", consumed.statuses["accepted"]),
         ("EventsDuplicate", consumed.statuses["duplicate"]),
+        ("EventsConflicting", consumed.statuses["conflict"]),
         ("EventsRejected", consumed.statuses["rejected"]),
         ("EventsTooLate", consumed.statuses["too_late"]),
         ("EventsFailed", consumed.statuses["failed"]),

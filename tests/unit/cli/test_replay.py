@@ -199,3 +199,15 @@ def test_another_file_or_event_is_told_apart(world: World, tmp_path: Path) -> No
     assert (unknown.code, "no event 'hits' is declared; there is: hit" in unknown.err) == (2, True)
     gone = world.replay(tmp_path / "none.jsonl")
     assert (gone.code, "does not exist" in gone.err) == (2, True)
+
+
+def test_another_payload_of_a_known_key_is_among_the_rejects(world: World, tmp_path: Path) -> None:
+    hit = {"url": "/", "time": "1", "client": "c", "bytes": 1}
+    file = tmp_path / "hits.jsonl"
+    file.write_text("".join(f"{json.dumps({**hit, 'bytes': size})}\n" for size in (1, 1, 2)))
+
+    done = world.replay(file, "--json")
+
+    [reject] = (tmp_path / "hits.jsonl.rejects.jsonl").read_text().splitlines()
+    assert (done.code, done.document["duplicate"], done.document["conflict"]) == (1, 1, 1)
+    assert (json.loads(reject)["status"], json.loads(reject)["event"]["bytes"]) == ("conflict", 2)

@@ -41,6 +41,7 @@ def test_the_consumer_tells_what_is_too_late_from_what_it_has(
     assert {name: metered[name] for name in metered if name.startswith("Events")} == {
         "EventsAccepted": [5.0],
         "EventsDuplicate": [2.0],
+        "EventsConflicting": [0.0],
         "EventsRejected": [1.0],
         "EventsTooLate": [1.0],
         "EventsFailed": [0.0],

@@ -194,6 +194,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
         "Test/Ingest": {
             "EventsAccepted": 3,
             "EventsDuplicate": 1,
+            "EventsConflicting": 0,
             "EventsRejected": 2,
             "EventsTooLate": 0,
             "EventsFailed": 0,

@@ -236,3 +236,15 @@ def test_of_a_table_without_deadline_nothing_changes() -> None:
     table = World().reached
     assert table.deadline.at == math.inf
     assert list(table.tries(3)) == [0, 1, 2]
+
+
+def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_does_not(world: World) -> None:
+    world.post({**view("/a"), "bytes": 1})
+    world.deliver()
+    world.post({**view("/a"), "bytes": 1}, {**view("/a"), "bytes": 2})
+    consumed = world.deliver()
+
+    [letter] = world.dead.messages()
+    assert json.loads(letter.body) == [{**view("/a"), "bytes": 2}]
+    assert letter.attributes["reason"]["StringValue"] == "conflict: the stored event of this key differs in 'bytes'"
+    assert (consumed.statuses["duplicate"], consumed.statuses["conflict"]) == (1, 1)

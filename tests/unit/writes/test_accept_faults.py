@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -163,9 +165,11 @@ _WRONG: dict[str, Any] = {
     "no mapping": None,
     "a list": [("url", "/")],
     "no key": {"url": "/"},
-    "a float": {"url": "/", "id": "1", "price": 1.5},
-    "a float inside": {"url": "/", "id": "1", "prices": [{"now": 1.5}]},
-    "a float in the key": {"url": "/", "id": 1.5},
+    "a float of 17 digits": {"url": "/", "id": "1", "price": 0.1 + 0.2},
+    "a float of 17 digits inside": {"url": "/", "id": "1", "prices": [{"now": 0.1 + 0.2}]},
+    "no number": {"url": "/", "id": "1", "price": math.nan},
+    "an infinite float in the key": {"url": "/", "id": math.inf},
+    "a datetime without a zone": {"url": "/", "id": datetime(2026, 11, 20)},  # noqa: DTZ001
     "a flag in the key": {"url": "/", "id": True},
     "None in the key": {"url": None, "id": "1"},
     "bytes in the key": {"url": b"/", "id": "1"},

@@ -108,7 +108,7 @@ def test_any_other_refusal_is_raised(error: ClientError) -> None:
         {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": "many"},
         {"url": "/", "id": "1", "at": "now", "bytes": 1},
         {"url": "/", "id": "1", "at": 1_790_090_000, "bytes": 1},
-        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": 1.5},
+        {"url": "/", "id": "1", "at": 1_790_000_000, "bytes": 0.1 + 0.2},
     ],
 )
 def test_an_event_that_cannot_be_counted_is_rejected_without_a_call(values: dict[str, Any]) -> None:
@@ -165,7 +165,9 @@ def test_increment_refuses_a_number_dynamodb_cannot_hold(by: Any) -> None:
     assert (refused.argument, refused.value) == ("by", by)
 
 
-@pytest.mark.parametrize(("values", "argument"), [({}, "values"), ({"uri": "/"}, "values"), ({"url": 1.5}, "url")])
+@pytest.mark.parametrize(
+    ("values", "argument"), [({}, "values"), ({"uri": "/"}, "values"), ({"url": 0.1 + 0.2}, "url")]
+)
 def test_increment_refuses_a_group_that_is_none(values: Any, argument: str) -> None:
     assert _refused(_VIEWS, values, {"n": 1}).argument == argument
 

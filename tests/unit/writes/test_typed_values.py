@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -53,7 +54,20 @@ def _require_in_range(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [1.5, [1.5], {"a": 1.5}, {1: "a"}, {"": 1}, {"\ud800": 1}, "\ud800", ["\ud800"], set(), [set()], object()]
+    "value",
+    [
+        math.nan,
+        [math.inf],
+        {"a": 1 / 3},
+        {1: "a"},
+        {"": 1},
+        {"\ud800": 1},
+        "\ud800",
+        ["\ud800"],
+        set(),
+        [set()],
+        object(),
+    ],
 )
 def test_what_dynamodb_has_no_type_for_is_refused(value: Any) -> None:
     with pytest.raises(InvalidArgumentError):

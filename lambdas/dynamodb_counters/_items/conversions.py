@@ -1,0 +1,65 @@
+"""Python values that DynamoDB has no type for but whose meaning is clear, as strings and exact numbers."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from dynamodb_counters._items.decimals import Number, require_storable, whole
+from dynamodb_counters.errors import InvalidArgumentError
+
+_FIRST_AMBIGUOUS: Final = 2.0**53
+"""From here on, neighboring integers share a float."""
+
+_FLOAT_DIGITS: Final = 15
+"""Every decimal of so many digits survives as a float; one with more is the result of arithmetic: 0.1 + 0.2."""
+
+
+def converted(name: str, value: Any) -> Any:
+    """The value itself, or what stands for it; `name` is the attribute, for errors.
+
+    >>> converted("at", datetime(2026, 11, 20, 10, tzinfo=UTC)), converted("day", date(2026, 11, 20))
+    ('2026-11-20T10:00:00Z', '2026-11-20')
+    >>> converted("price", 9.99), converted("amount", 3.0)
+    (Decimal('9.99'), 3)
+    """
+    if isinstance(value, Enum):
+        return converted(name, value.value)
+    if isinstance(value, datetime):
+        return _moment(name, value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, float):
+        return _number(name, value)
+    # Not by its class: cold starts need not wait for that import.
+    is_uuid = any((kind.__module__, kind.__name__) == ("uuid", "UUID") for kind in type(value).__mro__)
+    return str(value) if is_uuid else value
+
+
+def _moment(name: str, value: datetime) -> str:
+    if value.utcoffset() is None:
+        raise InvalidArgumentError(name, value, "a datetime with a time zone, such as datetime.now(UTC)")
+    try:
+        # The same moment is the same text, and so the same event, whatever its zone.
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        raise InvalidArgumentError(name, value, "a moment in the years 1 to 9999 of UTC") from None
+
+
+def _number(name: str, value: float) -> Number:
+    if not math.isfinite(value):
+        raise InvalidArgumentError(name, value, "a finite number")
+    if value.is_integer() and abs(value) < _FIRST_AMBIGUOUS:
+        return int(value)
+    # Subclasses such as NumPy's print themselves otherwise.
+    number = Decimal(float.__repr__(value))
+    if len("".join(map(str, number.as_tuple().digits)).rstrip("0")) > _FLOAT_DIGITS:
+        raise InvalidArgumentError(
+            name,
+            value,
+            f"a float of at most {_FLOAT_DIGITS} digits, which is exact: round it, or pass a Decimal or int",
+        )
+    return whole(require_storable(name, number))

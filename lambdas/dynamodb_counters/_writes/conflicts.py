@@ -1,0 +1,63 @@
+"""Conflicts: an event whose key is taken by another payload, told from a repetition of what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._items.attributes import Image, TypedValue
+from dynamodb_counters._items.decimals import parse_number
+from dynamodb_counters._items.plain_values import plain_value
+from dynamodb_counters._items.table_schema import is_reserved
+from dynamodb_counters._writes.outcomes import DUPLICATE, Outcome
+
+_MOST_NAMES = 10
+
+
+def repetition(event: Event, image: Image, stored: Image) -> Outcome:
+    """What an event is whose key is taken by `stored`: a conflict, unless the payloads are equal.
+
+    An older version of the event is a repetition: it is what came late of a source that corrects itself.
+    """
+    version = event.version
+    if version is not None and not (version in stored and _is_same(image[version], stored[version])):
+        return DUPLICATE
+    different = differing(event, image, stored)
+    if not different:
+        return DUPLICATE
+    held = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
+    return Outcome("conflict", f"the stored event of this key differs in {listed(different)}", held)
+
+
+def differing(event: Event, image: Image, other: Image) -> list[str]:
+    """The names of the attributes in which two events of one key differ, whatever the table has added to them."""
+    # In a key, 1 and "1" are the same.
+    names = sorted(name for name in image.keys() | other.keys() if not is_reserved(name) and name not in event.fields)
+    return [name for name in names if not _is_same(image.get(name, {}), other.get(name, {}))]
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
+
+
+def _is_same(one: TypedValue, other: TypedValue) -> bool:
+    if one == other or one.keys() != other.keys():
+        return one == other
+    [(kind, content)] = one.items()
+    known: Any = other[kind]
+    match kind:
+        case "N":
+            # DynamoDB keeps 1.50 as 1.5.
+            return parse_number(content) == parse_number(known)
+        case "L":
+            return len(content) == len(known) and all(map(_is_same, content, known))
+        case "M":
+            return _same_members(content, known)
+        case "B" | "SS" | "NS" | "BS":
+            return bool(plain_value(one) == plain_value(other))
+    return False
+
+
+def _same_members(one: Mapping[str, TypedValue], other: Mapping[str, TypedValue]) -> bool:
+    return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)

@@ -1,0 +1,198 @@
+"""Another payload under a known key is told from a repetition, with the stored event, and at no cost by default."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Counters, Event, InvalidArgumentError, Packed
+from dynamodb_counters._writes.conflicts import differing
+from dynamodb_counters._writes.event_items import typed_item
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from tests.unit.writes.clients import FaultyClient
+
+_ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}", retention=timedelta(days=1))
+_REVISED = Event("revised", pk="SHOP#{shop}", sk="ORDER#{id}", version="revision")
+_PACKED = Event("packed", pk="SHOP#{shop}", sk="ORDER#{at}#{id}", packed=Packed(time="at"))
+_ORDERS = Aggregate("orders", _ORDER, pk="SHOP#{shop}", sk="N", measures={"n": Count()})
+
+
+class _Shop:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.table = MemoryTable(self.clock, 1, 1)
+        self.client: Any = FaultyClient(self.table)  # type: ignore[arg-type]
+
+    def counters(self, **how: Any) -> Counters:
+        return Counters(self.table.name, client=self.client, clock=self.clock, **how)
+
+    def order(self, number: int = 1, **values: Any) -> dict[str, Any]:
+        return {"shop": "x", "id": number, "at": int(self.clock()), **values}
+
+    def calls(self) -> list[str]:
+        """The names of the calls since the last time, but for those that read what a process remembers."""
+        names = [name for name, _ in self.client.calls if name != "query"]
+        self.client.calls.clear()
+        return names
+
+
+@pytest.fixture
+def shop() -> _Shop:
+    return _Shop()
+
+
+def _statuses(outcomes: Any) -> list[str]:
+    return [outcome.status for outcome in outcomes]
+
+
+def test_one_event_meets_what_is_stored_by_one_put(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept(_ORDER, shop.order(total=5, note="a"))
+    shop.clock.advance(60)
+    again = {**shop.order(total=Decimal("5.00"), note="a"), "at": shop.order()["at"] - 60}
+    shop.calls()
+
+    assert counters.accept(_ORDER, again).status == "duplicate"
+    outcome = counters.accept(_ORDER, {**again, "total": 6, "currency": "EUR"})
+
+    assert (outcome.status, outcome.conflict) == ("conflict", True)
+    assert outcome.reason == "the stored event of this key differs in 'currency', 'total'"
+    assert outcome.stored == {**again, "total": 5}
+    assert shop.calls() == ["put_item"] * 2
+    assert [item["total"] for item in shop.table.items()] == [{"N": "5"}]
+
+
+def test_what_a_transaction_meets_is_told_too(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.record_once(_ORDER, shop.order(total=5), [_ORDERS])
+
+    outcomes = [counters.record_once(_ORDER, shop.order(total=total), [_ORDERS]) for total in (5, 6)]
+    alone = counters.accept(_ORDER, shop.order(total=6))
+
+    assert _statuses(outcomes) == ["duplicate", "conflict"]
+    assert outcomes[1].stored == alone.stored == shop.order(total=5)
+
+
+@pytest.mark.parametrize("how", [{"bulk": "put"}, {"bulk": "partiql"}], ids=["put", "partiql"])
+def test_events_of_a_call_are_compared_with_each_other(shop: _Shop, how: dict[str, Any]) -> None:
+    orders = [shop.order(total=total) for total in (5, 5, 6)]
+
+    outcomes = shop.counters(**how).accept_many(_ORDER, orders)
+
+    assert _statuses(outcomes) == ["accepted", "duplicate", "conflict"]
+    assert outcomes[2].stored == orders[0]
+
+
+def test_a_bulk_of_puts_compares_at_no_cost(shop: _Shop) -> None:
+    counters = shop.counters(bulk="put")
+    counters.accept_many(_ORDER, [shop.order(number, total=5) for number in range(2)])
+    shop.calls()
+
+    outcomes = counters.accept_many(_ORDER, [shop.order(0, total=5), shop.order(1, total=6)])
+
+    assert _statuses(outcomes) == ["duplicate", "conflict"]
+    assert shop.calls() == ["put_item"] * 2
+
+
+def test_partiql_compares_only_where_it_is_asked_to_and_reads_only_duplicates(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept_many(_ORDER, [shop.order(number, total=5) for number in range(2)])
+    orders = [shop.order(0, total=5), shop.order(1, total=6), shop.order(2, total=5)]
+    shop.calls()
+
+    assert _statuses(counters.accept_many(_ORDER, orders[:2])) == ["duplicate"] * 2
+    assert shop.calls() == ["batch_execute_statement"]
+    assert _statuses(counters.accept_many(_ORDER, orders, conflicts="read")) == ["duplicate", "conflict", "accepted"]
+    assert sorted(shop.calls()) == ["batch_execute_statement", "get_item", "get_item"]
+
+
+def test_several_payloads_of_a_known_key_each_meet_what_is_stored(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept(_ORDER, shop.order(total=5))
+
+    outcomes = counters.accept_many(_ORDER, [shop.order(total=total) for total in (6, 5)], conflicts="read")
+
+    assert _statuses(outcomes) == ["conflict", "duplicate"]
+
+
+def test_an_event_is_taken_though_another_of_its_key_cannot_be(shop: _Shop) -> None:
+    orders = [shop.order(note="x" * 500_000), shop.order(note="x")]
+
+    assert _statuses(shop.counters(bulk="put").accept_many(_ORDER, orders)) == ["rejected", "accepted"]
+
+
+def test_an_older_version_is_a_repetition_and_another_payload_of_the_same_a_conflict(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept(_REVISED, shop.order(revision=2, total=5))
+
+    drawn = [(1, 4), (2, 5), (2, 6), (3, 7)]
+    orders = [shop.order(revision=revision, total=total) for revision, total in drawn]
+
+    assert _statuses(counters.accept_many(_REVISED, orders)) == ["duplicate", "duplicate", "conflict", "accepted"]
+
+
+def test_packed_events_of_a_call_are_compared_and_others_if_asked(shop: _Shop) -> None:
+    counters = shop.counters()
+    first = [shop.order(0, total=5), shop.order(0, total=5), shop.order(0, total=6), shop.order(1, total=5)]
+    assert _statuses(counters.accept_many(_PACKED, first)) == ["accepted", "duplicate", "conflict", "accepted"]
+
+    again = [shop.order(0, total=5), shop.order(1, total=6), shop.order(2)]
+    free = shop.counters().accept_many(_PACKED, again[:2])
+    before = shop.client.called("query")
+    read = counters.accept_many(_PACKED, again, conflicts="read")
+
+    assert _statuses(free) == ["duplicate"] * 2
+    assert _statuses(read) == ["duplicate", "conflict", "accepted"]
+    assert read[1].stored == shop.order(1, total=5)
+    assert shop.client.called("query") - before <= 2
+
+
+def test_a_retracted_packed_event_has_nothing_to_differ_from(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept(_PACKED, shop.order(total=5))
+    counters.retract(_PACKED, shop.order())
+
+    outcomes = counters.accept_many(_PACKED, [shop.order(total=6), shop.order(total=7)], conflicts="read")
+
+    assert _statuses(outcomes) == ["duplicate"] * 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (1, Decimal("1.00"), True),
+        ("1", 1, False),
+        (True, 1, False),
+        ([1, {"a": Decimal("2.0")}], [Decimal(1), {"a": 2}], True),
+        ([1, {"a": 2}], [1, {"a": 3}], False),
+        ([True], [1], False),
+        ([1, 2], [2, 1], False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ({"a", "b"}, {"b", "a"}, True),
+        ({1, 2}, {Decimal("1.0"), 2}, True),
+        (b"a", b"a", True),
+        (b"a", b"b", False),
+        (None, False, False),
+    ],
+)
+def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: Any, *, is_same: bool) -> None:
+    images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
+
+    assert differing(_ORDER, *images) == ([] if is_same else ["value"])
+
+
+def test_in_a_key_a_number_is_its_text(shop: _Shop) -> None:
+    counters = shop.counters()
+    counters.accept(_ORDER, shop.order(1))
+
+    assert counters.accept(_ORDER, {**shop.order(), "id": "1"}).status == "duplicate"
+
+
+def test_how_conflicts_are_told_is_one_of_two(shop: _Shop) -> None:
+    wrong: Any = "always"
+    with pytest.raises(InvalidArgumentError, match=r"^invalid conflicts='always': expected 'free' or 'read'$"):
+        shop.counters().accept_many(_ORDER, [], conflicts=wrong)

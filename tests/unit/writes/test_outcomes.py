@@ -1,0 +1,159 @@
+"""What is not accepted cannot be overlooked: one event raises, many are told apart, counted and summed up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import (
+    Aggregate,
+    Count,
+    Counters,
+    CountersError,
+    Event,
+    InvalidArgumentError,
+    Outcome,
+    Outcomes,
+    Packed,
+    RejectedEventError,
+    UnavailableError,
+)
+from simulation.clock import VirtualClock
+from simulation.dynamodb.client import MemoryTable
+from tests.unit.writes.clients import ScriptedClient, cancelled, failure
+
+_VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
+_HIT = Event("hit", pk="URL#{url}", sk="{at}#{id}", retention=timedelta(days=1), packed=Packed(time="at"))
+_VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="N", measures={"n": Count()})
+_ONE = {"url": "/", "id": "1"}
+
+
+def _scripted(**scripts: Any) -> Counters:
+    client: Any = ScriptedClient(**scripts)
+    return Counters("table", client=client)
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "text"),
+    [
+        ({"url": "/"}, "id", "invalid id=None: expected a value for 'ID#{id}'"),
+        ({**_ONE, "price": object}, "price", "invalid price=<class 'object'>: expected a value DynamoDB can store"),
+        ({**_ONE, "ttl": 1}, "values", r"invalid values='ttl': expected attribute names that are not reserved"),
+        (None, "values", "invalid values=None: expected a mapping"),
+    ],
+)
+def test_one_event_that_cannot_be_accepted_raises(values: Any, field: str, text: str) -> None:
+    for write in (_scripted().accept, partial(_scripted().record_once, declarations=[_VIEWS])):
+        with pytest.raises(RejectedEventError) as refused:
+            write(_VIEW, values)
+        assert str(refused.value).startswith(text)
+        assert (refused.value.field, isinstance(refused.value, InvalidArgumentError)) == (field, True)
+
+
+def test_what_dynamodb_refuses_of_one_event_raises_with_its_reason() -> None:
+    counters = _scripted(put_item=[failure("ValidationException", "PutItem")])
+
+    with pytest.raises(RejectedEventError, match=r"^ValidationException: ValidationException by script$"):
+        counters.accept(_VIEW, _ONE)
+
+
+def test_one_event_that_the_table_keeps_refusing_raises() -> None:
+    throttled = failure("ThrottlingException", "PutItem")
+    conflicting = [cancelled("TransactionConflict") for _ in range(10)]
+    counters = _scripted(put_item=[throttled], transact_write_items=conflicting)
+    counters._table.__dict__["sleep"] = lambda _: None
+
+    with pytest.raises(UnavailableError, match=r"^ThrottlingException: .*; send the event again$"):
+        counters.accept(_VIEW, _ONE)
+    with pytest.raises(UnavailableError, match="TransactionConflict"):
+        counters.record_once(_VIEW, _ONE, [])
+    assert issubclass(UnavailableError, CountersError)
+
+
+def test_a_packed_event_that_comes_too_late_or_too_early_raises() -> None:
+    clock = VirtualClock()
+    table: Any = MemoryTable(clock, 1, 1)
+    counters = Counters(table.name, client=table, clock=clock)
+
+    for at, expected in ((0, "a time in the last 1 day"), (clock() + 10**6, "a time at most 0:15:00 ahead of now")):
+        with pytest.raises(RejectedEventError, match=r"^invalid at=") as refused:
+            counters.accept(_HIT, {**_ONE, "at": int(at)})
+        assert refused.value.field == "at"
+        assert refused.value.expected.startswith(expected)
+
+
+@pytest.mark.parametrize("wrong", [_VIEWS, "view", None, _VIEW.name])
+def test_what_is_no_event_is_refused(wrong: Any) -> None:
+    counters = _scripted()
+
+    for write in (
+        lambda: counters.accept(wrong, _ONE),
+        lambda: counters.accept_many(wrong, [_ONE]),
+        lambda: counters.record_once(wrong, _ONE, []),
+        lambda: counters.retract(wrong, _ONE),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"^invalid event=.*: expected an Event$"):
+            write()
+
+
+@pytest.mark.parametrize("wrong", [_ONE, "url", b"url", None, 5])
+def test_many_events_are_an_iterable_of_mappings(wrong: Any) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"^invalid events=.*: expected an iterable of mappings, one per event"
+    ):
+        _scripted().accept_many(_VIEW, wrong)
+
+
+def test_a_table_without_a_name_is_refused_by_the_argument_it_has() -> None:
+    for name in ("", None):
+        wrong: Any = name
+        with pytest.raises(InvalidArgumentError, match=f"^invalid table_name={name!r}: expected the name or ARN"):
+            Counters(wrong)
+
+
+def _many() -> Outcomes:
+    table: Any = MemoryTable(VirtualClock(), 1, 1)
+    counters = Counters(table.name, client=table, bulk="put")
+    counters.accept(_VIEW, {**_ONE, "n": 1})
+    return counters.accept_many(_VIEW, [{**_ONE, "n": 1}, {"url": "/"}, {**_ONE, "n": 2}, {**_ONE, "id": 2}, {"id": 1}])
+
+
+def test_many_outcomes_are_told_apart_and_summed_up() -> None:
+    outcomes = _many()
+
+    assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]
+    assert (outcomes.accepted, outcomes.duplicates, list(outcomes.rejected)) == (1, 1, [1, 4])
+    assert (list(outcomes.conflicts), list(outcomes.failed)) == ([2], [])
+    first = "event 1: invalid id=None: expected a value for 'ID#{id}'"
+    assert str(outcomes) == f"1 accepted, 1 duplicate, 1 conflict, 2 rejected: {first}"
+
+
+def test_many_outcomes_raise_for_the_first_that_was_rejected() -> None:
+    with pytest.raises(
+        RejectedEventError, match=r"^event 1: invalid id=None: .*; 1 more of 5 events were rejected$"
+    ) as it:
+        _many().raise_for_rejected()
+
+    assert (it.value.field, it.value.value) == ("id", None)
+
+
+def test_many_outcomes_raise_for_what_has_failed() -> None:
+    outcomes = Outcomes([Outcome("accepted"), Outcome("failed", "throttled"), Outcome("failed", "slow")])
+
+    with pytest.raises(UnavailableError, match=r"^2 of 3 events; event 1: throttled$"):
+        outcomes.raise_for_rejected()
+    assert str(outcomes) == "1 accepted, 2 failed: event 1: throttled"
+
+
+def test_too_late_is_rejected_and_the_rest_raises_nothing() -> None:
+    fine = Outcomes([Outcome("accepted"), Outcome("duplicate"), Outcome("duplicate"), Outcome("conflict", "other")])
+
+    assert fine.raise_for_rejected() is fine
+    assert str(fine) == "1 accepted, 2 duplicates, 1 conflict: event 3: other"
+    assert str(Outcomes()) == "0 accepted"
+    assert Outcomes([Outcome("accepted")] * 3) == [Outcome("accepted")] * 3
+    with pytest.raises(RejectedEventError):
+        Outcomes([Outcome("too_late", "old")]).raise_for_rejected()
