@@ -32,6 +32,8 @@ _ROOMS = {
         _http
         _queue
         handlers cli
+        testing
+        _pytest_plugin
         __init__
     """,
     _CONSTRUCTS: """
@@ -49,7 +51,6 @@ _ROOMS = {
     "simulation": """
         __init__
         clock
-        dynamodb
         engines
         queue
         delivery
