@@ -46,6 +46,7 @@ _ROOMS = {
         _aggregator_parts _ingest_parts _verifying
         runtime_code live_page counters_layer dedup_counter_table
         windowed_counter stream_aggregator event_ingest counter_api
+        testing
         __init__
     """,
     "simulation": """
