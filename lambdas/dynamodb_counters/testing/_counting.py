@@ -120,8 +120,9 @@ class Counting:
         self._aggregator.handle(event)
 
     def _cold_start(self, client: Any = None) -> Aggregator:
+        reached: Any = client or self._memory
         return Aggregator(
-            one_by_one(Table(self._memory.name, client or self._memory, clock=self._clock, sleep=_no_pause)),
+            one_by_one(Table(self._memory.name, reached, clock=self._clock, sleep=_no_pause)),
             self._declarations,
             quarantine_retention_seconds=_QUARANTINE_SECONDS,
             source_table=self._source_table,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dynamodb_counters import (
@@ -81,7 +81,12 @@ _steps = st.lists(
 _faults = st.sampled_from([None, Faults(crash=0.3, redeliver=0.3, split=0.2)])
 
 
+_FIRST = {"team": "red", "who": "ann", "points": 1, "revision": 1, "kind": "task"}
+_NEXT = {**_FIRST, "team": "blue", "revision": 2}
+
+
 @settings(max_examples=12)
+@example([("write", source, 0, values) for source in SOURCES for values in (_FIRST, _NEXT, _FIRST)], None, 0)
 @given(_steps, _faults, st.integers(0, 99))
 def test_evaluate_agrees_with_what_is_counted(steps: list[Any], faults: Faults | None, seed: int) -> None:
     written: list[tuple[Event | Items, dict[str, Any]]] = []
