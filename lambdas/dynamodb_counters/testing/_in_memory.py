@@ -63,8 +63,8 @@ class CountersInMemory(Counters):
             self._tables.append(self._memory.create(_SOURCE, *names, seed=seeded, shards=shards, ttl=keys.ttl or ""))
         self._lock = threading.RLock()
         self._lost: list[Quarantined] = []
-        self._client: Any = _CountedClient(self._memory, self)
-        super().__init__(self._memory.name, client=self._client, clock=self._clock)
+        self._client = _CountedClient(self._memory, self)
+        super().__init__(self._memory.name, client=self.client, clock=self._clock)
         one_by_one(self._table)
         self._counting = Counting(
             self._memory,
