@@ -26,10 +26,10 @@ from dynamodb_counters import Counters
 from dynamodb_counters._cost.functions import GB_PER_CPU
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._price_file import PRICES
+from dynamodb_counters.testing._dynamodb.capacity import dollars_per_million
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import lambda_record
-from simulation.dynamodb.capacity import dollars_per_million
-from simulation.dynamodb.client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
 
 MILLION: Final = 1e6

@@ -12,7 +12,7 @@ from benchmarks.designs.ours import Ours
 from benchmarks.queue_and_stream import Mortality, Stream, chunks, deliver, deliver_at_least_once, deliver_steadily
 from benchmarks.workloads import truth
 from demo.examples.blog.traffic import View
-from simulation.dynamodb.capacity import UNITS_PER_SECOND, Usage, dollars_per_million
+from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, Usage, dollars_per_million
 from simulation.faults.faulty_client import FaultyClient
 
 

@@ -24,7 +24,7 @@ from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table, make_client
-from simulation.dynamodb.client_errors import EXCEPTIONS
+from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
 
 _CHECKPOINT: Final = {
     "shard": {"S": SHARD},

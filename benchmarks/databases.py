@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeAlias
 
+from dynamodb_counters.testing._dynamodb.capacity import Usage
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
+from dynamodb_counters.testing._dynamodb.stream_source import Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
-from simulation.dynamodb.capacity import Usage
-from simulation.dynamodb.client import MemoryDynamoDB
-from simulation.dynamodb.stream_source import Source
 
 _METERED: Final = ("PutItem", "UpdateItem", "TransactWriteItems", "Query", "GetItem", "BatchGetItem")
 

@@ -16,7 +16,7 @@ from benchmarks.queue_and_stream import Stream, chunks
 from benchmarks.ways import INCREMENT_BEHIND_API, PACKED, PACKED_MANY, PACKED_SINGLE
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from simulation.dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
+from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
 
 RATES: Final = (1, 10, 100, 1_000, 10_000)
 """Events per second."""

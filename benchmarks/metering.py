@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.table_schema import LEADERBOARD, SCORE
-from simulation.dynamodb.capacity import index_write_units, item_bytes, write_units
-from simulation.dynamodb.client import MemoryTable, Paginator
-from simulation.dynamodb.typed_values import Item
+from dynamodb_counters.testing._dynamodb.capacity import index_write_units, item_bytes, write_units
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from dynamodb_counters.testing._dynamodb.typed_values import Item
 
 Label: TypeAlias = Callable[[str, str], str | None]
 """Names the group of watched items that a partition and sort key belong to, if any."""

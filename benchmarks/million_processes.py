@@ -21,9 +21,9 @@ from dynamodb_counters import Aggregate, Count, Event, Packed
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
+from dynamodb_counters.testing._dynamodb.capacity import Usage
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.delivery.stream_api import ApiSource, lambda_record
-from simulation.dynamodb.capacity import Usage
-from simulation.dynamodb.stream_source import Record
 from simulation.engines import connect
 
 RATE: Final = 1_000

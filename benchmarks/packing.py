@@ -17,7 +17,7 @@ from benchmarks.queue_and_stream import chunks
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
-from simulation.dynamodb.capacity import DOLLARS_PER_MILLION_READS, DOLLARS_PER_MILLION_WRITES
+from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_READS, DOLLARS_PER_MILLION_WRITES
 
 READ_PRICE: Final = DOLLARS_PER_MILLION_READS / DOLLARS_PER_MILLION_WRITES
 """Of a read unit, in write units."""

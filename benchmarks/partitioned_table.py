@@ -14,8 +14,8 @@ from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 
 TIMEOUT: Final = 60.0
 """The function's, by default."""

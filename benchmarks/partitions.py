@@ -11,7 +11,7 @@ from benchmarks.metering import Units, watermark_bytes
 from benchmarks.partitioned_table import HOURS, PAGES, PartitionedTable
 from benchmarks.shards import WINDOW_SECONDS
 from dynamodb_counters.errors import CommitError
-from simulation.dynamodb.capacity import item_bytes
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes
 
 _DAY: Final = 86_400
 

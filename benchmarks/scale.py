@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 from dynamodb_counters._cost.batches import touched
 from dynamodb_counters._cost.counted_items import GROUP_BYTES, WATERMARK_BYTES, watermarks_kept
 from dynamodb_counters._cost.functions import INVOCATION, PARALLEL_REQUESTS, ROUND_TRIP
-from simulation.dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million, write_units
+from dynamodb_counters.testing._dynamodb.capacity import UNITS_PER_SECOND, dollars_per_million, write_units
 
 TICK: Final = 0.1
 HEADROOM: Final = 0.7

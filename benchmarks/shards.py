@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
+from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
+from dynamodb_counters.testing._dynamodb.typed_values import Item
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.stream_source import Page, Record, ShardInfo
-from simulation.dynamodb.typed_values import Item
 
 LIFETIME: Final = 4 * 3600.0
 """Seconds after which DynamoDB replaces a shard."""

@@ -23,7 +23,7 @@ from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
 from dynamodb_counters import Counters, Event, Window
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from simulation.dynamodb.capacity import Usage, dollars_per_million
+from dynamodb_counters.testing._dynamodb.capacity import Usage, dollars_per_million
 
 # On the hour, when the known design reads most keys.
 _EARLY: Final = (FIRST_JOB // 3600 + 27) * 3600

@@ -22,7 +22,7 @@ from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters._writes.event_items import typed_item
-from simulation.dynamodb.client import Paginator
+from dynamodb_counters.testing._dynamodb.memory_client import Paginator
 from simulation.faults.actors import Actor
 
 _ROUND_TRIP: Final = 0.005

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import CHUNK, LEADERBOARD
-from simulation.dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
+from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"

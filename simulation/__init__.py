@@ -1,9 +1,9 @@
 """DynamoDB and Lambda, simulated: for the tests, the benchmarks and the demo.
 
-From the bottom up; each imports only from what stands above it:
+On the DynamoDB in memory that `dynamodb_counters.testing` ships. From the bottom up; each imports only from what stands
+above it:
 
 - `clock`: virtual time;
-- `dynamodb`: a client in memory with boto3's methods, its streams, and what each request costs;
 - `engines`: DynamoDB Local, started where it is installed;
 - `delivery`: the event source mapping that hands a stream to a function, as AWS documents it;
 - `faults`: what can go wrong with a call, and invocations that stop before each call;

@@ -12,9 +12,9 @@ from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
-from simulation.dynamodb.stream_source import Record
 
 QUARANTINE_SECONDS = 14 * 86_400.0
 

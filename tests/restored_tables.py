@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
-from simulation.dynamodb.client import MemoryTable
-from simulation.dynamodb.stream_source import Record, Source
 from simulation.faults.actors import Crashed
 from simulation.schedules.backend import Backend, LocalBackend
 

@@ -33,8 +33,8 @@ from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.delivery.stream_api import lambda_record
-from simulation.dynamodb.client import MemoryTable
 
 NOW = datetime(2026, 11, 20, 17, 30, tzinfo=UTC).timestamp()
 HOURS = 36

@@ -9,7 +9,7 @@ from dynamodb_counters import Aggregate, Attr, Count, Items, Sum
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from simulation.dynamodb.client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 
 ORDER = Items("order", where=Attr("customer").exists())
 REVENUE = Aggregate("revenue", ORDER, pk="CUSTOMER#{customer}", sk="REVENUE", measures={"total": Sum("price")})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.aggregate_reads import AggregateReads
@@ -18,7 +19,6 @@ from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts
-from dynamodb_counters._writes.event_items import require_event
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
 from dynamodb_counters._writes.record_once import record_once
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynamodb_counters._declarations import Aggregate, Declarable, Event, Items, flatten
-from dynamodb_counters._declarations.groups import Group, group_of
+from dynamodb_counters._declarations.groups import Group, group_of, identity
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import format_number
+from dynamodb_counters._items.decimals import format_number, parse_number
 from dynamodb_counters._items.table_schema import TYPE
 
 _ANY_SHARD = ""
@@ -31,7 +31,9 @@ def evaluate(
     declared : iterable of Aggregate, Window, Distinct or Hierarchy
         What to count.
     items : iterable of (Event or Items, mapping)
-        Source and attributes of each item. Of several events with one key, the first counts.
+        Source and attributes of each item, in the order in which they are written. Of several events with one key the
+        first counts, or that with the greatest version; of several `Items` with one key the last, if they hold their
+        keys.
     now : float, optional
         Arrival time of all items, in seconds since 1970. Required by windows that have a retention or refuse future
         events.
@@ -80,10 +82,23 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]]) -> list[Im
     for index, (source, values) in enumerate(items):
         if isinstance(source, Event):
             image = typed_item(source, values)
-            different.setdefault((image["pk"]["S"], image["sk"]["S"]), image)
+            key = identity(image)
+            if key not in different or (source.version and _is_newer(image, different[key], source.version)):
+                different[key] = image
         else:
-            different[index] = typed_item(None, values)
+            image = typed_item(None, values)
+            names = (source.table_keys.partition_key, source.table_keys.sort_key)
+            place = tuple(repr(image.get(name)) for name in names if name is not None)
+            different[place if repr(None) not in place else index] = image
     return list(different.values())
+
+
+def _is_newer(image: Image, other: Image, version: str) -> bool:
+    """What DynamoDB says of ``#version < :version``: false where the types differ."""
+    [(kind, one)], [(other_kind, another)] = image[version].items(), other[version].items()
+    if kind == other_kind == "N":
+        return parse_number(another) < parse_number(one)
+    return bool(kind == other_kind and another < one)
 
 
 def _image(delta: Delta) -> Image:

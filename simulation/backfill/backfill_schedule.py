@@ -22,12 +22,12 @@ from dynamodb_counters._stream import run_logs
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.population import Population
 from simulation.backfill.rebuilt_truth import Truth, audit
 from simulation.backfill.subjects import FAMILIES, Subject
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.dynamodb.client import MemoryTable
 from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import FaultPlan
 from simulation.schedules.backend import MakeBackend, MemoryBackend

@@ -21,8 +21,8 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.backfill.subjects import ORDER, SUBJECTS, Counted, Group, Parts, Subject, signature
-from simulation.dynamodb.stream_source import Record
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.schedules.backend import Backend
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from simulation.dynamodb.stream_source import Page, Record, Source, shard_id
+from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, Source, shard_id
 
 MAX_PAYLOAD_BYTES: Final = 6_000_000
 

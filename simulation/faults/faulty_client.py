@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from simulation.dynamodb.client import Paginator
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.memory_client import Paginator
 from simulation.faults.actors import Crashed
 
 _ENDPOINT: Final = "http://harness"

@@ -31,8 +31,8 @@ from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SC
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
-from simulation.dynamodb.client import MemoryTable, Paginator
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.hostile.costly import SCHEMA
 from simulation.hostile.declarations import DECLARATIONS, HIT, SERVED, VIEW

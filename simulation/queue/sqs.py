@@ -11,7 +11,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, Final
 
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 
 MAX_BYTES: Final = 1_048_576
 """Of a message with its attributes, and of all of a batch: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html"""

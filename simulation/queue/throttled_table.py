@@ -6,9 +6,9 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from simulation.dynamodb.capacity import item_bytes, write_units
-from simulation.dynamodb.client import MemoryTable
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes, write_units
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.queue.virtual_threads import VirtualThreads
 
 _LATENCY: Final = 0.01

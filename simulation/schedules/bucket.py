@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from dynamodb_counters._fold.records import sequence_number
+from dynamodb_counters.testing._dynamodb.stream_source import Record, shard_id
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping
-from simulation.dynamodb.stream_source import Record, shard_id
 
 
 class Bucket:

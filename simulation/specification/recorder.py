@@ -23,8 +23,8 @@ from dynamodb_counters._stream.deployment_items import HISTORY, deployment_id, h
 from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
+from dynamodb_counters.testing._dynamodb.memory_client import Paginator
 from simulation.clock import EPOCH
-from simulation.dynamodb.client import Paginator
 from simulation.faults.actors import Crashed
 from simulation.schedules.backend import MemoryBackend
 from simulation.schedules.sandbox import LANDING_SECONDS, Sandbox

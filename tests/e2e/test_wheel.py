@@ -122,15 +122,19 @@ def test_foreign_app_composes_the_constructs(python: Path, tmp_path: Path) -> No
     assert (asset / Path(*counting["Handler"].split(".")[:-1]).with_suffix(".py")).is_file()
 
     installed = site_packages(home) / "dynamodb_counters"
-    # A function never runs the command line.
-    cli = {
+    # A function never runs the command line, nor tests.
+    outside = {
         path.relative_to(installed)
-        for folder in ("cli", "_cost")
-        for path in (*installed.glob(f"{folder}/**/*.py"), installed / "_price_file.py")
+        for folder in ("cli", "_cost", "testing")
+        for path in (
+            *installed.glob(f"{folder}/**/*.py"),
+            installed / "_price_file.py",
+            installed / "_pytest_plugin.py",
+        )
     }
-    assert len(cli) > 1
+    assert len(outside) > 1
     assert (installed / "prices.toml").is_file()
-    assert {path.relative_to(installed) for path in installed.rglob("*.py")} - cli == {
+    assert {path.relative_to(installed) for path in installed.rglob("*.py")} - outside == {
         path.relative_to(asset / "dynamodb_counters") for path in asset.glob("dynamodb_counters/**/*.py")
     }
 

@@ -15,9 +15,9 @@ from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryDynamoDB
-from simulation.dynamodb.memory_stream import MemoryStream
 from tests.exactly_once.test_backfill import described_shards
 
 ORDER = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("PK", "SK", ttl="goneAt"))

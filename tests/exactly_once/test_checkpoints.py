@@ -18,8 +18,8 @@ from dynamodb_counters._stream.quarantine_items import RECORD, pack, quarantine_
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient
 from simulation.schedules.old_version import OldAggregator

@@ -13,7 +13,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._table import Table
-from simulation.dynamodb.client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.oracle.chunks import rows_of

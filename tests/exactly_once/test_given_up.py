@@ -22,7 +22,7 @@ from dynamodb_counters._stream.given_up import OnFailureBucket
 from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-from simulation.dynamodb.stream_source import Record
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient
 from simulation.schedules import coverage

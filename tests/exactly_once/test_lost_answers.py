@@ -11,8 +11,8 @@ import pytest
 from dynamodb_counters import Aggregate, Count, CountersError, Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from simulation.faults.faulty_client import Fault, FaultyClient
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings
-from simulation.dynamodb.client import MemoryTable
 
 
 class _Stage:

@@ -12,8 +12,8 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
 from dynamodb_counters.errors import LayoutError
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from simulation.faults.hooked_client import HeldClient, HookedClient
 from simulation.oracle.chunks import rows_of
 from simulation.workbench import Workbench

@@ -28,7 +28,7 @@ from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import (
     NUMBER,

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dynamodb_counters import Event, Sum, Window
-from simulation.dynamodb.capacity import item_bytes
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record

@@ -29,7 +29,7 @@ from dynamodb_counters._declarations import (
 )
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
-from simulation.dynamodb.client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.site.blocks import Block
 from tests.unit.infra.support import new_stack, synthesized
 

@@ -32,6 +32,8 @@ _ROOMS = {
         _http
         _queue
         handlers cli
+        testing
+        _pytest_plugin
         __init__
     """,
     _CONSTRUCTS: """
@@ -44,12 +46,12 @@ _ROOMS = {
         _aggregator_parts _ingest_parts _verifying
         runtime_code live_page counters_layer dedup_counter_table
         windowed_counter stream_aggregator event_ingest counter_api
+        testing
         __init__
     """,
     "simulation": """
         __init__
         clock
-        dynamodb
         engines
         queue
         delivery

@@ -59,11 +59,6 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
     return item
 
 
-def require_event(event: object) -> None:
-    if not isinstance(event, Event):
-        raise InvalidArgumentError("event", event, "an Event")
-
-
 def require_mapping(values: object) -> None:
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of attribute names to values")

@@ -14,7 +14,7 @@ from dynamodb_counters import Counters
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from simulation.dynamodb.capacity import item_bytes, write_units
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes, write_units
 
 EVENTS = [view.as_event() for view in workloads.hot(640)]
 

@@ -22,9 +22,9 @@ from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import event_item, typed_item
 from dynamodb_counters.errors import CommitError
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
-from simulation.dynamodb.client_errors import failure
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -30,7 +30,7 @@ from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
 from dynamodb_counters.handlers import api, ingest_http
-from simulation.dynamodb.client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.handler_process import LAMBDA_CONTEXT
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")

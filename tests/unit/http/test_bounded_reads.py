@@ -20,8 +20,8 @@ from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
-from simulation.dynamodb.client import MemoryTable, Paginator
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.http.handlers import NOW, VIEW, call_api, counters_of, environment, ranked_table, request
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -141,17 +140,3 @@ def environment(template: Template) -> dict[str, Any]:
 def declared(template: Template) -> list[str]:
     """Return the names of what the only function counts."""
     return [declaration.name for declaration in decode(environment(template)["DECLARATIONS"])]
-
-
-def normalized(value: Any) -> Any:
-    """Replace what depends on the runtime's code rather than the template: asset hashes and encoded declarations."""
-    if isinstance(value, list):
-        return [normalized(part) for part in value]
-    if isinstance(value, dict):
-        return {
-            name: [repr(d) for d in decode(part)]
-            if name in ("AGGREGATES", "DECLARATIONS", "EVENTS") and part
-            else normalized(part)
-            for name, part in value.items()
-        }
-    return re.sub(r"[0-9a-f]{64}", "<hash>", value) if isinstance(value, str) else value

@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import Stack
 
 from cdk_dynamodb_counters import StreamAggregator
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
-from simulation.dynamodb.client import MemoryTable
 from tests.unit.infra.support import build, properties, synthesized
 
 _HOUR = 3600.0

@@ -18,7 +18,7 @@ import pytest
 from aws_cdk import App, NestedStack, Stack, Stage
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
-from simulation.dynamodb.client import MemoryTable
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, each, new_app, new_stack, synthesized

@@ -11,7 +11,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._fold.admission import Admission
-from simulation.dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from tests.unit.queue.world import VIEW, World, events_of, seconds, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})

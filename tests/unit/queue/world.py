@@ -15,8 +15,8 @@ from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._queue.consumer import Consumed, Consumer
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from simulation.queue.sqs import SQS, Message, Queue
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))

@@ -12,8 +12,8 @@ from dynamodb_counters._stream.quarantine_items import STATE
 from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._stream.waiting import MOST_READ_UNITS, Waiting, waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from tests.unit.stream.buckets import Bucket
 
 DAY = 86_400.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._stream.watermarks import Watermark, packed, sequence_of
-from simulation.dynamodb.capacity import item_bytes as billed_bytes
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes as billed_bytes
 
 _SEQUENCES = st.integers(0, 10**SEQUENCE_DIGITS - 1).map(lambda number: f"{number:0{SEQUENCE_DIGITS}}")
 _SHARD = "shardId-00000001414576573621-f55eea83"

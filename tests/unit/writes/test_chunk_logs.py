@@ -11,8 +11,8 @@ from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK
 from dynamodb_counters._writes.chunk_log import _WARY, ChunkLogs
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{at}", packed=Packed("at", bucket=timedelta(minutes=1)))
 _HIT = Event("hit", pk="URL#{url}", sk="T#{at}#ID#{id}", packed=Packed("at", bucket=timedelta(minutes=1)))

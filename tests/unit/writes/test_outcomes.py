@@ -21,8 +21,8 @@ from dynamodb_counters import (
     RejectedEventError,
     UnavailableError,
 )
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dynamodb_counters import Counters, Event, Packed, RejectedEventError
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 
 _PACKED = Packed("at", timedelta(minutes=10), parts=3, by="shop", chunk_bytes=1024)
 _SALE = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{till}", version="n", packed=_PACKED)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.table_schema import LAYOUT
 from dynamodb_counters.errors import LayoutError
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import EPOCH, VirtualClock
-from simulation.dynamodb.client import MemoryTable
 from simulation.faults.hooked_client import HookedClient
 
 _HOUR: Final = 3600

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryTable
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-events.md"
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from simulation.dynamodb.typed_values import InvalidValueError, Item, Value, add, comparable, parse, stored
+from dynamodb_counters.testing._dynamodb.typed_values import (
+    InvalidValueError,
+    Item,
+    Value,
+    add,
+    comparable,
+    parse,
+    stored,
+)
 
 Test: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], bool]
 Operand: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], Value | None]

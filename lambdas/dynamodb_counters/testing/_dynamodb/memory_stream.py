@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from simulation.dynamodb.stream_source import Page, Record, ShardInfo
-from simulation.dynamodb.typed_values import Item
+from dynamodb_counters.testing._dynamodb.stream_source import Page, Record, ShardInfo
+from dynamodb_counters.testing._dynamodb.typed_values import Item
 
 TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulation.dynamodb.capacity import item_bytes, query_units, write_units
+from dynamodb_counters.testing._dynamodb.capacity import item_bytes, query_units, write_units
 
 
 @pytest.mark.parametrize(

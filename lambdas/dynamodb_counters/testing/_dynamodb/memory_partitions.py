@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from simulation.dynamodb.capacity import Key, item_bytes, write_units
-from simulation.dynamodb.client_errors import failure
-from simulation.dynamodb.expressions import Placeholders, apply_update, compile_condition
-from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.typed_values import InvalidValueError, Item, comparable, stored
+from dynamodb_counters._fold.records import MAX_TTL_AGE
+from dynamodb_counters.testing._dynamodb.capacity import Key, item_bytes, write_units
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.expressions import Placeholders, apply_update, compile_condition
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
+from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
 
 _MAX_ITEM_BYTES: Final = 400 * 1024
 _MOST_KEY_BYTES: Final = (2048, 1024)
@@ -120,11 +122,19 @@ class Table:
 
     def expire(self, now: float, limit: int | None) -> list[Item]:
         """Delete and return items whose TTL is over."""
-        ttl = self.ttl
-        due = [item for item in self.items() if ttl in item and float(item[ttl]["N"]) <= now][:limit]
+        due = [item for item in self.items() if self._expires(item, now) <= now][:limit]
         for item in due:
             self.store(self.key_of({"Item": item}), item, None, size=item_bytes(item), by_ttl=True)
         return due
+
+    def next_expiry(self, now: float) -> float:
+        """When the next item expires: now, if its TTL is over; infinity if none does."""
+        return min((max(self._expires(item, now), now) for item in self.items()), default=math.inf)
+
+    def _expires(self, item: Item, now: float) -> float:
+        """The TTL process leaves alone what is no number, or lies five years back."""
+        ttl = float(item.get(self.ttl, {}).get("N", math.inf))
+        return ttl if ttl > now - MAX_TTL_AGE else math.inf
 
     def _place(self, key: Item) -> tuple[str, str]:
         partition, *sort = (key[name]["S"] for name in self.keys)

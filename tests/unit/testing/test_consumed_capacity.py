@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters.testing._dynamodb.client_errors import (
+    ConditionalCheckFailedException,
+    TransactionCanceledException,
+)
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
+from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.clock import VirtualClock
-from simulation.dynamodb.client import MemoryDynamoDB
-from simulation.dynamodb.client_errors import ConditionalCheckFailedException, TransactionCanceledException
-from simulation.dynamodb.stream_source import Record
 
 _KEY: dict[str, Any] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
 _ADD: dict[str, Any] = {

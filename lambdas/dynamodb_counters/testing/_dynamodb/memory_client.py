@@ -11,12 +11,17 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from simulation.dynamodb.capacity import Usage, item_bytes, query_units
-from simulation.dynamodb.client_errors import EXCEPTIONS, ConditionalCheckFailedException, failure, raise_first
-from simulation.dynamodb.expressions import Placeholders, used
-from simulation.dynamodb.memory_stream import MemoryStream
-from simulation.dynamodb.table import Attempt, Table, answer, attempt
-from simulation.dynamodb.typed_values import Item
+from dynamodb_counters.testing._dynamodb.capacity import Usage, item_bytes, query_units
+from dynamodb_counters.testing._dynamodb.client_errors import (
+    EXCEPTIONS,
+    ConditionalCheckFailedException,
+    failure,
+    raise_first,
+)
+from dynamodb_counters.testing._dynamodb.expressions import Placeholders, used
+from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Table, answer, attempt
+from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
+from dynamodb_counters.testing._dynamodb.typed_values import Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")

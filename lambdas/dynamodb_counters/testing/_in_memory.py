@@ -1,0 +1,216 @@
+"""`counters_in_memory`: real `Counters` on a table in memory, whose stream is counted at once."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
+from dynamodb_counters._declarations.table_keys import TableKeys
+from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
+from dynamodb_counters._stream.origins import table_of
+from dynamodb_counters._stream.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
+from dynamodb_counters.testing._counting import Counting, one_by_one
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._faults import Faults
+from dynamodb_counters.testing._own_items import OwnItems
+from dynamodb_counters.testing._test_clock import TestClock
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+_NO_FAULTS: Final = Faults()
+_SHARDS: Final = 3
+"""Of a stream with faults; one without has a single shard."""
+
+_SOURCE: Final = "source"
+_WRITES: Final = {"put_item", "update_item", "delete_item", "transact_write_items", "batch_execute_statement"}
+_TOLD: Final = 5
+
+
+class QuarantinedRecordsError(CountersError, AssertionError):
+    """Records could not be counted; `entries` tells which and why."""
+
+    def __init__(self, entries: list[Quarantined]) -> None:
+        told = [f"- {entry.reason}: {entry.content}" for entry in entries[:_TOLD]]
+        told += [f"- and {len(entries) - _TOLD} more"] if len(entries) > _TOLD else []
+        super().__init__("\n".join([f"{len(entries)} quarantined, so not counted:", *told]))
+        self.entries = entries
+
+
+class CountersInMemory(Counters):
+    """`Counters` on a table in memory; `counters_in_memory` makes them.
+
+    Every read and write of `Counters` is the real one. When a write returns, the real aggregator has counted it.
+    """
+
+    def __init__(self, declarations: tuple[Declaration, ...], now: datetime, seed: int, faults: Faults) -> None:
+        rng = random.Random(seed)
+        shards = _SHARDS if faults else 1
+        self._clock = TestClock(now, self._expire_until)
+        self._memory = MemoryTable(
+            self._clock, rng.getrandbits(32), shards, indexes={RANKING_INDEX: (LEADERBOARD, SCORE)}
+        )
+        self._tables = [self._memory.tables[self._memory.name]]
+        if (keys := _source_keys(declarations)) is not None:
+            names = [name for name in (keys.partition_key, keys.sort_key) if name is not None]
+            seeded = rng.getrandbits(32)
+            self._tables.append(self._memory.create(_SOURCE, *names, seed=seeded, shards=shards, ttl=keys.ttl or ""))
+        self._lock = threading.RLock()
+        self._lost: list[Quarantined] = []
+        self._client = _CountedClient(self._memory, self)
+        super().__init__(self._memory.name, client=self.client, clock=self._clock)
+        one_by_one(self._table)
+        self._counting = Counting(
+            self._memory,
+            [table.stream for table in self._tables],
+            declarations,
+            clock=self._clock,
+            source_table=table_of(self._tables[-1].stream.arn) if len(self._tables) > 1 else None,
+            rng=rng,
+            faults=faults,
+        )
+
+    @property
+    def client(self) -> Any:
+        """A boto3 client of the tables in memory, for code under test; what it writes is counted at once.
+
+        It has the calls this package makes: single items, transactions, ``query``, ``scan``, and PartiQL inserts.
+        """
+        return self._client
+
+    @property
+    def table(self) -> OwnItems:
+        """Where your own items lie, with plain values: the source table if `Items` name their ``keys``, else this one.
+
+        Keys are strings here.
+        """
+        return OwnItems(self._client, self._tables[-1].name)
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table of the counts, for the requests of `client`."""
+        return self._memory.name
+
+    @property
+    def clock(self) -> TestClock:
+        """The time of the table, the aggregator and all reads."""
+        return self._clock
+
+    def require_all_counted(self) -> None:
+        """Raise `QuarantinedRecordsError` if records wait in the quarantine, or have expired there."""
+        if entries := [*self._lost, *self.quarantined()]:
+            raise QuarantinedRecordsError(entries)
+
+    def _expire_until(self, until: float) -> None:
+        with self._lock:
+            while (due := min(table.next_expiry(self._clock()) for table in self._tables)) <= until:
+                self._clock._set(due)  # noqa: SLF001
+                for table in self._tables:
+                    self._lost += [read_quarantine_item(item) for item in table.expire(due, None) if _waits(item)]
+                self._counting.catch_up()
+            self._clock._set(until)  # noqa: SLF001
+
+
+class _CountedClient:
+    """A client; what it writes is counted before the call returns, also if it fails."""
+
+    def __init__(self, memory: MemoryTable, counters: CountersInMemory) -> None:
+        self._memory, self._counters = memory, counters
+        self.exceptions, self.meta = memory.exceptions, memory.meta
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._memory, name)
+        if name not in _WRITES:
+            return call
+
+        def counted(**request: Any) -> Any:
+            with self._counters._lock:  # noqa: SLF001
+                answer = call(**request)
+                self._counters._counting.catch_up()  # noqa: SLF001
+                return answer
+
+        return counted
+
+
+@contextmanager
+def counters_in_memory(
+    declarations: Iterable[Declarable],
+    *,
+    now: datetime = START,
+    seed: int = 0,
+    faults: Faults | None = None,
+    quarantine: Literal["raise", "keep"] = "raise",
+) -> Iterator[CountersInMemory]:
+    """Count in memory, at once, by the code that runs in Lambda: for the tests of your code.
+
+    No AWS account, no network, no threads, no waiting. The same `seed` gives the same run.
+
+    Parameters
+    ----------
+    declarations : iterable of Aggregate, Window, Distinct or Hierarchy
+        What to count.
+    now : datetime, optional
+        Where the clock begins, with a time zone. Default 2026-01-01T00:00Z.
+    seed : int, optional
+        Decides shards, sequence numbers and faults. Default 0.
+    faults : Faults, optional
+        What goes wrong between a write and its count. Default: nothing.
+    quarantine : {"raise", "keep"}, optional
+        What happens at the end if records could not be counted. Default ``"raise"``: `QuarantinedRecordsError`.
+        ``"keep"``: nothing; ``counters.quarantined()`` lists them.
+
+    Yields
+    ------
+    CountersInMemory
+        `Counters` with a ``clock``, a ``client`` and a ``table``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is refused, or the declarations contradict each other.
+    QuarantinedRecordsError
+        At the end: records could not be counted, such as events without an attribute that is summed.
+
+    Examples
+    --------
+    >>> from dynamodb_counters import Aggregate, Count, Event
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+    >>> with counters_in_memory([views], faults=Faults(redeliver=0.5)) as counters:
+    ...     outcome = counters.accept(view, {"url": "/", "time": "2026-01-01T00:00:00Z"})
+    ...     counters.get(views, {"url": "/"}).measures
+    {'views': 1}
+    """
+    if not isinstance(seed, int):
+        raise InvalidArgumentError("seed", seed, "an int")
+    if not isinstance(faults, Faults | None):
+        raise InvalidArgumentError("faults", faults, "a Faults, or None")
+    if quarantine not in ("raise", "keep"):
+        raise InvalidArgumentError("quarantine", quarantine, "'raise' or 'keep'")
+    counters = CountersInMemory(_flattened(declarations), now, seed, faults or _NO_FAULTS)
+    yield counters
+    if quarantine == "raise":
+        counters.require_all_counted()
+
+
+def _flattened(declarations: Iterable[Declarable]) -> tuple[Declaration, ...]:
+    try:
+        return flatten(declarations)
+    except (AttributeError, TypeError):
+        expected = "an iterable of Aggregate, Window, Distinct or Hierarchy"
+        raise InvalidArgumentError("declarations", declarations, expected) from None
+
+
+def _source_keys(declarations: tuple[Declaration, ...]) -> TableKeys | None:
+    sources = [declared.source for declared in declarations]
+    return next((source.keys for source in sources if isinstance(source, Items) and source.keys is not None), None)
+
+
+def _waits(item: dict[str, Any]) -> bool:
+    return item.get(TYPE) == {"S": QUARANTINE} and item.get(STATE) == {"S": WAITING}

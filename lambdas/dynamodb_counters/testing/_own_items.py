@@ -1,0 +1,51 @@
+"""Items that other code writes, with plain Python values, as boto3's table resource has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+
+class OwnItems:
+    """The table of your own items; ``counters.table`` is one.
+
+    The methods of boto3's ``Table`` that change single items, with expressions as text. What they change is counted
+    when they return.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self.name = client, name
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        """Call PutItem; ``Item`` and expression values are plain values."""
+        return self._call("put_item", request)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        """Call UpdateItem; ``Key`` and expression values are plain values."""
+        return self._call("update_item", request)
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        """Call DeleteItem; ``Key`` and expression values are plain values."""
+        return self._call("delete_item", request)
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        """Call GetItem; ``Key`` and the returned ``Item`` are plain values."""
+        return self._call("get_item", request)
+
+    def _call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        typed = {
+            name: _typed(value) if name in ("Item", "Key", "ExpressionAttributeValues") else value
+            for name, value in request.items()
+        }
+        answer = getattr(self._client, method)(TableName=self.name, **typed)
+        return {name: _plain(value) if name in ("Item", "Attributes") else value for name, value in answer.items()}
+
+
+def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: TypeSerializer().serialize(value) for name, value in values.items()}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: TypeDeserializer().deserialize(value) for name, value in values.items()}

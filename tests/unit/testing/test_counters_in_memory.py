@@ -1,0 +1,232 @@
+"""Counters in memory are what Lambda and DynamoDB make of the same writes, at once and on a clock of the test's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys, Window
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters.errors import InvalidArgumentError
+from dynamodb_counters.testing import Faults, QuarantinedRecordsError, counters_in_memory
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+LIVE = Aggregate("live", VIEW, pk="URL#{url}", sk="LIVE", measures={"views": Count()}, on_expiry="subtract")
+VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId")
+HOUR = Window("hour", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
+TAKEN = Aggregate("taken", ORDER, pk="SHOP#{shop}", sk="TAKEN", measures={"taken": Sum("price")})
+HOME = {"url": "/"}
+ALL_FAULTS = Faults(crash=0.5, redeliver=0.5, split=0.3)
+
+
+def view(second: int = 0, client: str = "c1") -> dict[str, Any]:
+    return {"url": "/", "time": f"2026-01-01T00:00:{second:02}Z", "clientId": client}
+
+
+@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_write_is_counted_once_when_it_returns(faults: Faults | None, seed: int) -> None:
+    with counters_in_memory([VIEWS, LIVE, VISITORS, HOUR], faults=faults, seed=seed) as counters:
+        for number in range(1, 11):
+            assert counters.accept(VIEW, view(number)).status == "accepted"
+            assert counters.accept(VIEW, view(number)).status == "duplicate"
+            assert counters.get(VIEWS, HOME).measures == {"views": number}
+        counters.accept_many(VIEW, [view(number, "c2") for number in range(30)])
+        assert counters.retract(VIEW, view(1))
+
+        assert counters.get(VIEWS, HOME).measures == {"views": 39}
+        assert counters.distinct(VISITORS, HOME) == 2
+        counters.clock.advance(timedelta(minutes=1))
+        assert counters.window(HOUR, HOME, last=timedelta(hours=1)).count == 39
+
+
+@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
+def test_a_correction_replaces_what_was_counted(faults: Faults | None) -> None:
+    order = {"id": "1", "shop": "a", "price": 5, "revision": 2}
+    with counters_in_memory([TAKEN], faults=faults) as counters:
+        counters.accept(ORDER, order)
+        counters.accept(ORDER, {**order, "price": 7, "revision": 3})
+        assert counters.accept(ORDER, {**order, "price": 9, "revision": 1}).status == "duplicate"
+        assert counters.get(TAKEN, {"shop": "a"}).measures == {"taken": 7}
+
+
+def test_the_clock_expires_items_and_moves_windows() -> None:
+    with counters_in_memory([VIEWS, LIVE, HOUR]) as counters:
+        counters.accept(VIEW, view())
+        counters.clock.advance(timedelta(hours=23))
+        assert counters.window(HOUR, HOME, last=timedelta(hours=1)).count == 0
+        assert counters.window(HOUR, HOME, last=timedelta(hours=24)).count == 1
+        assert counters.get(LIVE, HOME).measures == {"views": 1}
+
+        counters.clock.advance(timedelta(hours=1))
+
+        assert counters.clock.now == datetime(2026, 1, 2, tzinfo=UTC)
+        assert counters.get(LIVE, HOME).measures == {"views": 0}
+        assert counters.get(VIEWS, HOME).measures == {"views": 1}
+        # It is forgotten, so it is accepted anew.
+        assert counters.accept(VIEW, view()).status == "accepted"
+
+
+def test_items_expire_in_the_order_of_their_times() -> None:
+    with counters_in_memory([LIVE]) as counters:
+        for second in range(3):
+            counters.accept(VIEW, view(second))
+            counters.clock.advance(timedelta(seconds=1))
+        counters.clock.advance(timedelta(days=1, seconds=-2))
+        assert counters.get(LIVE, HOME).measures == {"views": 1}
+
+
+KEYS = TableKeys("id", ttl="expiresAt")
+TASK = Items("task", where=Attr("kind").eq("task"))
+JOB = Items("job", keys=KEYS)
+
+
+def of_team(source: Items) -> Aggregate:
+    measures = {"n": Count(), "points": Sum("points")}
+    return Aggregate("teams", source, pk="TEAM#{team}", sk="POINTS", measures=measures, on_expiry="subtract")
+
+
+@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
+@pytest.mark.parametrize(
+    ("source", "key", "ttl"), [(TASK, {"pk": "TASK#1", "sk": "TASK"}, "ttl"), (JOB, {"id": "1"}, "expiresAt")]
+)
+def test_own_items_are_counted_as_they_change(
+    source: Items, key: dict[str, Any], ttl: str, faults: Faults | None
+) -> None:
+    teams, item = of_team(source), {**key, "kind": "task", "team": "red", "points": 2}
+    with counters_in_memory([teams], faults=faults) as counters:
+
+        def red() -> dict[str, Any]:
+            return dict(counters.get(teams, {"team": "red"}).measures)
+
+        counters.table.put_item(Item=item)
+        assert red() == {"n": 1, "points": 2}
+        counters.table.update_item(Key=key, UpdateExpression="ADD points :more", ExpressionAttributeValues={":more": 3})
+        assert (red(), counters.table.get_item(Key=key)["Item"]["points"]) == ({"n": 1, "points": 5}, 5)
+        counters.table.delete_item(Key=key)
+        assert red() == {"n": 0, "points": 0}
+        counters.table.put_item(Item={**item, ttl: int(counters.clock()) + 60})
+        counters.clock.advance(timedelta(seconds=59))
+        assert red() == {"n": 1, "points": 2}
+        counters.clock.advance(timedelta(seconds=1))
+        assert red() == {"n": 0, "points": 0}
+
+
+def test_a_leaderboard_is_read() -> None:
+    ranking = Ranking(by="views", leaderboard="URLS")
+    top = Aggregate("top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=ranking)
+    with counters_in_memory([top]) as counters:
+        counters.accept_many(VIEW, [{**view(n), "url": url} for n, url in enumerate("aab")])
+        assert [(ranked.values["url"], int(ranked.score)) for ranked in counters.top(top)] == [("a", 2), ("b", 1)]
+
+
+def test_the_client_serves_code_that_takes_one() -> None:
+    with counters_in_memory([VIEWS]) as counters:
+        item = {"pk": {"S": "URL#/"}, "sk": {"S": "T#1"}, "_type": {"S": "view"}, "url": {"S": "/"}}
+        counters.client.put_item(TableName=counters.table_name, Item=item)
+        assert counters.get(VIEWS, HOME).measures == {"views": 1}
+
+
+BAD = {"id": "1", "shop": "a", "price": "five", "revision": 1}
+
+
+def count_what_is_bad() -> None:
+    with counters_in_memory([TAKEN]) as counters:
+        counters.accept(ORDER, BAD)
+
+
+def test_what_cannot_be_counted_fails_at_the_end() -> None:
+    with pytest.raises(QuarantinedRecordsError, match=r"1 quarantined.*\n- taken: .*price") as raised:
+        count_what_is_bad()
+    assert [entry.names for entry in raised.value.entries] == [("taken",)]
+
+
+def test_what_could_not_be_counted_is_told_although_it_has_expired() -> None:
+    with counters_in_memory([TAKEN], quarantine="keep") as counters:
+        counters.accept(ORDER, BAD)
+        counters.clock.advance(timedelta(days=30))
+        assert not [*counters.quarantined()]
+        with pytest.raises(QuarantinedRecordsError):
+            counters.require_all_counted()
+
+
+def test_quarantine_may_be_looked_at_instead() -> None:
+    with counters_in_memory([TAKEN], quarantine="keep") as counters:
+        counters.accept(ORDER, BAD)
+        [entry] = counters.quarantined()
+        assert "price" in entry.reason
+
+
+def test_a_failing_test_fails_by_its_own_error() -> None:
+    def fail() -> None:
+        with counters_in_memory([TAKEN]) as counters:
+            counters.accept(ORDER, BAD)
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+
+def test_a_seed_decides_everything() -> None:
+    def stored(seed: int) -> list[Any]:
+        with counters_in_memory([VIEWS, VISITORS], seed=seed, faults=ALL_FAULTS) as counters:
+            counters.accept_many(VIEW, [view(number) for number in range(30)])
+            return sorted(map(repr, counters.client.scan(TableName=counters.table_name)["Items"]))
+
+    assert stored(1) == stored(1)
+    assert stored(1) != stored(2)
+
+
+def test_faults_find_an_aggregator_that_counts_twice() -> None:
+    def miscounts() -> bool:
+        for seed in range(5):
+            with counters_in_memory([VIEWS], seed=seed, faults=Faults(redeliver=0.9, crash=0.5)) as counters:
+                counters.accept_many(VIEW, [view(number) for number in range(30)])
+                if counters.get(VIEWS, HOME).measures != {"views": 30}:
+                    return True
+        return False
+
+    assert not miscounts()
+    with patch.object(Update, "require_unset_or_below", lambda *_: None):
+        assert miscounts()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"declarations": VIEWS}, "declarations"),
+        ({"declarations": ["views"]}, "declarations"),
+        ({"now": datetime(2026, 1, 1)}, "now"),  # noqa: DTZ001
+        ({"now": 5}, "now"),
+        ({"seed": "a"}, "seed"),
+        ({"faults": 0.5}, "faults"),
+        ({"quarantine": "ignore"}, "quarantine"),
+    ],
+)
+def test_wrong_arguments_are_named(settings: dict[str, Any], named: str) -> None:
+    arguments = {"declarations": [VIEWS], **settings}
+    with pytest.raises(InvalidArgumentError, match=f"^invalid {named}="), counters_in_memory(**arguments):
+        pass
+
+
+def test_a_fault_is_a_probability_and_time_goes_forward() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid crash=2"):
+        Faults(crash=2)
+    with counters_in_memory([VIEWS]) as counters, pytest.raises(InvalidArgumentError, match=r"^invalid by="):
+        counters.clock.advance(timedelta(seconds=-1))
+
+
+def test_the_plugin_loads_nothing_heavy() -> None:
+    heavy = "boto3 botocore dynamodb_counters.testing dynamodb_counters._counters"
+    program = (
+        f"import sys; sys.path[:0] = {sys.path!r}; import dynamodb_counters._pytest_plugin; "
+        f"print(*(name for name in {heavy!r}.split() if name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
