@@ -142,9 +142,8 @@ class Process:
     def _live(self) -> None:
         rng = self.world.rng
         for _ in range(self._calls):
-            if self.actor.pause("think") is Fault.CRASH_BEFORE or self.world.plan.strikes(
-                "killed between calls", 0.004
-            ):
+            self.actor.pause("think")
+            if self.world.plan.strikes("killed between calls", 0.004):
                 raise Crashed
             n = 1 if rng.random() < 0.8 else rng.randint(1, 5)
             self._call(n)
@@ -178,6 +177,7 @@ class Process:
                 self.world.reached["a release that failed"] += 1
                 self.actor.pause("think")
             else:
-                self.released_in = set(self.leases._holdings)
+                holdings, now = self.leases._holdings, self.world.clock.now
+                self.released_in = {sk for sk, holding in holdings.items() if holding.period.end > now}
                 return
         raise AssertionError("a release does not end")

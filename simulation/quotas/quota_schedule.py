@@ -6,10 +6,13 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, Final
+from unittest.mock import patch
 
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes import nonces
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters._writes.leases import Leases
 from simulation.clock import VirtualClock
@@ -18,7 +21,7 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.quotas.quota_process import Process, World
 
 _MOST_STEPS: Final = 20_000
-_DAY: Final = 86_400.0
+_MOST_PROCESSES: Final = 12
 
 CRASHED: Final = "a process that died with calls reserved"
 RETURNED: Final = "a process that has given back all it had left"
@@ -70,6 +73,10 @@ class QuotaSchedule:
         self._pace = rng.choice([0.02, 0.3, 2.0])
 
     def run(self) -> QuotaOutcome:
+        with patch.object(nonces, "uuid4", lambda: SimpleNamespace(hex=f"{self._rng.getrandbits(128):032x}")):
+            return self._run()
+
+    def _run(self) -> QuotaOutcome:
         for _ in range(self._rng.randint(2, 7)):
             self._start()
         for step in range(_MOST_STEPS):
@@ -92,7 +99,7 @@ class QuotaSchedule:
         return self._outcome
 
     def _start(self) -> None:
-        calls = self._rng.choice([self._rng.randint(1, 10), self._rng.randint(10, 60)])
+        calls = self._rng.choice([self._rng.randint(1, 10), self._rng.randint(10, 40)])
         self._processes.append(Process(self._world, f"p{len(self._processes)}", calls))
 
     def _alive(self) -> list[Process]:
@@ -114,7 +121,7 @@ class QuotaSchedule:
         process.step()
         if slept is not None and self._outcome.reached["a granted call"] > before:
             self._outcome.reached[ZOMBIE] += 1
-        if self._rng.random() < 0.003:
+        if len(self._processes) < _MOST_PROCESSES and self._rng.random() < 0.006:
             self._asleep[process.name] = step + self._rng.randint(50, 400)
             self._start()
 
