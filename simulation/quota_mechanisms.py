@@ -36,7 +36,7 @@ QUOTA_MUTATIONS: Final = (
     Mutation(
         "what was not answered is sent as something new",
         _HOLDINGS,
-        "self._send(*self._pending, resent=True)",
+        "self._send(*self._pending)",
         "self._change(self._pending[0])",
         _SCHEDULES,
     ),
@@ -48,24 +48,10 @@ QUOTA_MUTATIONS: Final = (
         _SCHEDULES,
     ),
     Mutation(
-        "a refusal of what was sent again says that it was not done",
-        _HOLDINGS,
-        "if resent and not done:",
-        "if False:",
-        _GUARDS + "test_what_nobody_can_tell_is_not_given_back_again",
-    ),
-    Mutation(
         "calls are granted while they are given back",
         _HOLDINGS,
         "units, self.units = self.units, 0\n",
         "units = self.units\n",
-        _SCHEDULES,
-    ),
-    Mutation(
-        "what a lost answer reserved is not held",
-        _HOLDINGS,
-        "if done and units > 0:",
-        "if done and units > 0 and not resent:",
         _SCHEDULES,
     ),
     Mutation(

@@ -114,6 +114,8 @@ class Process:
         table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
         self.leases = _Watched(table, world.quota, {})
         self.actor = Actor(self._live)
+        self.late: Calls = Counter()
+        """What requests have reserved that landed after their sender had stopped waiting."""
         self.released_in: set[str] = set()
         """The periods that nothing is held of any more, because it was given back."""
 
@@ -133,7 +135,12 @@ class Process:
             raise self.actor.error
 
     def postpone(self, send: Callable[[], Any]) -> None:
-        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), send)
+        def land() -> None:
+            before = Counter(self.world.net)
+            send()
+            self.late += Counter(self.world.net) - before
+
+        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), land)
 
     def _sleep(self, seconds: float) -> None:
         self.world.clock.advance(seconds)

@@ -93,12 +93,13 @@ class Holding:
     def _settle(self) -> None:
         """Learn what became of an update whose answer was lost, by sending it again."""
         if self._pending is not None:
-            self._send(*self._pending, resent=True)
+            # Not done is not known to be never done: the first request may still be under way. It is given up.
+            self._send(*self._pending)
 
     def _change(self, units: int) -> bool | None:
-        return self._send(units, new_nonce(self._table, self._seen), resent=False)
+        return self._send(units, new_nonce(self._table, self._seen))
 
-    def _send(self, units: int, nonce: str, *, resent: bool) -> bool | None:
+    def _send(self, units: int, nonce: str) -> bool | None:
         """Add to what is reserved, or subtract; None if it is refused and nobody can tell whether it was done."""
         self._pending = units, nonce
         client = self._table.client
@@ -110,9 +111,6 @@ class Holding:
                 self._seen, done = met(refusal, nonce, self._seen)
             except CountersError:
                 self._seen, done = dict(refusal.response).get("Item", {}), None  # type: ignore[assignment]
-            if resent and not done:
-                # The first request may still be under way.
-                done = None
         else:
             self._seen, done = answer["Attributes"], True
         self._pending = None

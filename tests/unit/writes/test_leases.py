@@ -111,16 +111,16 @@ def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None
 
 @pytest.mark.parametrize("values", [None, {}, {"customer": "1", "plan": "x"}, {"user": "1"}])
 def test_a_group_that_is_none_is_refused(processes: Processes, values: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="^invalid values=.*: expected values for customer"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*: expected values for customer"):
         processes.counters.leases(CALLS, values)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
 def test_a_number_of_calls_that_is_none_is_refused(processes: Processes, n: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="^invalid n="):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid n="):
         processes.leases().allow(n)
 
 
 def test_what_is_no_quota_is_refused(processes: Processes) -> None:
-    with pytest.raises(InvalidArgumentError, match="^invalid quota='calls': expected a Quota"):
+    with pytest.raises(InvalidArgumentError, match=r"^invalid quota='calls': expected a Quota"):
         processes.counters.leases("calls")  # type: ignore[arg-type]
