@@ -81,6 +81,10 @@ class _Client:
         except self.exceptions.ConditionalCheckFailedException as refusal:
             refusal.response["ResponseMetadata"] = {"AnswersLost": self._lost}
             raise
+        except (ClientError, BotoCoreError):
+            about = self._process.name, request["Key"]["sk"]["S"]
+            self._process.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
+            raise
         return answer
 
     def _decide(self, operation: str) -> Fault:
@@ -114,8 +118,8 @@ class Process:
         table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
         self.leases = _Watched(table, world.quota, {})
         self.actor = Actor(self._live)
-        self.late: Calls = Counter()
-        """What requests have reserved that landed after their sender had stopped waiting."""
+        self.doubtful: Calls = Counter()
+        """What requests were about that failed, so that it may be given up."""
         self.released_in: set[str] = set()
         """The periods that nothing is held of any more, because it was given back."""
 
@@ -135,12 +139,7 @@ class Process:
             raise self.actor.error
 
     def postpone(self, send: Callable[[], Any]) -> None:
-        def land() -> None:
-            before = Counter(self.world.net)
-            send()
-            self.late += Counter(self.world.net) - before
-
-        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), land)
+        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), send)
 
     def _sleep(self, seconds: float) -> None:
         self.world.clock.advance(seconds)

@@ -26,7 +26,7 @@ _MOST_PROCESSES: Final = 12
 CRASHED: Final = "a process that died with calls reserved"
 RETURNED: Final = "a process that has given back all it had left"
 LEFT: Final = "a call that a newcomer could make of what was left"
-GIVEN_UP: Final = "a portion whose request landed after its repetition was refused"
+GIVEN_UP: Final = "a portion given up, because a request about it failed and its repetition was refused"
 ZOMBIE: Final = "a call granted after a long sleep"
 
 
@@ -149,7 +149,7 @@ class QuotaSchedule:
                     self._outcome.reached[CRASHED] += kept > granted
                 elif sk in process.released_in:
                     self._outcome.reached[RETURNED] += 1
-                    if 0 < kept - granted <= process.late[process.name, sk]:
+                    if 0 < kept - granted <= process.doubtful[process.name, sk]:
                         self._outcome.reached[GIVEN_UP] += 1
                     elif kept > granted:
                         self._outcome.wrong.append(f"{process.name} kept {kept - granted} calls of {sk}")
