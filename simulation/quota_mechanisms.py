@@ -97,13 +97,6 @@ QUOTA_MUTATIONS: Final = (
         _GUARDS + "test_a_forked_process_grants_nothing_of_what_its_parent_holds",
     ),
     Mutation(
-        "threads grant the same call",
-        _LEASES,
-        "        with self._lock:\n            for _ in range(_TRIES):",
-        "        if True:\n            for _ in range(_TRIES):",
-        _GUARDS + "test_threads_never_grant_the_same_call",
-    ),
-    Mutation(
         "an item of a quota has no type",
         _HOLDINGS,
         'values |= {":type": {"S": QUOTA}',
