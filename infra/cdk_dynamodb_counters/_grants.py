@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from cdk_dynamodb_counters._arguments import require_events, require_interface
 from cdk_dynamodb_counters._registry import Registry
 from dynamodb_counters._declarations import Event
+from dynamodb_counters._items.table_schema import LEASES_PREFIX
 
 ACCEPT: Final = ("PutItem", "PartiQLInsert")
 ACCEPT_PACKED: Final = ("PutItem", "Query")
@@ -46,6 +47,10 @@ class TableGrants:
         """Allow incrementing counters, which is not idempotent."""
         return grant(self._table, grantee, "GetItem", "UpdateItem")
 
+    def grant_leases(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow taking calls from quotas, and no change of any count."""
+        return grant(self._table, grantee, "UpdateItem", keys=f"{LEASES_PREFIX}*")
+
     def grant_retract(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow deleting events, which subtracts what they added to the counts."""
         return grant(self._table, grantee, "DeleteItem")
@@ -76,13 +81,25 @@ class TableGrants:
 
 
 def grant(
-    table: dynamodb.ITable, grantee: iam.IGrantable, *actions: str, reading: bool = False, indexes: bool = False
+    table: dynamodb.ITable,
+    grantee: iam.IGrantable,
+    *actions: str,
+    reading: bool = False,
+    indexes: bool = False,
+    keys: str | None = None,
 ) -> iam.Grant:
-    """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts."""
+    """Allow ``actions`` on the table, with ``indexes`` on those too, and on its key; ``reading`` only decrypts.
+
+    With ``keys``, only on items whose partition key is like that.
+    """
     require_interface("grantee", grantee, "IGrantable", "something with an IAM identity, such as a function or role")
     # has_index=None grants the indexes only if the table has some.
     grants = dynamodb.TableGrants(table=table, has_index=None if indexes else False)
     granted = grants.actions(grantee, *(f"dynamodb:{action}" for action in actions))
+    if keys is not None:
+        for statement in (*granted.principal_statements, *granted.resource_statements):
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+            statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [keys]})
     if table.encryption_key is None:
         return granted
     key = table.encryption_key

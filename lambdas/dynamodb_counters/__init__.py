@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._declarations import Histogram as Histogram
     from dynamodb_counters._declarations import Items as Items
     from dynamodb_counters._declarations import Packed as Packed
+    from dynamodb_counters._declarations import Quota as Quota
     from dynamodb_counters._declarations import Ranking as Ranking
     from dynamodb_counters._declarations import Sum as Sum
     from dynamodb_counters._declarations import Window as Window
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
+    from dynamodb_counters._writes.leases import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
     from dynamodb_counters.errors import CountersError as CountersError
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_counters": "Counters",
-    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Ranking Sum Window",
     "_declarations.event_attributes": "Attribute",
+    "_declarations": "Aggregate Average Count Distinct Event Hierarchy Histogram Items Packed Quota Ranking Sum Window",
     "_declarations.groups": "Group",
     "_declarations.table_keys": "TableKeys",
     "_erase.eraser": "Erased",
@@ -57,6 +59,7 @@ _NAMES = {
     "_stream.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes",
     "errors": "CountersError EraseError InvalidArgumentError RejectedEventError UnavailableError UnknownMeasureError",
+    "_writes.leases": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Quota
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
@@ -19,6 +19,7 @@ from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts
+from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters._writes.outcomes import Outcome, Outcomes, require_taken
 from dynamodb_counters._writes.record_once import record_once
 
@@ -178,6 +179,30 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
             lost, what others added meanwhile is in them.
         """
         return increments.increment(self._table, aggregate, values, by)
+
+    def leases(self, quota: Quota, values: Mapping[str, object] | None = None) -> Leases:
+        """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
+
+        Keep the result as long as the process serves the group, and release it at the end. Threads may share it.
+
+        Parameters
+        ----------
+        quota : Quota
+        values : mapping of str to str or number, optional
+            The group: a value per field of `by`. Default: none.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A field of the group lacks its value, or has none.
+
+        Examples
+        --------
+        >>> with counters.leases(CALLS, {"customer": "c1"}) as leases:  # doctest: +SKIP
+        ...     leases.allow()
+        True
+        """
+        return Leases(self._table, quota, values or {})
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         """Delete an event and return whether it existed; the stream takes back what it counted.

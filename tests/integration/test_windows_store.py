@@ -97,7 +97,10 @@ def test_a_series_compares_and_adds_up(store: Customers) -> None:
     assert sum(day.count for day in days) == ask.between(window, _C, start, end, consistent=True).count
     assert compared.change == compared.current.count - compared.previous.count
     assert [each.count for each in many] == [compared.current.count, 0]
-    assert ask.over_limit(window, _C, compared.current.count - 1, last=timedelta(days=10), consistent=True)
+    allowed = [
+        ask.allow(window, _C, compared.current.count + 5, last=timedelta(days=10), n=n, consistent=True) for n in (5, 6)
+    ]
+    assert allowed == [True, False]
 
 
 def test_a_group_with_a_long_name_is_found_under_its_hash(store: Customers) -> None:

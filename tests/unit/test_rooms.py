@@ -60,8 +60,8 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        run_mechanisms
-        mutations soak hostile backfill
+        run_mechanisms quota_mechanisms
+        mutations soak hostile backfill quotas
     """,
 }
 _LEVELS = {

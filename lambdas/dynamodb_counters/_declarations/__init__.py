@@ -19,6 +19,7 @@ from dynamodb_counters._declarations.measures import Histogram as Histogram
 from dynamodb_counters._declarations.measures import Measure as Measure
 from dynamodb_counters._declarations.measures import Sum as Sum
 from dynamodb_counters._declarations.packed import Packed as Packed
+from dynamodb_counters._declarations.quotas import Quota as Quota
 from dynamodb_counters._declarations.sources import Event as Event
 from dynamodb_counters._declarations.sources import Items as Items
 from dynamodb_counters._declarations.table_keys import TableKeys as TableKeys

@@ -16,6 +16,8 @@ from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
     LAYOUT,
+    LEASES_PREFIX,
+    MAX_LEASE_FIELDS,
     MAX_PK_BYTES,
     MAX_SK_BYTES,
     PACK_PREFIX,
@@ -27,7 +29,12 @@ from dynamodb_counters._items.table_schema import (
 from dynamodb_counters.errors import InvalidArgumentError
 
 _RESERVED: Final = tuple(
-    key_template(f"{prefix}{{number}}", MAX_PK_BYTES, "pk") for prefix in (QUARANTINE_PREFIX, CHECKPOINT_PREFIX)
+    key_template(text, MAX_PK_BYTES, "pk")
+    for text in (
+        f"{QUARANTINE_PREFIX}{{number}}",
+        f"{CHECKPOINT_PREFIX}{{number}}",
+        *(LEASES_PREFIX + "#".join(["{name}", "{a}", "{b}", "{c}"][: 1 + n]) for n in range(1 + MAX_LEASE_FIELDS)),
+    )
 )
 
 Declaration: TypeAlias = Aggregate | Window

@@ -82,6 +82,15 @@ TAKEN_PREFIX: Final = "_taken_"
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
 
+QUOTA: Final = "_quota"
+"""The type of items that hold what is reserved of a quota, which no declaration can have as its name."""
+
+LEASES_PREFIX: Final = "LEASES#"
+"""Starts the partition keys of what is reserved of quotas."""
+
+MAX_LEASE_FIELDS: Final = 3
+"""Most fields of a quota's group."""
+
 QUARANTINE: Final = "quarantine"
 """The type of quarantine items, which no declaration may have as its name."""
 

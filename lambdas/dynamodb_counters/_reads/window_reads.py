@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
 
@@ -128,6 +129,42 @@ class WindowReads:
         before, after = count_intervals(self._table, asked, consistent=consistent)
         return Comparison(after, before)
 
+    def allow(
+        self,
+        window: Window,
+        values: Mapping[str, object],
+        limit: Number,
+        *,
+        last: timedelta,
+        n: Number = 1,
+        as_of: datetime | None = None,
+        consistent: bool = False,
+    ) -> bool:
+        """Return whether `n` more keep a group's count in the trailing `last` within a limit.
+
+        Ask before the call is served: of at most 300, call 300 is allowed and call 301 is not. The stream counts an
+        event a moment after it was accepted, so a group may exceed its limit by what arrives in that moment; `leases`
+        hold a limit exactly.
+
+        Parameters
+        ----------
+        limit : int or Decimal
+            The highest count allowed.
+        n : int or Decimal, optional
+            What the call adds to the count. Default 1.
+        window, values, last, as_of, consistent
+            As in `window`.
+
+        Examples
+        --------
+        >>> counters.allow(JOBS, {"customer": "c1"}, 300, last=timedelta(hours=24))  # doctest: +SKIP
+        True
+        """
+        require_storable("limit", limit)
+        if require_storable("n", n) <= 0:
+            raise InvalidArgumentError("n", n, "a number above 0")
+        return self.window(window, values, last=last, as_of=as_of, consistent=consistent).count + n <= limit
+
     def over_limit(
         self,
         window: Window,
@@ -138,10 +175,9 @@ class WindowReads:
         as_of: datetime | None = None,
         consistent: bool = False,
     ) -> bool:
-        """Return whether a group's count in the trailing `last` is over a limit.
+        """Return whether a group's count in the trailing `last` is over a limit. Deprecated: use `allow`.
 
-        The stream counts an event a moment after it was accepted, so a group may exceed its limit by what arrives in
-        that moment. For a strict limit, count with `record_once` and read with ``consistent=True``.
+        300 of at most 300 are not over the limit, so who asks this before a call serves call 301.
 
         Parameters
         ----------
@@ -155,6 +191,7 @@ class WindowReads:
         >>> counters.over_limit(JOBS, {"customer": "c1"}, 100, last=timedelta(hours=24))  # doctest: +SKIP
         False
         """
+        warnings.warn("over_limit is deprecated, use allow: would one more pass?", DeprecationWarning, stacklevel=2)
         require_storable("limit", limit)
         return self.window(window, values, last=last, as_of=as_of, consistent=consistent).count > limit
 

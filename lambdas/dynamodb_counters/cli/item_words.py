@@ -10,6 +10,7 @@ from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.escaping import unescape
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import (
     CHECKPOINT_PREFIX,
@@ -17,11 +18,13 @@ from dynamodb_counters._items.table_schema import (
     COUNTED_IN,
     DEPLOYMENT_PREFIX,
     LAYOUT,
+    LEASES_PREFIX,
     ONCE_SUFFIX,
     PACK_PREFIX,
     PACK_SUFFIX,
     PK,
     QUARANTINE,
+    QUOTA,
     RUN_PREFIX,
     SK,
     TTL,
@@ -38,6 +41,7 @@ from dynamodb_counters._stream.deployment_items import (
 from dynamodb_counters._stream.quarantine_items import RECORD
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._writes.chunk_log import erased_digests
+from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli import run_words
 from dynamodb_counters.cli.decoded_item import Decoded
 from dynamodb_counters.cli.entries import read_entry, words
@@ -76,8 +80,8 @@ _Reader = Callable[[Image, Mapping[str, Declaration]], Decoded]
 
 def _reader(item: Image) -> _Reader:
     pk, sk, kind = (str(item.get(name, {}).get("S", "")) for name in (PK, SK, TYPE))
-    if kind == QUARANTINE:
-        return _quarantined
+    if kind in (QUARANTINE, QUOTA):
+        return _quota if kind == QUOTA else _quarantined
     if pk.startswith(CHECKPOINT_PREFIX):
         named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, "EXPIRED": _expired, WITNESS: _witness}
         named["GENERATIONS"] = run_words.generations
@@ -152,6 +156,15 @@ def _layout(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     lines = [f"where the chunks of the events {name!r} are: {item['layouts']['S']}"]
     lines.append(f"events up to {item['tolerance']['N']} s ahead are accepted")
     return Decoded("layout", lines, {"event": name, "layouts": item["layouts"]["S"]})
+
+
+def _quota(item: Image, _: Mapping[str, Declaration]) -> Decoded:
+    name, *group = map(unescape, item[PK]["S"].removeprefix(LEASES_PREFIX).split("#"))
+    per, __, start = item[SK]["S"].partition("#")
+    reserved = int(item[RESERVED]["N"])
+    whose = f", {' / '.join(group)}" if group else ""
+    lines = [f"the quota {name!r}{whose}, in the period ({per}) that begins {start}: {reserved} calls are reserved"]
+    return Decoded("quota", lines, {"quota": name, "group": group, "start": start, "reserved": reserved})
 
 
 def _quarantined(item: Image, _: Mapping[str, Declaration]) -> Decoded:

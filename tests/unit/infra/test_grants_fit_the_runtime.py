@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters._counters import Counters
-from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Sum, Window
+from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.deployments import deployed_declarations
@@ -109,12 +109,18 @@ def _read(counters: Counters) -> None:
     assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
 
 
+def _lease(counters: Counters) -> None:
+    with counters.leases(Quota("calls", limit=10, per="day", by=("customer",)), {"customer": "c1"}) as leases:
+        assert [leases.allow(), leases.allow(2)] == [True, True]
+
+
 JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_accept": _accept,
     "grant_accept_packed": _accept_packed,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
     "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
     "grant_erase": _erase,
+    "grant_leases": _lease,
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
     "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
     "grant_redrive": _redrive,
@@ -137,6 +143,12 @@ def test_writer_and_reader_may_do_their_job_and_no_more(
     getattr(counters, grant)(role)
     assert seen.actions == dynamodb_actions(role)
     assert all(one["Resource"] == role.stack.resolve(counters.table_arn) for one in statements(synthesized(role)))
+
+
+def test_who_may_take_calls_from_quotas_reaches_no_count(counters: DedupCounterTable, role: iam.Role) -> None:
+    counters.grant_leases(role)
+    [statement] = statements(synthesized(role))
+    assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASES#*"]}}
 
 
 def test_every_grant_has_a_job() -> None:

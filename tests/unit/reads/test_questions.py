@@ -190,7 +190,8 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
         ),
         ("window", {"last": _DAY, "as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
         ("window", {"last": _DAY, "as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
-        ("over_limit", {"last": _DAY, "limit": 1.5}, "^invalid limit="),
+        ("allow", {"last": _DAY, "limit": 1.5}, "^invalid limit="),
+        ("allow", {"last": _DAY, "limit": 5, "n": 0}, "^invalid n=0: expected a number above 0"),
         ("calendar", {"period": "decade"}, "^invalid period='decade'"),
         # The error says what may be missing.
         *(
@@ -225,7 +226,7 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
         lambda: counters.calendar(kept, _C, "week"),
         lambda: counters.series(kept, _C, _utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
         lambda: counters.window_many([(kept, _C)], last=timedelta(hours=26)),
-        lambda: counters.over_limit(kept, _C, 5, last=timedelta(hours=26)),
+        lambda: counters.allow(kept, _C, 5, last=timedelta(hours=26)),
     ]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
@@ -262,4 +263,14 @@ def test_sums_are_exact() -> None:
 def test_a_quota_may_be_used_up_but_not_exceeded(limit: int, over: bool) -> None:
     counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
 
-    assert counters.over_limit(_JOBS, _C, limit, last=timedelta(hours=1)) is over
+    with pytest.deprecated_call(match="use allow"):
+        assert counters.over_limit(_JOBS, _C, limit, last=timedelta(hours=1)) is over
+
+
+@pytest.mark.parametrize(
+    ("limit", "n", "allowed"), [(2, 1, False), (3, 1, True), (3, 2, False), (Decimal("3.5"), Decimal("1.5"), True)]
+)
+def test_a_call_is_allowed_that_keeps_the_limit(limit: Any, n: Any, allowed: bool) -> None:
+    counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
+
+    assert counters.allow(_JOBS, _C, limit, last=timedelta(hours=1), n=n) is allowed

@@ -1,0 +1,123 @@
+"""Quotas: at most so many calls in each period, held exactly by leases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from typing import Any, Final, NamedTuple
+
+from dynamodb_counters._declarations.checks import require_attribute, require_count, require_duration, require_name
+from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.key_templates import KeyTemplate, key_template
+from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
+from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, periods, time_zone
+from dynamodb_counters._timeline.times import DAY, utc
+from dynamodb_counters.errors import InvalidArgumentError
+
+MOST_CALLS: Final = 10**15
+_MOST_PORTION: Final = 1000
+_SHARES: Final = 100
+_SHORTEST: Final = timedelta(minutes=1)
+_LONGEST_ERROR: Final = timedelta(seconds=20)
+_LONGEST_PERIOD: Final = 367 * DAY
+
+
+class QuotaPeriod(NamedTuple):
+    """A period of a quota, from its first second to the one after its last; `sk` is the sort key of its item."""
+
+    start: int
+    end: int
+    sk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """At most `limit` calls in each period, for each group. Take calls from it with `Counters.leases`.
+
+    Parameters
+    ----------
+    name : str
+        A letter, then up to 63 letters, digits, ``-`` or ``_``. Processes that name the same quota share it.
+    limit : int
+        The most calls that a group may make in a period.
+    per : {"hour", "day", "week", "month", "year"} or timedelta
+        A calendar's period in the time zone `tz`, weeks from Monday; or a length of whole seconds, a minute or more,
+        counted from 1970 on.
+    by : tuple of str, optional
+        The fields that make up a group, three at most, such as ``("customer",)``. Default: one group.
+    tz : str or tzinfo, optional
+        Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
+    portion : int, optional
+        The most calls that a process reserves with one write. A write costs 1 unit, so a call of a busy process costs
+        1/portion. A process that dies takes what it holds with it until the period ends. Default: a hundredth of the
+        limit, 1000 at most.
+    clock_error : timedelta, optional
+        How far a process's clock may be off. A call so close to the end of a period counts in the next one too.
+        Default 1 second, at most 20.
+
+    Examples
+    --------
+    >>> calls = Quota("calls", limit=10_000, per="day", by=("customer",), tz="Europe/Berlin")
+    >>> calls.portion_size
+    100
+    """
+
+    name: str
+    limit: int
+    per: Period | timedelta
+    by: tuple[str, ...] = ()
+    tz: str | tzinfo = "UTC"
+    portion: int | None = None
+    clock_error: timedelta = timedelta(seconds=1)
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        require_count("limit", self.limit, MOST_CALLS)
+        self._require_period()
+        allowed = f"a tuple of up to {MAX_LEASE_FIELDS} different names, such as ('customer',)"
+        if not isinstance(self.by, tuple) or len(self.by) > MAX_LEASE_FIELDS or len({*self.by}) < len(self.by):
+            raise InvalidArgumentError("by", self.by, allowed)
+        for field in self.by:
+            require_attribute("by", field)
+            if any(mark in field for mark in (".", LIST_MARK, TIER_MARK)):
+                raise InvalidArgumentError("by", field, "a plain name")
+        _ = self.pk_template
+        time_zone(self.tz)
+        if self.portion is not None:
+            require_count("portion", self.portion, self.limit)
+        error: Any = self.clock_error
+        if not isinstance(error, timedelta) or not timedelta(0) <= error <= _LONGEST_ERROR:
+            raise InvalidArgumentError("clock_error", error, "a timedelta from 0 to 20 seconds")
+
+    @property
+    def portion_size(self) -> int:
+        """The most calls that a process reserves with one write."""
+        return self.portion or max(1, min(_MOST_PORTION, self.limit // _SHARES))
+
+    @property
+    def pk_template(self) -> KeyTemplate:
+        """The partition key's template, which tells the group."""
+        fields = "".join(f"#{{{field}}}" for field in self.by)
+        return key_template(f"{LEASES_PREFIX}{self.name}{fields}", MAX_PK_BYTES, "by")
+
+    def period(self, moment: float) -> QuotaPeriod:
+        """The period that holds a moment, in seconds since 1970."""
+        if isinstance(self.per, timedelta):
+            length = self.per // timedelta(seconds=1)
+            start, name = int(moment // length) * length, f"{length}s"
+            end = start + length
+        else:
+            zone, name = time_zone(self.tz), self.per
+            start = period_start(self.per, moment, zone)
+            begins = periods(self.per, start, start + _LONGEST_PERIOD, zone)
+            end = next(begin for begin in begins if begin > start)
+        return QuotaPeriod(start, end, f"{name}#{utc(start):%Y-%m-%dT%H:%M:%SZ}")
+
+    def _require_period(self) -> None:
+        if not isinstance(self.per, timedelta):
+            if self.per not in PERIODS:
+                raise InvalidArgumentError("per", self.per, f"a timedelta or one of {', '.join(map(repr, PERIODS))}")
+            return
+        require_duration("per", self.per)
+        if self.per < _SHORTEST or self.per % timedelta(seconds=1):
+            raise InvalidArgumentError("per", self.per, "a timedelta of whole seconds, 1 minute or more")

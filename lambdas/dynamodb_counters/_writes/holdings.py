@@ -1,0 +1,135 @@
+"""What one process holds of one period's quota: reserved, and given back, by updates that are each done once.
+
+The period's item has one number, `reserved`: what processes were granted and have not given back. A portion is added on
+condition that it stays within the limit, so nothing but a portion that is subtracted twice could exceed it. That is
+what the nonces are for. Where nobody can tell whether an update was done, what it was about is given up: too little is
+granted then, never too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
+from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters._writes.nonces import met, new_nonce, once
+from dynamodb_counters.errors import CountersError
+
+RESERVED: Final = "reserved"
+
+_TRIES: Final = 10
+_BUSY: Final = f"nothing was given back: {_TRIES} times, updates of other processes came first"
+_SHARE: Final = 8
+"""A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
+
+_LASTS: Final = 10.0
+"""How long a portion should last, in seconds: one used up sooner is followed by a larger one."""
+
+_PAUSE: Final = 1.0
+"""For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
+
+_KEPT: Final = DAY
+"""How long a period's item outlives it: far longer than any clock is off, for who finds none begins at 0."""
+
+
+class Holding:
+    """The calls of one period that one process may grant without asking."""
+
+    def __init__(self, table: Table, quota: Quota, pk: str, period: QuotaPeriod) -> None:
+        self.period = period
+        self.units = 0
+        self._table, self._quota = table, quota
+        self._key = {PK: {"S": pk}, SK: {"S": period.sk}}
+        self._seen: Mapping[str, Any] = {}
+        self._pending: tuple[int, str] | None = None
+        """An update that was sent and not answered: what it adds, and its nonce."""
+        self._size = 1
+        self._reserved_at = self._refused_at = -math.inf
+
+    def reserve(self, n: int) -> bool:
+        """Hold `n` calls or more; False if the limit does not leave so many."""
+        self._settle()
+        for _ in self._table.tries(_TRIES):
+            missing, now = n - self.units, self._table.clock()
+            if missing <= 0:
+                return True
+            left = self._quota.limit - self._reserved
+            if missing > left and now < self._refused_at + _PAUSE:
+                return False
+            self._adapt(now)
+            if not self._change(max(missing, min(self._size, left // _SHARE))):
+                self._refused_at = now
+        return self.units >= n
+
+    def give_back(self) -> None:
+        """Give back what is held, once."""
+        self._settle()
+        for _ in self._table.tries(_TRIES):
+            if not self.units:
+                return
+            units, self.units = self.units, 0
+            if self._change(-units) is False and self._reserved >= units:
+                # Certainly not done: clocks of others are ahead of the nonce.
+                self.units = units
+        if self.units:
+            raise CountersError(_BUSY)
+
+    @property
+    def _reserved(self) -> int:
+        return int(self._seen.get(RESERVED, {"N": "0"})["N"])
+
+    def _adapt(self, now: float) -> None:
+        lasted = now - self._reserved_at
+        self._reserved_at = now
+        if lasted < _LASTS:
+            self._size = min(2 * self._size, self._quota.portion_size)
+        elif lasted > 4 * _LASTS:
+            self._size = max(1, self._size // 2)
+
+    def _settle(self) -> None:
+        """Learn what became of an update whose answer was lost, by sending it again."""
+        if self._pending is not None:
+            # Not done is not known to be never done: the first request may still be under way. It is given up.
+            self._send(*self._pending)
+
+    def _change(self, units: int) -> bool | None:
+        return self._send(units, new_nonce(self._table, self._seen))
+
+    def _send(self, units: int, nonce: str) -> bool | None:
+        """Add to what is reserved, or subtract; None if it is refused and nobody can tell whether it was done."""
+        self._pending = units, nonce
+        client = self._table.client
+        done: bool | None
+        try:
+            answer = client.update_item(**once(self._request(units), nonce), ReturnValues="ALL_NEW")
+        except client.exceptions.ConditionalCheckFailedException as refusal:
+            try:
+                self._seen, done = met(refusal, nonce, self._seen)
+            except CountersError:
+                self._seen, done = dict(refusal.response).get("Item", {}), None  # type: ignore[assignment]
+        else:
+            self._seen, done = answer["Attributes"], True
+        self._pending = None
+        if done and units > 0:
+            self.units += units
+        return done
+
+    def _request(self, units: int) -> dict[str, Any]:
+        request: dict[str, Any] = {"TableName": self._table.name, "Key": self._key}
+        names, values = {"#reserved": RESERVED}, {":units": {"N": str(abs(units))}}
+        if units < 0:
+            request["UpdateExpression"] = "SET #reserved = #reserved - :units"
+            request["ConditionExpression"] = "#reserved >= :units"
+        else:
+            request["UpdateExpression"] = (
+                "SET #reserved = if_not_exists(#reserved, :zero) + :units, #type = :type, #ttl = :ttl"
+            )
+            request["ConditionExpression"] = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
+            names |= {"#type": TYPE, "#ttl": TTL}
+            values |= {":zero": {"N": "0"}, ":room": {"N": str(self._quota.limit - units)}}
+            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + _KEPT)}}
+        return {**request, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}

@@ -1,0 +1,189 @@
+"""A process that makes calls under a quota, with a clock and a client of its own."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._declarations import Quota
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes import nonces
+from dynamodb_counters._writes.holdings import RESERVED, Holding
+from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters.errors import CountersError
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.clock import VirtualClock
+from simulation.faults.actors import Actor, Crashed
+from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
+
+_RETRIED: Final = (Fault.RETRIED, Fault.LATE_RETRIED)
+_TRIES: Final = 200
+
+Calls = Counter[tuple[str, str]]
+"""Numbers of calls by process and sort key of a period."""
+
+
+@dataclass
+class World:
+    """What processes share, and what is known of them all: `net` as the items had it, `granted` as processes said."""
+
+    rng: random.Random
+    clock: VirtualClock
+    table: MemoryTable
+    quota: Quota
+    plan: FaultPlan
+    net: Calls
+    granted: Calls
+    at: Counter[str]
+    """Granted calls by the period that it truly was."""
+    reached: Counter[str]
+
+
+class _Counted:
+    """The table, with what each applied update of a process has added to what is reserved."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world, self._name = world, name
+        self.exceptions, self.meta = world.table.exceptions, world.table.meta
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        before = self._reserved(request["Key"])
+        answer = self._world.table.update_item(**request)
+        self._world.net[self._name, request["Key"]["sk"]["S"]] += self._reserved(request["Key"]) - before
+        return answer
+
+    def _reserved(self, key: dict[str, Any]) -> int:
+        item = self._world.table.get_item(TableName=self._world.table.name, Key=key).get("Item", {})
+        return int(item.get(RESERVED, {"N": "0"})["N"])
+
+
+class _Client:
+    """A client whose calls meet faults, and which says, as boto3's does, whether an answer was lost."""
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._lost = process, False
+        world = process.world
+        counted = _Counted(world, process.name)
+        self.exceptions, self.meta = counted.exceptions, counted.meta
+        self._faulty = FaultyClient(
+            counted, self._decide, world.rng, process.postpone, lambda seconds: world.clock.advance(seconds / 10)
+        )
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        self._lost = False
+        try:
+            answer: dict[str, Any] = self._faulty.update_item(**request)
+        except self.exceptions.ConditionalCheckFailedException as refusal:
+            refusal.response["ResponseMetadata"] = {"AnswersLost": self._lost}
+            raise
+        except (ClientError, BotoCoreError):
+            about = self._process.name, request["Key"]["sk"]["S"]
+            self._process.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
+            raise
+        return answer
+
+    def _decide(self, operation: str) -> Fault:
+        fault: Fault = self._process.actor.pause(operation)
+        self._lost |= fault in _RETRIED
+        return fault
+
+
+class _Watched(Leases):
+    """Tells which periods its latest call was granted in."""
+
+    charged: tuple[str, ...] = ()
+
+    def _current(self) -> list[Holding]:
+        current = super()._current()
+        self.charged = tuple(holding.period.sk for holding in current)
+        return current
+
+
+class Process:
+    """Makes a number of calls and gives back the rest, unless it is killed before."""
+
+    def __init__(self, world: World, name: str, calls: int) -> None:
+        self.world, self.name = world, name
+        self.crashed = False
+        self._calls = calls
+        self._error = world.quota.clock_error.total_seconds()
+        self._offset = world.rng.uniform(-self._error, self._error)
+        self._latest = 0
+        client: Any = _Client(self)
+        table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
+        self.leases = _Watched(table, world.quota, {})
+        self.actor = Actor(self._live)
+        self.doubtful: Calls = Counter()
+        """What requests were about that failed, so that it may be given up."""
+        self.released_in: set[str] = set()
+        """The periods that nothing is held of any more, because it was given back."""
+
+    def now(self) -> float:
+        """Its own clock, which wanders within what is allowed."""
+        if self.world.rng.random() < 0.1:
+            self._offset = self.world.rng.uniform(-self._error, self._error)
+        return self.world.clock.now + self._offset
+
+    def step(self) -> None:
+        nonces._latest[0] = self._latest
+        self.actor.step(self.world.plan.draw() if self.actor.waiting == "UpdateItem" else Fault.NONE)
+        self._latest = nonces._latest[0]
+        if self.actor.done and isinstance(self.actor.error, Crashed):
+            self.crashed = True
+        elif self.actor.done and self.actor.error is not None:
+            raise self.actor.error
+
+    def postpone(self, send: Callable[[], Any]) -> None:
+        self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), send)
+
+    def _sleep(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+        self.actor.pause("sleep")
+
+    def _live(self) -> None:
+        rng = self.world.rng
+        for _ in range(self._calls):
+            self.actor.pause("think")
+            if self.world.plan.strikes("killed between calls", 0.004):
+                raise Crashed
+            n = 1 if rng.random() < 0.8 else rng.randint(1, 5)
+            self._call(n)
+            if rng.random() < 0.02:
+                self._release()
+        self._release()
+
+    def _call(self, n: int) -> None:
+        world = self.world
+        try:
+            allowed = self.leases.allow(n)
+        except (ClientError, BotoCoreError):
+            world.reached["a call that failed"] += 1
+            return
+        if not allowed:
+            world.reached["a refused call"] += 1
+            return
+        own = self.leases.charged
+        world.at[world.quota.period(world.clock.now).sk] += n
+        world.reached["a granted call"] += 1
+        world.reached["a call granted in two periods"] += len(own) > 1
+        self.released_in.clear()
+        for sk in own:
+            world.granted[self.name, sk] += n
+
+    def _release(self) -> None:
+        for _ in range(_TRIES):
+            try:
+                self.leases.release()
+            except (ClientError, BotoCoreError, CountersError):
+                self.world.reached["a release that failed"] += 1
+                self.actor.pause("think")
+            else:
+                holdings, now = self.leases._holdings, self.world.clock.now
+                self.released_in = {sk for sk, holding in holdings.items() if holding.period.end > now}
+                return
+        raise AssertionError("a release does not end")

@@ -1,0 +1,153 @@
+"""Quotas: never exceeded, and what is not used can be had by others, whatever goes wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
+from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient
+from simulation.quotas import quota_schedule
+from simulation.quotas.quota_schedule import QuotaSchedule
+from simulation.workbench import Workbench
+
+SCHEDULES = 150
+CHUNK = 50
+OFTEN = {quota_schedule.CRASHED: 5, quota_schedule.RETURNED: 50, quota_schedule.LEFT: 100, quota_schedule.ZOMBIE: 1}
+"""How often so many schedules come across it, at least."""
+
+CALLS = Quota("calls", limit=100, per="day", portion=10)
+
+
+@pytest.mark.parametrize("first", range(1, 1 + SCHEDULES, CHUNK))
+def test_no_limit_is_exceeded_and_nothing_is_lost_whatever_goes_wrong(first: int) -> None:
+    reached: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        reached += quota_schedule.check(seed).reached
+    assert {name: reached[name] for name, times in OFTEN.items() if reached[name] < times} == {}
+
+
+def test_a_seed_decides_about_everything() -> None:
+    assert QuotaSchedule(3).run() == QuotaSchedule(3).run()
+
+
+def _leases(client: Any, clock: VirtualClock, quota: Quota = CALLS) -> Leases:
+    return Leases(Table("counters", client, clock=clock, sleep=clock.advance, jitter=lambda: 0.5), quota, {})
+
+
+def _reserved(client: MemoryTable) -> int:
+    [item] = client.items()
+    return int(item["reserved"]["N"])
+
+
+def _take_all(leases: Leases) -> int:
+    return next(number for number in range(10**6) if not leases.allow())
+
+
+def test_what_nobody_can_tell_is_not_given_back_again() -> None:
+    clock = VirtualClock()
+    table = MemoryTable(clock)
+    is_lost = [False]
+
+    def lose(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
+        answer = send()
+        if is_lost[0]:
+            is_lost[0] = False
+            raise ReadTimeoutError(endpoint_url="http://table")
+        return answer
+
+    def tell(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
+        # As boto3's client: no answer to this very request was lost.
+        try:
+            return send()
+        except table.exceptions.ConditionalCheckFailedException as refusal:
+            refusal.response["ResponseMetadata"] = {"AnswersLost": False}
+            raise
+
+    one, other = _leases(HookedClient(_Named(HookedClient(_Named(table), lose)), tell), clock), _leases(table, clock)
+    while one._holdings == {} or not next(iter(one._holdings.values())).units:
+        clock.advance(1)
+        assert one.allow()
+    is_lost[0] = True
+    with pytest.raises(ReadTimeoutError):
+        one.release()
+    for _ in range(20):
+        clock.advance(1)
+        assert other.allow(2)
+    held = _reserved(table)
+    one.release()
+    assert _reserved(table) == held
+
+
+class _Named:
+    """A client as `HookedClient` wants it."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:
+    clock = VirtualClock()
+    table = MemoryTable(clock)
+    parent = _leases(table, clock)
+    for _ in range(8):
+        assert parent.allow()
+    granted = 8 + next(iter(parent._holdings.values())).units
+    with patch("os.getpid", return_value=-1):
+        granted += _take_all(parent)
+    assert granted == CALLS.limit
+
+
+def test_threads_never_grant_the_same_call() -> None:
+    clock = VirtualClock()
+    leases = _leases(MemoryTable(clock), clock)
+    current, granted = leases._current, Counter[int]()
+
+    def slowly() -> Any:
+        found = current()
+        time.sleep(0.0005)
+        return found
+
+    class _Slow(list[Any]):
+        """What is held now, such that another thread runs between looking and taking."""
+
+        def __iter__(self) -> Any:
+            time.sleep(0.0002)
+            return super().__iter__()
+
+    leases._current = lambda: _Slow(slowly())  # type: ignore[method-assign]
+
+    def work(number: int) -> None:
+        while leases.allow():
+            granted[number] += 1
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert granted.total() == CALLS.limit
+
+
+def test_what_is_reserved_is_no_item_of_other_code() -> None:
+    foreign = Items("foreign")
+    count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
+    bench = Workbench([count])
+    leases = bench.counters.leases(Quota("calls", limit=10, per=timedelta(hours=1)))
+    assert leases.allow()
+    bench.deliver_all()
+    assert bench.counters.get(count, {}).measures == {"items": 0}
