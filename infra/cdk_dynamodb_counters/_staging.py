@@ -31,7 +31,7 @@ _EXCLUDED: Final = (
         PurePath("aws_lambda_powertools", "utilities", name)
         for name in ("auth_alpha", "data_masking", "kafka", "parser", "streaming", "validation")
     ),
-    *(PurePath(_OWN, name) for name in ("cli", "_cost", "_price_file.py")),
+    *(PurePath(_OWN, name) for name in ("cli", "_dev", "_cost", "_price_file.py")),
 )
 
 
