@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ class Function:
     table: str = ""
     declarations: tuple[Declaration, ...] = ()
     """Of one that counts a table."""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,25 +69,6 @@ def deployed(emulator: Emulator) -> Deployed:
     return found
 
 
-def take_over(emulator: Emulator, aggregators: list[Function]) -> list[str]:
-    """Put the declarations in force, as the rule on a deployment's end does on AWS; return why some could not."""
-    problems = []
-    for one in aggregators:
-        answer = emulator.client("lambda").invoke(
-            FunctionName=one.name, Payload=json.dumps({"source": "aws.cloudformation"}).encode()
-        )
-        if "FunctionError" in answer:
-            problems.append(f"{one.label} failed: {_reason(answer['Payload'].read())}")
-    return problems
-
-
-def _reason(payload: bytes) -> str:
-    try:
-        return str(json.loads(payload)["errorMessage"])
-    except (ValueError, LookupError, TypeError):
-        return payload.decode(errors="replace")
-
-
 def _resources(cloudformation: Any) -> Iterator[dict[str, Any]]:
     for page in cloudformation.get_paginator("list_stacks").paginate():
         for stack in page["StackSummaries"]:
@@ -104,7 +85,7 @@ def _function(functions: Any, logical_id: str, name: str) -> Function:
     label = _HASH.sub("", logical_id)
     if settings.get("Handler") != _AGGREGATOR:
         return Function(label, name, group)
-    return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]))
+    return Function(label, name, group, variables["TABLE_NAME"], decode(variables["DECLARATIONS"]), variables)
 
 
 def _api(emulator: Emulator, name: str) -> Api:

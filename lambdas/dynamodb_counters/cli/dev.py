@@ -13,11 +13,12 @@ import click
 from dynamodb_counters._declarations import Event, Window
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.bootstrapping import bootstrap
-from dynamodb_counters._dev.deployed import Deployed, deployed, take_over
+from dynamodb_counters._dev.deployed import Deployed, deployed
 from dynamodb_counters._dev.emulator import Emulator
 from dynamodb_counters._dev.function_logs import FunctionLogs
 from dynamodb_counters._dev.source_files import SourceFiles
 from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
+from dynamodb_counters._dev.taking_over import take_over
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.cli.failures import DONE
 from dynamodb_counters.cli.formats import group_text, number, span, stamp
@@ -104,8 +105,9 @@ class Workbench:
                 raise cdk.CdkError(f"{error}; --verbose shows all") from error
             raise
         before, self._found = self._found, deployed(self.emulator)
-        for problem in take_over(self.emulator, self._found.aggregators):
-            self.session.tell(problem)
+        for one in self._found.aggregators:
+            if told := take_over(one, self.emulator.client("dynamodb")):
+                self.session.tell(told)
         self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
         for one in self._found.aggregators:
             counts = TableCounts(one.table, self.emulator.client("dynamodb"), one.declarations)
