@@ -12,8 +12,8 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 
 _INVOCATION_SECONDS: Final = 60.0
-# On AWS a deployment holds for what is created some minutes later: clocks differ, and functions of the one before may be
-# running. Here are one clock and one function, which the deployment has replaced.
+# On AWS a deployment holds for what is created some minutes later: clocks differ, and functions of the one before may
+# be running. Here are one clock and one function, which the deployment has replaced.
 _BEHIND: Final = _INVOCATION_SECONDS + FRESH + SKEW
 
 
