@@ -58,7 +58,7 @@ def dev(
     """
     directory = Path.cwd()
     if app is None and not (directory / "cdk.json").is_file():
-        raise click.UsageError(f"no cdk.json in {str(directory)!r}: go to the app's directory, or give --app")
+        raise click.UsageError("there is no cdk.json here: go to the app's directory, or give --app")
     made = cdk.App(directory, cdk.find_cli(directory), app)
     files = SourceFiles(directory)
     with Emulator.start(max_seconds=DAY, port=port) as emulator:

@@ -13,7 +13,7 @@ def test_without_an_app_it_says_where_one_would_be(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     done = run("dev")
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: no cdk.json in '{tmp_path}': go to the app's directory, or give --app\n"
+    assert done.err == "error: there is no cdk.json here: go to the app's directory, or give --app\n"
 
 
 def test_without_the_emulator_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
