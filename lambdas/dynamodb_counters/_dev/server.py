@@ -9,7 +9,7 @@ from typing import Any
 
 
 def _insert_into_the_stream() -> None:
-    from ministack.services import dynamodb  # noqa: PLC0415 - when it is run
+    from ministack.services import dynamodb  # type: ignore[import-untyped]  # noqa: PLC0415 - when it is run
 
     insert = dynamodb._partiql_insert  # noqa: SLF001 - there is no other way in
 
@@ -23,7 +23,7 @@ def _insert_into_the_stream() -> None:
 
 
 if __name__ == "__main__":
-    from ministack.app import main
+    from ministack.app import main  # type: ignore[import-untyped]
 
     _insert_into_the_stream()
     main()
