@@ -6,6 +6,8 @@ PYTHON := .venv/bin/python
 PYTHONS := python3.14 python3.13 python3.12 python3.11 python3
 CDK := PATH="$(CURDIR)/.venv/bin:$$PATH" node_modules/.bin/cdk
 ENVIRONMENT := .venv/.installed node_modules/.installed
+# The demo needs a third of the packages, and only the CDK CLI of Node's.
+DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
@@ -20,7 +22,8 @@ help: ## List the targets
 
 setup: $(ENVIRONMENT) ## Create .venv and node_modules if missing or out of date
 
-demo: $(ENVIRONMENT) ## Deploy to an emulator, send traffic, check every count [LOG= DUPLICATES= SEED= REPORT= KEEP=1]
+demo: ## Deploy to an emulator, send traffic, check every count [LOG= DUPLICATES= SEED= REPORT= KEEP=1]
+	@$(MAKE) --no-print-directory -j2 $(DEMO_ENVIRONMENT)
 	@set --; \
 	[ -z "$$LOG" ] || set -- "$$@" --log "$$LOG"; \
 	[ -z "$$DUPLICATES" ] || set -- "$$@" --duplicates "$$DUPLICATES"; \
@@ -100,8 +103,34 @@ clean: ## Remove what tests and builds left behind
 clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache
 
+# Pip, of the lock $(1), quietly: a dot per package, and what went wrong.
+define INSTALL
+	printf 'Installing Python packages '; \
+	rm -f .venv/.complete; \
+	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile --no-deps \
+		--require-hashes -r $(1) 2>&1; then \
+		touch .venv/.complete; fi; } \
+		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
+	if [ ! -e .venv/.complete ]; then \
+		tail -n 20 .venv/install.log >&2; \
+		echo 'error: pip failed, see .venv/install.log' >&2; \
+		exit 1; \
+	fi
+endef
+
+# $(1) says which packages.
+define INSTALL_NODE
+	@major=$$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null) || major=0; \
+	if [ "$$major" -lt 20 ]; then \
+		echo "error: needs Node 20 or newer with npm (found: $$(node --version 2>/dev/null || echo none))" >&2; \
+		exit 1; \
+	fi
+	@echo 'Installing $(2)'
+	@npm ci --no-audit --no-fund --loglevel=error $(1)
+endef
+
 # A command that exists may still not run (version managers' shims), and Debian's may lack venv: try each.
-.venv/.installed: requirements.txt
+.venv/.installed-demo: requirements.txt pyproject.toml scripts/demo_lock.py
 	@set -e; \
 	usable='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
 	if ! .venv/bin/python -c "$$usable" 2>/dev/null; then \
@@ -116,25 +145,19 @@ clean-all: clean ## Remove the environment too
 		echo "Creating .venv with $$($$python --version)"; \
 		$$python -m venv --clear .venv; \
 	fi; \
-	printf 'Installing Python packages '; \
-	rm -f .venv/.complete; \
-	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile --no-deps \
-		--require-hashes -r requirements.txt 2>&1; then \
-		touch .venv/.complete; fi; } \
-		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \
-	if [ ! -e .venv/.complete ]; then \
-		tail -n 20 .venv/install.log >&2; \
-		echo 'error: pip failed, see .venv/install.log' >&2; \
-		exit 1; \
-	fi
+	$(PYTHON) scripts/demo_lock.py > .venv/requirements-demo.txt; \
+	$(call INSTALL,.venv/requirements-demo.txt)
 	@touch $@
 
-node_modules/.installed: package.json package-lock.json
-	@major=$$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null) || major=0; \
-	if [ "$$major" -lt 20 ]; then \
-		echo "error: needs Node 20 or newer with npm (found: $$(node --version 2>/dev/null || echo none))" >&2; \
-		exit 1; \
-	fi
-	@echo 'Installing the CDK CLI'
-	@npm ci --no-audit --no-fund --loglevel=error
+.venv/.installed: .venv/.installed-demo requirements.txt
+	@$(call INSTALL,requirements.txt)
 	@touch $@
+
+node_modules/.installed-demo: package.json package-lock.json
+	$(call INSTALL_NODE,--omit=dev,the CDK CLI)
+	@touch $@
+
+# `npm ci` begins by removing all.
+node_modules/.installed: package.json package-lock.json
+	$(call INSTALL_NODE,,the packages of Node)
+	@touch node_modules/.installed-demo $@

@@ -9,12 +9,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from demo.options import InputError, Setup, parse_options
-from demo.platform.cdk import CdkError
-from demo.platform.emulator import EmulatorError
-from demo.terminal import Progress
-
 _PROJECT: Final = Path(__file__).resolve().parents[1]
+# A clone is enough, as for app.py: the two source roots need not be installed.
+sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
+
+from demo.options import InputError, Setup, parse_options  # noqa: E402
+from demo.terminal import Progress  # noqa: E402
+from dynamodb_counters._dev.cdk import CdkError  # noqa: E402
+from dynamodb_counters._dev.emulator import EmulatorError  # noqa: E402
+
 _INTERRUPTED: Final = 128 + signal.SIGINT
 
 
@@ -29,15 +32,14 @@ def main(arguments: list[str]) -> int:
     setup = Setup(options, datetime.now(UTC), Progress())
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
-    # A clone is enough, as for app.py: the two source roots need not be installed.
-    sys.path[:0] = [str(_PROJECT / root) for root in ("infra", "lambdas")]
     # Late, because it is slow: an invalid argument should be reported at once.
     from demo.run import run  # noqa: PLC0415
 
     try:
         return run(setup)
     except (InputError, CdkError, EmulatorError) as error:
-        print(f"demo: error: {error}", file=sys.stderr)
+        said = [*getattr(error, "lines", ()), f"demo: error: {error}"]
+        print("\n".join(said), file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     except KeyboardInterrupt:
         setup.progress("interrupted; everything is stopped")

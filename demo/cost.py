@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from dynamodb_counters._items.table_schema import CHUNK, LEADERBOARD
 from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE, item_bytes, query_units, write_units
 
 _PARAMETERS: Final = "demo_parameters"
+_TAKEN: Final = "DuplicateItem"
+_ATTRIBUTE: Final = re.compile(r"'((?:[^']|'')+)':\?")
 _CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 
 
@@ -53,6 +56,10 @@ class Meter:
         with self._lock:
             if model.name == "PutItem":
                 self.write_units += write_units(item_bytes(params["Item"]))
+            elif model.name == "BatchExecuteStatement":
+                for statement, answer in zip(params["Statements"], parsed["Responses"], strict=True):
+                    if answer.get("Error", {}).get("Code") in (None, _TAKEN):
+                        self.write_units += write_units(item_bytes(_inserted(statement)))
             elif model.name == "Query":
                 self.queries += 1
                 self.read_units += query_units(parsed["Items"], consistent=params.get("ConsistentRead", False))
@@ -69,6 +76,12 @@ class Meter:
         self.item_units += sum(write_units(item_bytes(item)) for item in items)
         # An update of a ranked item changes its score.
         self.item_units += sum(INDEX_UNITS_PER_MOVE for item in items if LEADERBOARD in item)
+
+
+def _inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """The item of a PartiQL INSERT with a parameter per attribute."""
+    names = [name.replace("''", "'") for name in _ATTRIBUTE.findall(statement["Statement"])]
+    return dict(zip(names, statement["Parameters"], strict=True))
 
 
 @dataclass(frozen=True)

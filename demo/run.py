@@ -18,7 +18,6 @@ from demo.report import report, summary
 from demo.trial import count
 
 KEEP_SECONDS: Final = 3600
-_SETTINGS: Final = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _BASE_SECONDS: Final = 900
 _SLOWEST_EVENTS_PER_SECOND: Final = 50
 
@@ -47,14 +46,13 @@ def run(setup: Setup) -> int:
 
 def keep(deployment: Deployment, examples: Iterable[Example], sleep: Callable[[float], None] = time.sleep) -> None:
     """Print how to query what is running, in commands for a shell, and wait until interrupted, at most an hour."""
-    environment = deployment.emulator.environment()
     instructions = [
         "",
         f"Everything stays up for {KEEP_SECONDS // 60} minutes, or until Ctrl-C.",
         *(f"The live page of {stack}: {url}" for stack, url in deployment.page_urls().items()),
         "To query it, in another terminal, in the project's directory:",
         "",
-        *(f"export {name}={shlex.quote(environment[name])}" for name in _SETTINGS),
+        *(f"export {name}={shlex.quote(value)}" for name, value in deployment.emulator.exports().items()),
         "export PYTHONPATH=lambdas:infra",
         f"{shlex.quote(sys.executable)} - <<'END'",
         *(line for example in examples for line in example.queries(deployment.table(example.stack))),

@@ -32,8 +32,7 @@ class Trial:
         """Bind an example to its deployed stack."""
         writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
         table = deployment.table(example.stack)
-        # "put", because the emulator's stream lacks what PartiQL writes.
-        writer, reader = Counters(table, client=writing, bulk="put"), Counters(table, client=reading)
+        writer, reader = Counters(table, client=writing), Counters(table, client=reading)
         metrics = partial(deployment.metrics, example.stack)
         bill = Bill(Meter(writing), Meter(reading), metrics) if example.leading else None
         return cls(example, writer, reader, bill)

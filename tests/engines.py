@@ -34,14 +34,14 @@ def start_moto() -> Iterator[Engine]:
 
 
 def has_ministack() -> bool:
-    """Whether this checkout has the demo's emulator."""
-    return find_spec("demo") is not None and find_spec("demo.platform.emulator") is not None
+    """Whether the emulator is installed."""
+    return find_spec("ministack") is not None
 
 
 @contextmanager
 def start_ministack() -> Iterator[Engine]:
     """Start the emulator the demo deploys to, empty, for its DynamoDB only; stop it on exit."""
-    from demo.platform.emulator import Emulator  # noqa: PLC0415 - the other engines must work without the demo
+    from dynamodb_counters._dev.emulator import Emulator  # noqa: PLC0415 - the other engines must work without it
 
     with Emulator.start(max_seconds=MAX_SECONDS) as emulator:
         clients = emulator.client("dynamodb"), emulator.client("dynamodbstreams")

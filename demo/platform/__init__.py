@@ -1,1 +1,1 @@
-"""Where it runs: an AWS emulator, the pinned CDK CLI, and the stacks deployed there."""
+"""Where it runs: the example stacks in an emulator."""

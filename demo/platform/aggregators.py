@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from demo.platform.emulator import Emulator
 from demo.terminal import printable
+from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters._dev.function_logs import FRAME
 
 _LOG_LINES: Final = 30
 _LINE_CHARACTERS: Final = 500
-# Lines that every invocation logs.
-_FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT RequestId: ")
 
 
 def metric_sums(logs: Any, log_group: str, namespace: str) -> dict[str, float]:
@@ -78,7 +77,7 @@ def _mappings(lambdas: Any, function: str) -> Iterator[tuple[str, bool]]:
 def _logged(logs: Any, group: str) -> list[str]:
     last: deque[str] = deque(maxlen=_LOG_LINES)
     try:
-        last.extend(message.rstrip() for message in _messages(logs, group) if not message.startswith(_FRAME))
+        last.extend(message.rstrip() for message in _messages(logs, group) if not message.startswith(FRAME))
     except (BotoCoreError, ClientError) as error:
         last.append(f"its log cannot be read: {error}")
     return list(last)

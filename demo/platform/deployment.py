@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from demo.platform import cdk
 from demo.platform.aggregators import metric_sums
-from demo.platform.emulator import Emulator
 from demo.terminal import Progress
+from dynamodb_counters._dev import cdk
+from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.emulator import Emulator
 
-# The emulator has one shard per stream and does not tell its name.
-CONTEXT: Final = {"single_shard_stream": "true"}
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+APP: Final = cdk.App(
+    # The pinned CLI, and this interpreter.
+    _PROJECT,
+    (str(_PROJECT / "node_modules" / ".bin" / "cdk"),),
+    f"{shlex.quote(sys.executable)} app.py",
+)
 _NAMESPACE: Final = "DynamoDBCounters"
 _LOG_READINGS: Final = 5
 
@@ -52,13 +61,12 @@ class Deployment:
 
 @contextmanager
 def deployed(progress: Progress, max_seconds: int) -> Iterator[Deployment]:
-    """Start an emulator, bootstrap it and deploy all stacks; nothing is left afterwards, or after `max_seconds`."""
+    """Start an emulator and deploy all stacks; nothing is left afterwards, or after `max_seconds`."""
     progress("starting the emulator")
     with Emulator.start(max_seconds=max_seconds) as emulator:
-        progress(f"bootstrapping the emulated account at {emulator.endpoint_url}")
-        cdk.bootstrap(emulator)
-        progress("deploying the example stacks with the CDK CLI")
-        outputs = cdk.deploy(emulator, context=CONTEXT)
+        bootstrap(emulator, _PROJECT)
+        progress(f"deploying the example stacks to {emulator.endpoint_url} with the CDK CLI")
+        outputs = cdk.deploy(emulator, APP)
         progress(f"deployed {', '.join(sorted(outputs))}")
         yield Deployment(emulator, outputs)
         progress("stopping the emulator")

@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from demo.platform import cdk
-from demo.platform.deployment import CONTEXT, Deployment
-from demo.platform.emulator import Emulator
+from demo.platform.deployment import APP, Deployment
+from dynamodb_counters._dev import cdk
+from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.emulator import Emulator
 from tests.integration import waiting
 
 # Only a failure takes this long: tests go on as soon as the condition holds.
@@ -62,8 +63,8 @@ eventually = partial(waiting.eventually, seconds=PATIENCE_SECONDS)
 @pytest.fixture(scope="session")
 def deployment() -> Iterator[Deployment]:
     with Emulator.start(max_seconds=3600) as emulator:
-        cdk.bootstrap(emulator)
-        yield Deployment(emulator, cdk.deploy(emulator, context=CONTEXT))
+        bootstrap(emulator, APP.directory)
+        yield Deployment(emulator, cdk.deploy(emulator, APP))
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from demo.platform import cdk
-from demo.platform.emulator import Emulator
+from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.infra.support import PROJECT
 
 pytestmark = pytest.mark.e2e
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.skipif(not {"CI", "SMOKE"} & {*os.environ}, reason="takes a minute: set SMOKE=1, as CI does")
 def test_the_smoke_test_is_as_expected_and_leaves_nothing() -> None:
     with Emulator.start(max_seconds=600) as emulator:
-        cdk.bootstrap(emulator)
+        bootstrap(emulator, PROJECT)
         done = subprocess.run(
             [sys.executable, "-m", "demo.aws_smoke", "--yes", "--patience", "120"],
             cwd=PROJECT,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from demo.platform import cdk
-from demo.platform.deployment import CONTEXT, Deployment
+from demo.platform.deployment import APP, Deployment
+from dynamodb_counters._dev import cdk
 
 pytestmark = pytest.mark.e2e
 
 
 def test_a_deployed_app_has_no_difference_and_a_second_deployment_changes_nothing(deployment: Deployment) -> None:
-    assert cdk.diff(deployment.emulator, context=CONTEXT) == ""
+    assert cdk.diff(deployment.emulator, APP) == ""
 
     said: list[str] = []
-    cdk.deploy(deployment.emulator, context=CONTEXT, progress=said.append)
+    cdk.deploy(deployment.emulator, APP, progress=said.append)
     stacks = deployment.emulator.client("cloudformation").list_stacks()["StackSummaries"]
     assert sum("no changes" in line for line in said) == 6
     assert sum(stack["StackName"].startswith("Counters") for stack in stacks) == 6

@@ -21,7 +21,7 @@ import pytest
 from packaging.markers import Marker
 
 from cdk_dynamodb_counters import _staging
-from scripts import audit, lambda_asset
+from scripts import audit, demo_lock, lambda_asset
 from tests.unit.infra.support import PROJECT
 
 _SOURCES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md", "infra", "lambdas")
@@ -57,11 +57,28 @@ def test_the_wheel_is_built_by_the_locked_tool() -> None:
     assert required == [f"hatchling=={pinned('requirements.txt')['hatchling'][2]}"]
 
 
+def test_the_demo_installs_a_part_of_the_lock_that_is_whole() -> None:
+    lock = (PROJECT / "requirements.txt").read_text()
+    found = demo_lock.demo_lock(lock, demo_lock.wanted())
+    assert "--only-binary :all:" in found
+    assert set(found.splitlines()) <= set(lock.splitlines())
+    names = {re.sub(r"[-_.]+", "-", one[1]).lower(): one for one in _PINNED.finditer(found)}
+    assert {"aws-cdk-lib", "jsii", "urllib3", "ministack", "hypercorn", "cdk-nag"} <= names.keys()
+    assert {"pytest", "moto", "mypy", "playwright"}.isdisjoint(names)
+    assert [name for name, one in names.items() if not one[4]] == []
+
+
 def test_npm_checks_what_it_installs() -> None:
     packages = json.loads((PROJECT / "package-lock.json").read_text())["packages"]
-    asked = json.loads((PROJECT / "package.json").read_text())["devDependencies"]
-    assert packages.pop("")["devDependencies"] == asked
-    assert {name.removeprefix("node_modules/"): one["version"] for name, one in packages.items()} == asked
+    asked = json.loads((PROJECT / "package.json").read_text())
+    kinds = ("dependencies", "devDependencies")
+    root = packages.pop("")
+    assert {kind: root[kind] for kind in kinds} == {kind: asked[kind] for kind in kinds}
+    needed = {name: one for name, one in packages.items() if not one.get("optional")}
+    assert {name.removeprefix("node_modules/"): one["version"] for name, one in needed.items()} == {
+        **asked["dependencies"],
+        **asked["devDependencies"],
+    }
     assert all(one["integrity"].startswith("sha512-") for one in packages.values())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.platform.emulator import Emulator, EmulatorError
+from dynamodb_counters._dev.emulator import Emulator, EmulatorError
 from tests.integration.waiting import eventually, runs
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ _PROJECT = Path(__file__).resolve().parents[2]
 # Deploys one function and calls it, so that there is a worker process to be left behind.
 _CALLER = """
 import io, sys, time, zipfile
-from demo.platform.emulator import Emulator
+from dynamodb_counters._dev.emulator import Emulator
 
 with Emulator.start(max_seconds=int(sys.argv[1])) as emulator:
     code = io.BytesIO()
@@ -115,7 +115,7 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr("demo.platform.emulator._free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr("dynamodb_counters._dev.emulator._free_port", lambda: taken.getsockname()[1])
 
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")

@@ -29,6 +29,7 @@ _ROOMS = {
         _writes _stream _reads
         _backfill _erase
         _counters _evaluate
+        _dev
         _http
         _queue
         handlers cli

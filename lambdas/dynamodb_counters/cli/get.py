@@ -46,11 +46,11 @@ def _tell(session: Session, name: str, groups: list[Group]) -> None:
         session.tell(f"not complete: `counters backfill {name}` counts what was there before")
 
 
-def measures_of(found: Group) -> dict[str, Any]:
+def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
     """Measures as JSON has them: the bins of a histogram are texts."""
     return {
         name: {str(one): count for one, count in value.items()} if isinstance(value, Mapping) else value
-        for name, value in found.measures.items()
+        for name, value in measures.items()
     }
 
 
@@ -83,4 +83,9 @@ def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
 
 
 def _plain(name: str, found: Group) -> dict[str, Any]:
-    return {"aggregate": name, "group": dict(found.values), "measures": measures_of(found), "complete": found.complete}
+    return {
+        "aggregate": name,
+        "group": dict(found.values),
+        "measures": plain_measures(found.measures),
+        "complete": found.complete,
+    }

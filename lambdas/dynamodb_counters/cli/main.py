@@ -10,9 +10,11 @@ from typing import Final
 import click
 
 from dynamodb_counters.cli import backfilling, restore
+from dynamodb_counters.cli.accepting import accept
 from dynamodb_counters.cli.cost import cost
 from dynamodb_counters.cli.decode import decode
 from dynamodb_counters.cli.describe import describe
+from dynamodb_counters.cli.dev import dev
 from dynamodb_counters.cli.diff import diff
 from dynamodb_counters.cli.drop import drop
 from dynamodb_counters.cli.erase import erase
@@ -30,9 +32,9 @@ from dynamodb_counters.cli.verify import repair_command, verify
 from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
-    *(describe, get, window, series, top, events, watch, diff, cost),
+    *(describe, get, window, series, top, events, watch, dev, diff, cost),
     *(backfilling.command, verify, repair_command, drop),
-    *(quarantine, replay, decode, redrive, erase, restore.command),
+    *(quarantine, accept, replay, decode, redrive, erase, restore.command),
 )
 
 

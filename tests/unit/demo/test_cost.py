@@ -31,6 +31,18 @@ def test_a_duplicate_costs_as_much_as_an_insert(error: str, units: int) -> None:
     assert meter.write_units == units
 
 
+def test_inserts_in_bulk_cost_the_same_and_what_failed_costs_nothing() -> None:
+    answers = [{}, {"Error": {"Code": "DuplicateItem"}}, {"Error": {"Code": "ThrottlingError"}}]
+    dynamodb = client("dynamodb", "batch_execute_statement", {"Responses": answers})
+    meter = Meter(dynamodb)
+    insert = {"Statement": "INSERT INTO \"t\" VALUE {'pk':?,'it''s':?}", "Parameters": [{"S": "a"}, {"S": "x" * 1020}]}
+
+    dynamodb.batch_execute_statement(Statements=[insert] * 3)
+
+    # 2 + 1 bytes of the key, 4 of the name, 1,020 of the value.
+    assert meter.write_units == 2 * 2
+
+
 def test_queries_cost_what_they_find() -> None:
     found = {"Items": [{"pk": {"S": "x" * 5000}}]}
     dynamodb = client("dynamodb", "query", found, found, {"Items": []})

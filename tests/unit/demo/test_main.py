@@ -9,8 +9,8 @@ import pytest
 import demo.run
 from demo.__main__ import main
 from demo.options import InputError
-from demo.platform.cdk import CdkError
-from demo.platform.emulator import EmulatorError
+from dynamodb_counters._dev.cdk import CdkError
+from dynamodb_counters._dev.emulator import EmulatorError
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from demo.platform.aggregators import diagnosis, metric_sums
-from demo.platform.emulator import Emulator
+from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.demo.fakes import client
 
 OUTPUTS = {

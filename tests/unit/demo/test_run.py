@@ -7,8 +7,8 @@ import pytest
 from demo.examples.blog.example import Blog
 from demo.examples.blog.traffic import View
 from demo.platform.deployment import Deployment
-from demo.platform.emulator import Emulator
 from demo.run import KEEP_SECONDS, keep
+from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.demo.fakes import NOW
 
 OUTPUTS = {"CountersBlog": {"TableName": "blog-table", "ApiId": "a1"}, "CountersJobs": {"TableName": "jobs-table"}}

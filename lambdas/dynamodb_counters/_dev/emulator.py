@@ -13,14 +13,17 @@ import urllib.request
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 import botocore.session
 from botocore.config import Config
 
-from demo.platform import supervisor
+from dynamodb_counters._dev import supervisor
+from dynamodb_counters.errors import CountersError
 
+_SERVER = Path(__file__).with_name("server.py")
 _HOST = "127.0.0.1"
 _ACCOUNT = "000000000000"
 _REGION = "us-east-1"
@@ -41,10 +44,11 @@ _AWS_SETTINGS = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
+_EXPORTED = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
-class EmulatorError(RuntimeError):
-    """The emulator did not start. The message ends with what it printed last."""
+class EmulatorError(CountersError):
+    """The emulator is missing or did not start. The message ends with what it printed last."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class Emulator:
             "CDK_DEFAULT_REGION": self.region,
         }
 
+    def exports(self) -> dict[str, str]:
+        """The variables that lead AWS SDKs and `counters` in another terminal here."""
+        environment = self.environment()
+        return {name: environment[name] for name in _EXPORTED}
+
     def client(self, service: str) -> Any:
         """Create a client of an emulated service for many threads, independent of this user's AWS configuration."""
         nothing = (None, None, None, None)
@@ -95,17 +104,19 @@ class Emulator:
 
     @classmethod
     @contextlib.contextmanager
-    def start(cls, *, max_seconds: int = 900, log: Path | None = None) -> Iterator[Emulator]:
-        """Run an emulator for the length of a `with` block, at most `max_seconds`.
+    def start(cls, *, max_seconds: int = 900, port: int = 0, log: Path | None = None) -> Iterator[Emulator]:
+        """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free.
 
         No process, port or file remains but a `log` given, even when this process is interrupted or killed.
         """
+        if find_spec("ministack") is None:
+            raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
-        emulator = cls(port=_free_port(), directory=directory, log=log or directory / "emulator.log")
+        emulator = cls(port=_free_port(port), directory=directory, log=log or directory / "emulator.log")
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
-                [sys.executable, "-m", "ministack"],
+                [sys.executable, "-P", str(_SERVER)],
                 environment=_server_environment(emulator),
                 output=output,
                 max_seconds=max_seconds,
@@ -140,9 +151,14 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
+def _free_port(wanted: int = 0) -> int:
     with socket.socket() as probe:
-        probe.bind((_HOST, 0))
+        # As servers do: a port whose last connections are only closing is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, wanted))
+        except OSError as error:
+            raise EmulatorError(f"invalid port={wanted}: expected a free one ({error.strerror})") from error
         port: int = probe.getsockname()[1]
         return port
 

@@ -1,0 +1,139 @@
+"""The CDK CLI against an emulator: real `cdk deploy` and `cdk diff` of an app."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dynamodb_counters._dev import supervisor
+from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters.errors import CountersError
+
+_CLI: Final = Path("node_modules", ".bin", "cdk")
+_MAX_SECONDS: Final = 600
+_TAIL_LINES: Final = 60
+# Quiet, but nothing that changes a template: the same one must go to the emulator and to AWS.
+_FLAGS: Final = ("--no-notices", "--no-color", "--ci")
+_NO_DIFFERENCE: Final = "Number of stacks with differences: 0"
+_STACKS_AT_ONCE: Final = 8
+"""The CLI waits most of the time, for a stack's state to change."""
+
+_CULPRIT: Final = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception)(?:: .*)?|.*\b(?:failed|❌).*")
+"""A line that says why: the end of a traceback, or what the CLI says of a stack."""
+
+
+class CdkError(CountersError):
+    """The CDK CLI failed or is missing; `lines` are what it printed last."""
+
+    def __init__(self, reason: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.lines = list(lines)
+
+
+@dataclass(frozen=True)
+class App:
+    """A CDK app: its directory, the CLI that deploys it, and what it is run with; by default as its cdk.json says."""
+
+    directory: Path
+    cli: Sequence[str]
+    command: str | None = None
+    # The emulator has one shard per stream and does not tell its name.
+    context: Mapping[str, str] = field(default_factory=lambda: {"single_shard_stream": "true"})
+
+    @property
+    def options(self) -> list[str]:
+        """The CLI's."""
+        values = [word for name, value in self.context.items() for word in ("--context", f"{name}={value}")]
+        return [*(("--app", self.command) if self.command else ()), *values]
+
+
+def find_cli(directory: Path, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...]:
+    """The command of the CLI: the project's own, the one on the PATH, or npx; CdkError without any."""
+    for place in (directory, *directory.parents):
+        if (place / _CLI).exists():
+            return (str(place / _CLI),)
+    if found := which("cdk"):
+        return (found,)
+    if found := which("npx"):
+        # Not what is tagged latest, which may be another major version.
+        return (found, "--yes", "aws-cdk@2")
+    raise CdkError("the CDK CLI is missing, and so is npx: install Node 20 or newer, then `npm install aws-cdk@2`")
+
+
+def deploy(
+    emulator: Emulator, app: App, stacks: Sequence[str] = (), *, progress: Callable[[str], None] | None = None
+) -> dict[str, dict[str, str]]:
+    """Deploy stacks of the app, by default all; return their outputs by stack name."""
+    outputs = _fresh_directory(emulator) / "outputs.json"
+    # "direct", because the emulator cannot replace the change set of an earlier deployment.
+    options = [*(stacks or ["--all"]), "--require-approval", "never", "--method", "direct", "--progress", "events"]
+    options += ["--concurrency", str(_STACKS_AT_ONCE), "--outputs-file", str(outputs)]
+    _run(emulator, app, ["deploy", *options], progress=progress)
+    # Without outputs there is no file.
+    found: dict[str, dict[str, str]] = json.loads(outputs.read_text()) if outputs.exists() else {}
+    return found
+
+
+def diff(emulator: Emulator, app: App) -> str:
+    """Compare the app with what is deployed; return what the CLI printed, empty without differences."""
+    printed = _run(emulator, app, ["diff", "--method", "template"])
+    return "" if _NO_DIFFERENCE in printed else printed
+
+
+def _fresh_directory(emulator: Emulator) -> Path:
+    return Path(tempfile.mkdtemp(prefix="cdk-", dir=emulator.directory))
+
+
+def _run(emulator: Emulator, app: App, command: Sequence[str], *, progress: Callable[[str], None] | None = None) -> str:
+    process = supervisor.start(
+        [*app.cli, *command, *app.options, "--output", str(_fresh_directory(emulator)), *_FLAGS],
+        environment=_environment(emulator),
+        output=subprocess.PIPE,
+        max_seconds=_MAX_SECONDS,
+        directory=app.directory,
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    try:
+        with process.stdout:
+            for raw in process.stdout:
+                lines.append(raw.decode(errors="replace").rstrip())
+                if progress:
+                    progress(lines[-1])
+    finally:
+        status = supervisor.stop(process)
+    if status:
+        reason = next((line.strip() for line in reversed(lines) if _CULPRIT.fullmatch(line.strip())), "")
+        raise CdkError(
+            f"`cdk {command[0]}` ended with status {status}" + (f": {reason}" if reason else ""), lines[-_TAIL_LINES:]
+        )
+    return "\n".join(lines)
+
+
+def _environment(emulator: Emulator) -> dict[str, str]:
+    environment = emulator.environment()
+    search = [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    return {
+        **environment,
+        # A bare "python" in cdk.json must be this one.
+        "PATH": os.pathsep.join(search),
+        "TMPDIR": str(emulator.directory),
+        "CDK_HOME": str(emulator.directory / "cdk-home"),
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "CDK_DISABLE_VERSION_CHECK": "true",
+        # The CDK's built-in rules take two thirds of a synth and change no template: tests of the app apply them.
+        "CDK_VALIDATION": "false",
+        # The CLI and its libraries print many lines about the age of Node on every call.
+        "NODE_NO_WARNINGS": "1",
+        "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    }

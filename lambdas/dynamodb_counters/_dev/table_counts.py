@@ -1,0 +1,90 @@
+"""The counts of a small table as they change: what its groups count, and how much its windows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._items.decimals import parse_number, whole
+from dynamodb_counters._items.table_schema import PK, SK, TYPE
+from dynamodb_counters._timeline.tiers import TOTAL
+from dynamodb_counters.errors import UnparsableKeyError
+
+MOST_ITEMS: Final = 5_000
+_MEMBERS: Final = "-members"
+"""What ends the names of aggregates that only feed others."""
+
+Counts: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], Mapping[str, Any]]
+"""Measures by the name of what counts and its group."""
+
+
+class TableCounts:
+    """The counts of a table that an emulator holds; it is scanned, so beyond some thousand items it is left alone."""
+
+    def __init__(self, table: str, client: Any, declarations: tuple[Declaration, ...]) -> None:
+        self.table = table
+        self.is_too_large = False
+        self._client = client
+        self._declared = {one.name: one for one in declarations if not one.name.endswith(_MEMBERS)}
+        self._known: Counts = {}
+
+    def changed(self) -> Counts:
+        """The counts that differ from those of the last look."""
+        items = [] if self.is_too_large else list(islice(self._items(), MOST_ITEMS + 1))
+        self.is_too_large |= len(items) > MOST_ITEMS
+        if self.is_too_large:
+            return {}
+        now = {**self._groups(items), **self._windows(items)}
+        found = {group: measures for group, measures in now.items() if self._known.get(group) != measures}
+        self._known = now
+        return found
+
+    def declared(self, declarations: tuple[Declaration, ...]) -> None:
+        """Count by other declarations from now on."""
+        self._declared = {one.name: one for one in declarations if not one.name.endswith(_MEMBERS)}
+
+    def _items(self) -> Iterator[Mapping[str, Any]]:
+        for page in self._client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):
+            yield from page["Items"]
+
+    def _groups(self, items: list[Mapping[str, Any]]) -> Counts:
+        wanted: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Aggregate, Mapping[str, str]]] = {}
+        for item in items:
+            declared = self._declaration(item)
+            if isinstance(declared, Aggregate):
+                try:
+                    values = values_of(declared, item)
+                except UnparsableKeyError:
+                    continue
+                if values is not None:
+                    wanted[declared.name, tuple(values.items())] = declared, values
+        # Through the library: what readers see, write shards added up.
+        counters = Counters(self.table, client=self._client)
+        found = counters.get_many(wanted.values(), consistent=True) if wanted else []
+        return {group: read.measures for group, read in zip(wanted, found, strict=True)}
+
+    def _windows(self, items: list[Mapping[str, Any]]) -> Counts:
+        totals: Counts = {}
+        for item in items:
+            declared = self._declaration(item)
+            if not isinstance(declared, Window) or TOTAL not in item:
+                continue
+            # Each event is in a bucket of every tier.
+            coarsest = f"WINDOW#{item[TYPE]['S']}#{declared.kept_tiers[-1].letter}#"
+            try:
+                values = declared.pk_template.parse(item[PK]["S"])
+            except UnparsableKeyError:
+                continue
+            if coarsest in item[SK]["S"]:
+                group = declared.name, tuple(values.items())
+                before = totals.get(group, {TOTAL: 0})[TOTAL]
+                totals[group] = {TOTAL: whole(before + parse_number(item[TOTAL]["N"]))}
+        return totals
+
+    def _declaration(self, item: Mapping[str, Any]) -> Declaration | None:
+        return self._declared.get(base_name(item.get(TYPE, {}).get("S", "")))

@@ -1,0 +1,48 @@
+"""``counters accept``: accept one event, typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+
+
+@click.command()
+@click.argument("name")
+@click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=TEXT|ATTRIBUTE:=JSON…")
+@shared
+def accept(session: Session, name: str, attributes: tuple[str, ...]) -> int:
+    """Accept one event of the declaration NAME, with its attributes: id=1 is a text, price:=9.5 a number.
+
+    Prints what became of it, such as `accepted` or `duplicate`. Exit code 1: it is neither. See `replay` for files.
+    """
+    event = session.find(Event, name)
+    outcome = session.counters.accept(event, _values(attributes))
+    if outcome.status == "rejected":
+        raise click.UsageError(str(outcome.reason))
+    document = {"status": outcome.status, "reason": outcome.reason}
+    session.emit(document, ": ".join(text for text in (outcome.status, outcome.reason) if text))
+    return DONE if outcome.status in ("accepted", "duplicate") else FOUND
+
+
+def _values(given: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        is_json = name.endswith(":")
+        name = name.removesuffix(":")
+        if not equals or not name:
+            raise click.UsageError(f"invalid attribute {one!r}: expected attribute=text or attribute:=JSON")
+        if name in values:
+            raise click.UsageError(f"the attribute {name!r} is given twice")
+        try:
+            values[name] = read_json(text) if is_json else text
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"invalid attribute {one!r}: expected JSON after := ({error})") from None
+    return values

@@ -1,0 +1,41 @@
+"""Prints the part of requirements.txt that the demo needs: `python scripts/demo_lock.py`, with Python alone."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Final
+
+_PROJECT: Final = Path(__file__).resolve().parents[1]
+_BESIDE: Final = ("ministack", "cdk-nag")
+"""The emulator, and the rules that the example app applies to itself."""
+
+
+def demo_lock(lock: str, wanted: set[str]) -> str:
+    """The entries of a lock for what is wanted, and for all that this brings along."""
+    head, *entries = re.split(r"(?m)^(?=[\w.-]+(?:\[[^]]*\])?==)", lock)
+    names = {entry: _normalized(entry) for entry in entries}
+    by = {
+        entry: {_normalized(name) for name in re.findall(r"(?m)^ +# +(?:via +)?([\w.-]+)$", entry)} for entry in entries
+    }
+    found = set(wanted)
+    while more := {names[entry] for entry in entries if by[entry] & found} - found:
+        found |= more
+    return head + "".join(entry for entry in entries if names[entry] in found)
+
+
+def wanted() -> set[str]:
+    """What the packages need, and what the demo needs beside them."""
+    project = tomllib.loads((_PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {_normalized(text) for text in (*project["dependencies"], *_BESIDE)}
+
+
+def _normalized(requirement: str) -> str:
+    found = re.match(r"[\w.-]+", requirement)
+    assert found is not None
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+if __name__ == "__main__":
+    print(demo_lock((_PROJECT / "requirements.txt").read_text(encoding="utf-8"), wanted()), end="")

@@ -1,0 +1,147 @@
+"""`counters dev` on an app outside this repository: deployed, sent events, changed, deployed again, gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+_PROJECT = Path(__file__).resolve().parents[2]
+# Only a failure takes this long.
+_PATIENCE_SECONDS = 300.0
+_COUNTERS = (sys.executable, "-m", "dynamodb_counters.cli.main")
+
+_APP = """
+from datetime import timedelta
+
+from aws_cdk import App, Stack
+
+from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters import Aggregate, Count, Event, Window
+
+ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
+SHOPS = Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="TOTAL", measures={"orders": Count()})
+LAST_DAY = Window("last_day", ORDER, pk="SHOP#{shop}", time="at", retention=timedelta(hours=25))
+
+app = App()
+stack = Stack(app, "Shop")
+table = DedupCounterTable(stack, "Counters")
+StreamAggregator(stack, "Aggregator", table=table, aggregates=[SHOPS])
+WindowedCounter(stack, "LastDay", table=table, window=LAST_DAY)
+app.synth()
+"""
+_MORE = """
+ALL = Aggregate("all", ORDER, pk="ALL", sk="TOTAL", measures={"orders": Count()})
+"""
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    # The CLI is on the PATH; the packages are where a wheel would have put them.
+    return {
+        "HOME": str(temporary),
+        "PATH": os.pathsep.join([str(_PROJECT / "node_modules" / ".bin"), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(str(_PROJECT / root) for root in ("infra", "lambdas")),
+        "TMPDIR": str(temporary),
+    }
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    directory = tmp_path / "shop"
+    directory.mkdir()
+    (tmp_path / "tmp").mkdir()
+    (directory / "app.py").write_text(_APP)
+    (directory / "cdk.json").write_text(json.dumps({"app": "python3 app.py"}))
+    return directory
+
+
+def _wait_for(pattern: str, printed: Path, process: subprocess.Popen[bytes]) -> re.Match[str]:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        ended = process.poll() is not None
+        if found := re.search(pattern, printed.read_text(), re.MULTILINE):
+            return found
+        assert not ended, f"it ended with status {process.returncode}:\n{printed.read_text()}"
+        time.sleep(0.1)
+    pytest.fail(f"{pattern!r} not printed in time:\n{printed.read_text()}")
+
+
+def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) -> None:
+    printed, temporary = tmp_path / "printed", tmp_path / "tmp"
+    with printed.open("wb") as output:
+        process = subprocess.Popen(
+            [*_COUNTERS, "dev", "--port", "0"],
+            cwd=app,
+            env=_environment(temporary),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        port = int(_wait_for(r"http://127\.0\.0\.1:(\d+)", printed, process)[1])
+        _wait_for("^watching", printed, process)
+        exports = dict(re.findall(r"^export (\w+)=(.*)$", printed.read_text(), re.MULTILINE))
+        assert "counters accept order shop=… id=… at=…" in printed.read_text()
+
+        def counters(*arguments: str) -> str:
+            done = subprocess.run(
+                [*_COUNTERS, *arguments],
+                env=_environment(temporary) | exports,
+                cwd=app,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            return done.stdout
+
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        assert counters("accept", "order", "shop=a", "id=1", f"at={now}") == "accepted\n"
+        # In bulk, by PartiQL.
+        (app / "orders.jsonl").write_text("".join(f'{{"shop":"b","id":"{n}","at":"{now}"}}\n' for n in (1, 2, 2)))
+        counters("replay", "--event", "order", "orders.jsonl")
+        for line in ("shops shop=a: orders=1", "shops shop=b: orders=2", "last_day shop=b: total=2"):
+            _wait_for(f"^{re.escape(line)}$", printed, process)
+
+        (app / "app.py").write_text(_APP.replace("App()", "App(1, 2, 3)"))
+        _wait_for(r"^error: .*Error.*; what was deployed before still runs$", printed, process)
+        (app / "app.py").write_text(_APP.replace("\napp =", f"{_MORE}\napp =").replace("[SHOPS]", "[SHOPS, ALL]"))
+        _wait_for(r"adds all", printed, process)
+        counters("accept", "order", "shop=c", "id=1", f"at={now}")
+        _wait_for(r"^all: orders=1$", printed, process)
+
+        process.send_signal(signal.SIGINT)
+        assert process.wait(_PATIENCE_SECONDS) == 0
+        assert "Traceback" not in printed.read_text()
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
+        assert [path.name for path in temporary.iterdir() if path.name.startswith("emulator-")] == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_app_that_cannot_be_synthesized_ends_it_with_one_line(app: Path, tmp_path: Path) -> None:
+    (app / "app.py").write_text("raise ValueError('no such table')")
+
+    done = subprocess.run(
+        [*_COUNTERS, "dev", "--port", "0", "--once"],
+        cwd=app,
+        env=_environment(tmp_path / "tmp"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[1:] == [
+        "error: `cdk deploy` ended with status 1: ValueError: no such table; --verbose shows all"
+    ]

@@ -1,0 +1,109 @@
+"""The CDK CLI is found, and its failure is one line that says why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from dynamodb_counters._dev import cdk
+from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.emulator import Emulator, EmulatorError
+
+
+def test_the_apps_own_cli_comes_first_then_the_one_on_the_path_then_npx(tmp_path: Path) -> None:
+    inner = tmp_path / "infra"
+    inner.mkdir()
+    found = {"cdk": "/bin/cdk", "npx": "/bin/npx"}
+
+    assert cdk.find_cli(inner, {"npx": "/bin/npx"}.get) == ("/bin/npx", "--yes", "aws-cdk@2")
+    assert cdk.find_cli(inner, found.get) == ("/bin/cdk",)
+
+    own = tmp_path / "node_modules" / ".bin" / "cdk"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert cdk.find_cli(inner, found.get) == (str(own),)
+
+
+def test_without_any_cli_it_is_told_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(cdk.CdkError, match="npm install aws-cdk@2"):
+        cdk.find_cli(tmp_path, lambda _: None)
+
+
+def test_a_failure_is_one_line_that_says_why(tmp_path: Path) -> None:
+    printed = "Traceback (most recent call last):\\n  File app.py\\nValueError: no such table\\nSubprocess exited"
+    cli = (sys.executable, "-c", f"print('{printed}'); raise SystemExit(1)")
+    emulator = Emulator(1, tmp_path, tmp_path / "log")
+
+    with pytest.raises(cdk.CdkError) as failed:
+        cdk.deploy(emulator, cdk.App(tmp_path, cli))
+
+    assert str(failed.value) == "`cdk deploy` ended with status 1: ValueError: no such table"
+    assert failed.value.lines[0] == "Traceback (most recent call last):"
+
+
+def test_the_emulated_cli_never_sees_the_users_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    show = "import os, sys; print(*(f'{k}={v}' for k, v in os.environ.items() if k[:4] == 'AWS_')); print(sys.argv)"
+    seen: list[str] = []
+    emulator = Emulator(1, tmp_path, tmp_path / "log")
+
+    found = cdk.deploy(emulator, cdk.App(tmp_path, (sys.executable, "-c", show)), ["Shop"], progress=seen.append)
+
+    assert found == {}
+    assert "AWS_ENDPOINT_URL=http://127.0.0.1:1" in seen[0]
+    assert "AWS_ACCESS_KEY_ID=test" in seen[0]
+    assert "production" not in seen[0]
+    assert "'deploy', 'Shop', '--require-approval', 'never'" in seen[1]
+    assert "'--context', 'single_shard_stream=true'" in seen[1]
+
+
+class Account:
+    """An emulator that notes what is created."""
+
+    account, region = "000000000000", "us-east-1"
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+
+    def client(self, _: str) -> Any:
+        return self
+
+    def create_bucket(self, *, Bucket: str) -> None:  # noqa: N803
+        self.created.append(Bucket)
+
+    def put_parameter(self, *, Name: str, **_: Any) -> None:  # noqa: N803
+        self.created.append(Name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "qualifier"),
+    [
+        (None, "hnb659fds"),
+        ("{", "hnb659fds"),
+        ("[]", "hnb659fds"),
+        ('{"app": "x"}', "hnb659fds"),
+        ('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}', "mine"),
+    ],
+)
+def test_it_is_bootstrapped_as_the_app_expects(tmp_path: Path, settings: str | None, qualifier: str) -> None:
+    if settings is not None:
+        (tmp_path / "cdk.json").write_text(settings)
+    account = Account()
+
+    bootstrap(cast("Emulator", account), tmp_path)
+
+    assert account.created == [
+        f"cdk-{qualifier}-assets-000000000000-us-east-1",
+        f"/cdk-bootstrap/{qualifier}/version",
+    ]
+
+
+def test_without_the_extra_it_is_told_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamodb_counters._dev.emulator.find_spec", lambda _: None)
+
+    with pytest.raises(EmulatorError, match=r"pip install 'cdk-dynamodb-counters\[dev\]'"), Emulator.start():
+        pytest.fail("it must not start")

@@ -1,0 +1,104 @@
+"""What `counters dev` tells: counts that changed, and what functions log."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._dev import table_counts
+from dynamodb_counters._dev.deployed import Function
+from dynamodb_counters._dev.function_logs import FunctionLogs, shown
+from dynamodb_counters._dev.table_counts import TableCounts
+from simulation.engines import Engine
+from simulation.engines.tables import create_table
+from tests.integration.stores import Store
+
+ORDER = Event("order", pk="SHOP#{shop}", sk="ORDER#{id}")
+SHOPS = Aggregate(
+    "shops", ORDER, pk="SHOP#{shop}", sk="TOTAL", measures={"orders": Count(), "taken": Sum("price")}, write_shards=2
+)
+ALL = Aggregate("all", ORDER, pk="ALL", sk="TOTAL", measures={"orders": Count()})
+HOURS = Window("hours", ORDER, pk="SHOP#{shop}", time="at", retention=timedelta(hours=48))
+
+
+@pytest.fixture
+def store(moto_engine: Engine) -> Store:
+    create_table(moto_engine.client, "shop", expires=False)
+    return Store(moto_engine, "shop")
+
+
+def accept(store: Store, **order: Any) -> None:
+    at = datetime.fromtimestamp(store.clock(), UTC).isoformat()
+    store.counters.accept(ORDER, {"price": 5, "at": at, **order})
+
+
+def test_only_what_changed_is_told_and_write_shards_are_added_up(store: Store) -> None:
+    counts = TableCounts("shop", store.client, (SHOPS, HOURS))
+    assert counts.changed() == {}
+    for number in range(4):
+        accept(store, shop="a", id=number)
+    store.deliver(store.inserts(), SHOPS, HOURS)
+
+    assert counts.changed() == {
+        ("shops", (("shop", "a"),)): {"orders": 4, "taken": 20},
+        ("hours", (("shop", "a"),)): {"total": 4},
+    }
+    assert counts.changed() == {}
+
+
+def test_a_declaration_that_is_added_is_told_with_the_next_look(store: Store) -> None:
+    counts = TableCounts("shop", store.client, (SHOPS,))
+    accept(store, shop="a", id=1)
+    store.deliver(store.inserts(), SHOPS, ALL)
+    assert [name for name, _ in counts.changed()] == ["shops"]
+
+    counts.declared((SHOPS, ALL))
+
+    assert counts.changed() == {("all", ()): {"orders": 1}}
+
+
+def test_a_table_too_large_to_scan_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_counts, "MOST_ITEMS", 2)
+    for number in range(3):
+        accept(store, shop="a", id=number)
+    counts = TableCounts("shop", store.client, (SHOPS,))
+
+    assert (counts.changed(), counts.is_too_large) == ({}, True)
+
+
+def test_only_new_lines_for_people_are_told() -> None:
+    lines = ["START RequestId: 1", "hello\n"]
+
+    class Logs:
+        def get_paginator(self, _: str) -> Logs:
+            return self
+
+        def paginate(self, **_: Any) -> list[Any]:
+            return [{"events": [{"message": line} for line in lines]}]
+
+    function, logs = Function("Writer", "writer-1", "/writer"), FunctionLogs(Logs())
+    assert list(logs.new([function])) == ["Writer  hello"]
+    lines.append("END RequestId: 1")
+    lines.append("again")
+    assert list(logs.new([function])) == ["Writer  again"]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("REPORT RequestId: 1\tDuration: 9 ms", ""),
+        (json.dumps({"_aws": {"CloudWatchMetrics": []}, "Records": 1}), ""),
+        (json.dumps({"type": "platform.report"}), ""),
+        (json.dumps({"level": "ERROR", "message": "no such url", "xray": "1"}), "ERROR no such url"),
+        (json.dumps({"errorMessage": "boom", "errorType": "ValueError"}), "boom"),
+        (json.dumps({"plain": 1}), '{"plain": 1}'),
+        ("[1]", "[1]"),
+        ("text\n", "text"),
+    ],
+)
+def test_a_message_is_shown_as_one_reads_it(message: str, line: str) -> None:
+    assert shown(message) == line
