@@ -59,7 +59,7 @@ _ROOMS = {
         specification
         mechanisms handler_process workbench throttled_burst
         run_mechanisms
-        mutations soak hostile backfill
+        mutations soak hostile backfill replay
     """,
 }
 _LEVELS = {
