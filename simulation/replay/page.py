@@ -30,6 +30,8 @@ def recording() -> dict[str, Any]:
 def recorded(story: Story, texts: Texts, *, branched: bool = True) -> dict[str, Any]:
     """A story's steps and, by step and fault, what follows when that fault is injected after it."""
     base = Run(story.seed, story.faults, texts).play()
+    if missing := [fault for fault in story.faults if not base.reached[fault]] or ["drift"] * (not base.twice.total()):
+        raise AssertionError(f"seed {story.seed} no longer shows {', '.join(missing)}: choose another for {story.name}")
     branches: dict[str, list[dict[str, Any]]] = {}
     for step in range(BRANCH_EVERY, len(base.tape.frames) - 1, BRANCH_EVERY) if branched else ():
         for fault in FAULTS:

@@ -383,7 +383,7 @@ class Run:
 
     def _views(self, shard: str) -> list[tuple[int, int, str]]:
         """The views in a shard: place from 1, page, sequence number."""
-        found = []
+        found: list[tuple[int, int, str]] = []
         for record in self._backend.stream.read(shard, None, 9999).records:
             image = record["dynamodb"].get("NewImage", {})
             if image.get("page") and image["pk"]["S"].startswith("VISITOR#"):

@@ -57,10 +57,15 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(params=_LOOKS)
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+@pytest.fixture
+def look() -> str:
+    return "light"
+
+
+@pytest.fixture
+def page(browser: Browser, look: str) -> Iterator[Page]:
     """The page; afterwards, that it has said nothing and asked for nothing."""
-    context = browser.new_context(**_LOOKS[request.param])
+    context = browser.new_context(**_LOOKS[look])
     context.set_default_timeout(20_000)
     page = context.new_page()
     said: list[str] = []
@@ -118,6 +123,7 @@ def test_the_page_is_assembled_from_its_parts(data: dict[str, Any]) -> None:
     assert _PAGE.stat().st_size < 600_000
 
 
+@pytest.mark.parametrize("look", _LOOKS)
 def test_every_run_ends_exact_beside_a_plain_increment_that_is_wrong(page: Page, data: dict[str, Any]) -> None:
     for number, story in enumerate(data["stories"]):
         page.get_by_role("button", name=story["name"], exact=True).click()
@@ -158,10 +164,8 @@ def test_it_plays_to_the_end_and_steps_by_keys(page: Page) -> None:
 
 def test_each_fault_can_be_injected(page: Page) -> None:
     for fault in FAULTS:
-        for step in range(200):
-            go_to(page, 4 * step)
-            if not page.locator(f"[data-fault={fault}]").is_disabled():
-                break
+        go_to(page, 8)
+        assert page.locator(f"[data-fault={fault}]").is_enabled(), fault
         page.locator(f"[data-fault={fault}]").click()
         assert "injected" in page.locator("#injected").inner_text()
         assert page.locator("#happened.fault").count() == 1, fault
@@ -169,5 +173,3 @@ def test_each_fault_can_be_injected(page: Page) -> None:
         assert numbers(page, "exact") == numbers(page, "written"), fault
         page.locator("#original").click()
         assert not page.locator("#injected").is_visible()
-    page.locator("[data-fault=split]").is_enabled()
-    assert violations(page) == []
