@@ -16,10 +16,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self
+
+from botocore.exceptions import ClientError
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -32,6 +34,7 @@ from dynamodb_counters._backfill.backfill import Backfill  # noqa: E402
 from dynamodb_counters._backfill.wiring import make_runner  # noqa: E402
 from dynamodb_counters._stream.batch import Aggregator  # noqa: E402
 from dynamodb_counters._table import Table  # noqa: E402
+from dynamodb_counters.errors import CommitError  # noqa: E402
 from simulation.delivery.stream_api import lambda_record  # noqa: E402
 from simulation.engines import Engine, connect, dynamodb_local  # noqa: E402
 
@@ -80,6 +83,19 @@ def load(engine: Engine, number: int) -> None:
     )
 
 
+def insist(call: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Call again what the engine refuses because it waits for a lock of its database."""
+    for tries_left in range(20, 0, -1):
+        try:
+            call(*given, **named)
+        except (ClientError, CommitError):
+            if tries_left == 1:
+                raise
+            time.sleep(0.5)
+        else:
+            return
+
+
 class Traffic:
     """The aggregator behind the stream, and writers that change what is there."""
 
@@ -119,9 +135,10 @@ class Traffic:
         while not self._stop.wait(1 / _CHANGES_PER_SECOND):
             number = self._random.randrange(self._number)
             if self._random.random() < 0.2:
-                client.delete_item(TableName=NAME, Key={name: order(number, 0)[name] for name in ("pk", "sk")})
+                key = {name: order(number, 0)[name] for name in ("pk", "sk")}
+                insist(client.delete_item, TableName=NAME, Key=key)
             else:
-                client.put_item(TableName=NAME, Item=order(number, self._random.randrange(1000)))
+                insist(client.put_item, TableName=NAME, Item=order(number, self._random.randrange(1000)))
             self.changes += 1
 
     def _count(self) -> None:
@@ -147,7 +164,7 @@ class Traffic:
                 records = [lambda_record(dict(record), arn) for record in answer["Records"]]
                 if records:
                     quiet = 0
-                    aggregator.handle({"shardId": name, "Records": records})
+                    insist(aggregator.handle, {"shardId": name, "Records": records})
                     self.delivered += len(records)
             time.sleep(0.2)
 

@@ -224,5 +224,7 @@ def _answer(request: Any) -> SimpleNamespace:
         found = {"Items": []}
     elif b"TransactWriteItems" in target:
         found = {}
+    elif b"DescribeTable" in target:
+        found = {"Table": {}}
     headers = {"content-type": "application/x-amz-json-1.0"}
     return SimpleNamespace(status_code=200, headers=headers, content=json.dumps(found).encode(), raw=None, text="{}")

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from dynamodb_counters.handlers import {module} as module
 from botocore.httpsession import URLLib3Session
 # Only the network is left out: every request gets this answer.
-body = b'{{"Items":[],"Responses":[{{}}]}}'
+body = b'{{"Items":[],"Responses":[{{}}],"Table":{{}}}}'
 URLLib3Session.send = lambda *_: SimpleNamespace(status_code=200, headers={{}}, content=body, raw=None, text='{{}}')
 context = SimpleNamespace(
     function_name='f', memory_limit_in_mb=512, invoked_function_arn='arn', aws_request_id='1',

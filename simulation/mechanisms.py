@@ -260,7 +260,7 @@ MUTATIONS: Final = (
         '"ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",',
         '"ConditionExpression": f"({\' AND \'.join(conditions)}) OR attribute_exists({PK})" if conditions else '
         'f"attribute_not_exists({PK})",',
-        _TAKEOVERS + "test_two_takeovers_at_once_are_two_eras",
+        "test_run_guards.py::test_of_two_that_write_what_controls_a_table_one_is_refused",
     ),
     Mutation(
         "a lost history is taken for none",

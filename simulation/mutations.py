@@ -23,7 +23,7 @@ from simulation.run_mechanisms import RUN_MUTATIONS
 
 _ROOT: Final = Path(__file__).parents[1]
 _RUNTIME: Final = Path("lambdas/dynamodb_counters")
-_TIMEOUT_SECONDS: Final = 600
+_TIMEOUT_SECONDS: Final = 1800
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
@@ -75,9 +75,14 @@ def run(mutation: Mutation | None) -> str:
     return "SURVIVED" if done.returncode == 0 else f"ERROR: {done.stdout[-500:]}{done.stderr[-500:]}"
 
 
-def table(results: Iterable[tuple[Mutation, str]]) -> str:
-    rows = [f"| {mutation.name} | `{mutation.test}` | {result} |" for mutation, result in results]
-    return "\n".join(["| mutation | caught by | result |", "|---|---|---|", *rows])
+def tell(results: Iterable[tuple[Mutation, str]]) -> bool:
+    """Print the rows of a table as they become known; return whether all mutations were caught."""
+    print("| mutation | caught by | result |\n|---|---|---|", flush=True)
+    caught = True
+    for mutation, result in results:
+        print(f"| {mutation.name} | `{mutation.test}` | {result} |", flush=True)
+        caught &= result.startswith(CAUGHT)
+    return caught
 
 
 def main() -> int:
@@ -88,9 +93,7 @@ def main() -> int:
         print(f"the tests do not pass on the runtime as it is: {unbroken}")
         return 1
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(zip(wanted, pool.map(run, wanted), strict=True))
-    print(table(results))
-    return 0 if all(result.startswith(CAUGHT) for _, result in results) else 1
+        return 0 if tell(zip(wanted, pool.map(run, wanted), strict=True)) else 1
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ RUN_MUTATIONS: Final = (
         "_backfill/shards.py",
         "return [] if acknowledged.get(ONLY) else",
         "return [] if any(acknowledged.values()) else",
-        _BACKFILLS,
+        _GUARDS + "test_the_slowest_shard_is_waited_for",
     ),
     Mutation(
         "a cut moves",
@@ -66,7 +66,7 @@ RUN_MUTATIONS: Final = (
         "_backfill/backfill.py",
         "if state.run not in seen.runs or not is_whole:",
         "if False:",
-        _BACKFILLS,
+        _GUARDS + "test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void",
     ),
     Mutation(
         "what was just added is said to be whole",
@@ -94,7 +94,7 @@ RUN_MUTATIONS: Final = (
         "_backfill/shards.py",
         "return bool(parent) and is_done(parent)",
         "return False",
-        _BACKFILLS,
+        _GUARDS + "test_what_a_shard_has_acknowledged_its_children_need_not",
     ),
     Mutation(
         "a page of the scan is written over another",
@@ -193,6 +193,20 @@ RUN_MUTATIONS: Final = (
         "self._expired.note(folded.expired)",
         "pass",
         _GUARDS + "test_what_has_expired_is_not_told_as_drift",
+    ),
+    Mutation(
+        "shards that begin while groups are read are not looked at",
+        "_backfill/verification.py",
+        "if known.issuperset(state.lineage.parents):",
+        "if True:",
+        _GUARDS + "test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift",
+    ),
+    Mutation(
+        "a table that is older than its stream is said to be whole",
+        "_stream/deployments.py",
+        "> created + _BEGINS_TOGETHER",
+        "> created + timedelta(days=10**5)",
+        "test_backfill.py::test_a_table_that_was_there_before_its_stream_is_not_whole",
     ),
     Mutation(
         "a verification goes on after another process has ended it",

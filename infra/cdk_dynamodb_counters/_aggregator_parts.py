@@ -92,7 +92,7 @@ def build_role(
         role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(source_table.table_stream_arn)]))
         if source_table.encryption_key is not None:
             source_table.encryption_key.grant_decrypt(role)
-    grant(table, role, "BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem")
+    grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "UpdateItem")
     # All keys: Lambda documents the prefix it writes below, but not the keys for which it checks the role beforehand.
     objects = bucket.arn_for_objects("*")
     role.add_to_policy(iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]))

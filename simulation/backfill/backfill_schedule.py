@@ -36,7 +36,10 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.sandbox import Invocation
 
-_MOST_STEPS: Final = 60_000
+_MOST_STEPS: Final = 200_000
+_MOST_STEPS_IN_TROUBLE: Final = 20_000
+"""Deliveries of few records never catch up with heartbeats while time goes on passing for nothing."""
+
 _HOUR: Final = 3600.0
 _NEAR: Final = 150.0
 
@@ -167,7 +170,7 @@ class BackfillSchedule:
     def _go(self, is_over: object) -> None:
         draw = self._random.random
         assert callable(is_over)
-        for _ in range(_MOST_STEPS):
+        for step in range(_MOST_STEPS):
             awake = [runner for runner in self._runners if not runner.is_asleep]
             if self._population.left > self._held_back() and draw() < self._pace():
                 self._population.write()
@@ -175,7 +178,7 @@ class BackfillSchedule:
                 self._step(self._random.choice(awake))
             elif draw() < 0.25:
                 self._start()
-            elif not self._calm and draw() < 0.05:
+            elif not self._calm and step < _MOST_STEPS_IN_TROUBLE and draw() < 0.05:
                 self._disturb()
             elif (ended := self._function.step()) is not None:
                 self._ended(ended)

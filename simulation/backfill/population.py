@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from dynamodb_counters._counters import Counters
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept, accept_many, retract
 from simulation.backfill.subjects import TAP, VISIT
+from simulation.faults.disorder import in_disorder
 from simulation.schedules.backend import Backend
 
 _CUSTOMERS = ("ann", "bob", "c#d")
@@ -18,7 +20,8 @@ class Population:
     def __init__(self, backend: Backend, rng: random.Random, operations: int, *, expires: bool = True) -> None:
         self._backend = backend
         self._random = rng
-        self._counters = Counters(backend.name, client=backend.client, clock=backend.clock, bulk="put")
+        self._table = Table(backend.name, backend.client, "put", backend.clock, jitter=rng.random)
+        self._table.__dict__["side_by_side"] = in_disorder(rng)
         self._taps: list[dict[str, Any]] = []
         self._expires = expires
         self.left = operations
@@ -83,10 +86,10 @@ class Population:
         values: dict[str, Any] = {"page": draw.choice("ab"), "id": str(draw.randrange(6))}
         chance = draw.random()
         if chance < 0.2:
-            self._counters.retract(VISIT, values)
+            retract(self._table, VISIT, values)
             return
         values |= {"client": draw.choice("uvw"), "weight": draw.randint(1, 5), "at": self._time()}
-        outcome = self._counters.accept(VISIT, values)
+        outcome = accept(self._table, VISIT, values)
         if outcome.status == "duplicate" and chance < 0.7:
             self._replace(values)
 
@@ -109,7 +112,7 @@ class Population:
     def _tap(self) -> None:
         draw = self._random
         if self._taps and draw.random() < 0.15:
-            self._counters.retract(TAP, draw.choice(self._taps))
+            retract(self._table, TAP, draw.choice(self._taps))
             return
         events = []
         for _ in range(draw.randint(1, 4)):
@@ -121,4 +124,4 @@ class Population:
             event["force"] = draw.randint(1, 5)
             events.append(event)
         self._taps += events
-        self._counters.accept_many(TAP, events)
+        accept_many(self._table, TAP, events)

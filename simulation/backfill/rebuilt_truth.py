@@ -67,7 +67,7 @@ class Truth:
                 self._add_item(groups, subject, item, 1)
             if declaration.on_expiry == "keep":
                 for shard, record in self._history:
-                    if _is_expiry(record) and self._is_past(number_of(declaration.name), shard, record):
+                    if is_expiry(record) and self._is_past(number_of(declaration.name), shard, record):
                         self._add_item(groups, subject, record["dynamodb"]["OldImage"], 1)
         return {group: kept for group, parts in groups.items() if (kept := _nonzero(parts))}
 
@@ -246,7 +246,8 @@ def _values(item: Image) -> dict[str, Any]:
     return {name: _PLAIN.deserialize(value) for name, value in item.items() if not name.startswith("_")}
 
 
-def _is_expiry(record: Record) -> bool:
+def is_expiry(record: Record) -> bool:
+    """Whether TTL has deleted the item."""
     if record["eventName"] != "REMOVE":
         return False
     change = record["dynamodb"]

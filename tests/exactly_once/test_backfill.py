@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -110,6 +111,48 @@ def test_an_aggregate_added_over_twenty_items_of_which_five_change_is_exact(benc
     bench.clock.advance(61)
     assert read(bench, NUMBER) == ({"orders": 15}, True)
     assert read(bench, REVENUE, customer="ann") == ({"total": 150}, True)
+
+
+class Older:
+    """A client of a table that was there before its stream, by some minutes."""
+
+    def __init__(self, client: Any, minutes: int) -> None:
+        self._client = client
+        self._minutes = minutes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def describe_table(self, **request: Any) -> Any:
+        told = self._client.describe_table(**request)["Table"]
+        began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC)
+        label = (began + timedelta(minutes=self._minutes)).replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return {"Table": {**told, "CreationDateTime": began, "LatestStreamLabel": label}}
+
+
+def counted_from_now_on(minutes: int) -> tuple[Workbench, Stream]:
+    """A table with two items, of whose stream only the second one's record is there still."""
+    bench = Workbench([NUMBER])
+    put(bench, 1, 10)
+    stream = Stream(bench)
+    stream.skip()
+    put(bench, 2, 10)
+    bench.aggregator = bench.process(Older(bench.table, minutes))
+    stream.deliver()
+    return bench, stream
+
+
+def test_a_table_that_was_there_before_its_stream_is_not_whole() -> None:
+    bench, stream = counted_from_now_on(minutes=60)
+    assert read(bench, NUMBER) == ({"orders": 1}, False)
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    assert read(bench, NUMBER) == ({"orders": 2}, True)
+
+
+def test_a_table_that_began_with_its_stream_is_whole() -> None:
+    bench, _ = counted_from_now_on(minutes=0)
+    assert read(bench, NUMBER)[1]
 
 
 def verification(bench: Workbench, stream: Stream, **options: Any) -> Verification:

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from dynamodb_counters import Aggregate, Attr, Count, Sum
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
+from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.effective import merged
@@ -21,6 +22,7 @@ from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.control import read_control, write_control
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
@@ -265,6 +267,70 @@ def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None
     assert [*backfill(bench, stream).steps()][-1].phase == "complete"
     bench.clock.advance(61)
     assert read(bench, sizes) == ({"orders": 2}, True)
+
+
+def test_the_slowest_shard_is_waited_for() -> None:
+    lineage = Lineage({"one": "", "two": ""}, frozenset({"one", "two"}))
+    assert lineage.waiting({"one": True, "two": False}) == ["two"]
+
+
+def test_what_a_shard_has_acknowledged_its_children_need_not() -> None:
+    lineage = Lineage({"parent": "", "child": "parent", "grandchild": "child"}, frozenset({"grandchild"}))
+    assert lineage.waiting({"parent": True}) == []
+
+
+def test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void(bench: Workbench) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    steps = backfill(bench, stream).steps()
+    next(step for step in steps if step.phase == "adding")
+    bench.deploy([REVENUE])
+    with pytest.raises(BackfillError, match="is void: a deployment has changed or dropped what it fills"):
+        list(steps)
+
+
+def test_of_two_that_write_what_controls_a_table_one_is_refused(bench: Workbench) -> None:
+    seen = read_control(bench.store)
+    assert seen.history is not None
+    run = Run("1r1", "verify", 0, ("revenue",))
+    assert write_control(bench.store, seen, seen.history, runs=[run]) is not None
+    assert write_control(bench.store, seen, seen.history, runs=[]) is None
+    assert read_control(bench.store).runs == (run,)
+
+
+def split_while_groups_are_read(bench: Workbench, stream: Stream, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Have a shard split, and its children counted, each time before groups are read."""
+    read_groups, splits = Verification._read, iter(range(times))
+
+    def late(self: Any, state: State, plan: Plan, refs: Any) -> Any:
+        if next(splits, None) is not None:
+            for shard in bench.table.stream.open_shards():
+                bench.table.stream.split(shard)
+            put(bench, 60, 5)
+            stream.deliver()
+        return read_groups(self, state, plan, refs)
+
+    monkeypatch.setattr(Verification, "_read", late)
+
+
+def test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Stream(bench)
+    split_while_groups_are_read(bench, stream, monkeypatch, times=1)
+    verifying = verification(bench, stream)
+    list(verifying.steps())
+    assert (verifying.differences, verifying.compared) == ([], 1)
+
+
+def test_a_verification_does_not_read_for_ever_while_shards_split(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Stream(bench)
+    split_while_groups_are_read(bench, stream, monkeypatch, times=10)
+    with pytest.raises(BackfillError, match="splitting its shards all the time"):
+        list(verification(bench, stream).steps())
 
 
 def test_what_readers_use_keeps_what_it_looks_at() -> None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dynamodb_counters._backfill.log_tail import CLOCKS, LogTail
 from dynamodb_counters._backfill.pace import Pace
@@ -45,6 +45,8 @@ OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 
 TRIES: Final = 5
 
+SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
+
 _POLL: Final = 2.0
 _DESCRIBE_EVERY: Final = HOUR
 _LINEAGE_KEPT: Final = 20 * HOUR
@@ -68,6 +70,9 @@ class Runner(ABC):
     page_items: int = 2000
     _pace: Pace = field(init=False)
 
+    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING)
+    """Phases in which a run must know all shards of its time."""
+
     def __post_init__(self) -> None:
         self._pace = Pace(self.units_per_second, self.table.clock, self.table.sleep)
 
@@ -84,7 +89,7 @@ class Runner(ABC):
                 break
             state = None
         else:
-            raise BackfillError("the table's stream is splitting its shards all the time: try again later")
+            raise BackfillError(SPLITTING)
         self._enter(state, WAITING, SCANNING)
         if state.phase == SCANNING:
             yield from self._scan(state)
@@ -115,7 +120,7 @@ class Runner(ABC):
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
-        rested = self.now() - state.described_at > _LINEAGE_KEPT and state.phase in (SCANNING, DRAINING)
+        rested = self.now() - state.described_at > _LINEAGE_KEPT and state.phase in self._needs_lineage
         # Nobody has seen when an opening landed whose process died.
         if rested or state.phase == OPENING:
             self._void(state)

@@ -8,16 +8,16 @@ exactly it beside live updates.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
-from typing import Final
+from typing import ClassVar, Final
 
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted
 from dynamodb_counters._backfill.repair import Difference, Verdict, repair_key, repaired
-from dynamodb_counters._backfill.runner import TRIES, Runner
-from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._backfill.runner import SPLITTING, TRIES, Runner
+from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._declarations import Declaration, Event, Items, Window
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
@@ -68,6 +68,8 @@ class Verification(Runner):
     _repair_plan: Plan = field(init=False)
     _run_id: str = ""
     _cut_at: float = 0.0
+
+    _needs_lineage: ClassVar[tuple[str, ...]] = (SCANNING, DRAINING, COMPARING)
 
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
         history = self._known(seen)
@@ -143,11 +145,9 @@ class Verification(Runner):
     ) -> Iterator[Progress]:
         left = sorted(sums)
         for again in range(_AGAIN):
-            held: dict[GroupRef, _Held] = {}
-            for start in range(0, len(left), _AT_A_TIME):
-                held |= self._read(state, plan, left[start : start + _AT_A_TIME])
-                yield self._progress(state, self.compared + len(held), self.compared + len(sums))
+            held = yield from self._hold(state, plan, left, self.compared + len(sums))
             # After the items: all that they hold is logged by now.
+            pages.lineage = state.lineage
             expected, unsettled = self._expected(pages, sums, held)
             found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in left}
             left = [ref for ref in left if found[ref] and unsettled.get(ref) and again < _AGAIN - 1]
@@ -158,6 +158,21 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
+
+    def _hold(
+        self, state: State, plan: Plan, refs: list[GroupRef], total: int
+    ) -> Generator[Progress, None, dict[GroupRef, _Held]]:
+        """Read groups; again if a shard began meanwhile, since nobody has looked for what they applied of it."""
+        for _ in range(TRIES):
+            known = set(state.lineage.parents)
+            held: dict[GroupRef, _Held] = {}
+            for start in range(0, len(refs), _AT_A_TIME):
+                held |= self._read(state, plan, refs[start : start + _AT_A_TIME])
+                yield self._progress(state, self.compared + len(held), total)
+            self._describe(state)
+            if known.issuperset(state.lineage.parents):
+                return held
+        raise BackfillError(SPLITTING)
 
     def _read(self, state: State, plan: Plan, refs: list[GroupRef]) -> dict[GroupRef, _Held]:
         """Read checkpoints, then items: what a checkpoint covers, the items have applied."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
@@ -54,6 +54,9 @@ from dynamodb_counters.errors import CheckpointError, CountersError
 
 _MOST_ERAS: Final = 100
 """Of two days: more than anybody deploys."""
+
+_BEGINS_TOGETHER: Final = timedelta(minutes=5)
+"""A stream that is created with its table begins within seconds."""
 
 _TURNS: Final = (
     "deployments of different declarations take turns on this table; no more takeovers: the last one holds. "
@@ -256,13 +259,22 @@ class Deployments:
         )
 
     def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status] | None:
-        """How declarations stand from now on. A table that is new counts everything; a source table has a past."""
+        """How declarations stand from now on: a table that is new counts everything."""
         if seen.history is not None:
             return _followed(seen.statuses, new, era)
-        if not self._source or seen.generations:
+        if seen.generations or not (self._source or self._has_past()):
             return None
         began = math.ceil(self._table.clock())
         return {name: Status(0, era.deployment, whole=False, since=began) for name in new.changes}
+
+    def _has_past(self) -> bool:
+        """Whether the table was there before its stream, which then does not tell of everything in it."""
+        table = self._table.client.describe_table(TableName=self._table.name)["Table"]
+        created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
+        if created is None or label is None:
+            return False
+        # The label is the time at which the stream began, and names no time zone: it is UTC.
+        return datetime.fromisoformat(label).replace(tzinfo=UTC) > created + _BEGINS_TOGETHER
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()

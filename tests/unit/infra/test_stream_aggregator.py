@@ -110,7 +110,7 @@ def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Templat
     bucket_arn = {"Fn::GetAtt": [bucket_id, "Arn"]}
     expected = [
         (
-            "dynamodb:BatchGetItem GetItem PutItem Query UpdateItem",
+            "dynamodb:BatchGetItem DescribeTable GetItem PutItem Query UpdateItem",
             {"Fn::GetAtt": [table_id, "Arn"]},
         ),
         ("dynamodb:DescribeStream GetRecords GetShardIterator ListStreams", {"Fn::GetAtt": [table_id, "StreamArn"]}),
