@@ -28,8 +28,7 @@ _AXE = _PROJECT / "node_modules" / "axe-core" / "axe.min.js"
 _FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 _LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 800}},
-    "dark": {"color_scheme": "dark", "viewport": {"width": 1100, "height": 800}},
-    "phone": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}, "reduced_motion": "reduce"},
+    "dark phone": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}, "reduced_motion": "reduce"},
 }
 
 
