@@ -48,6 +48,9 @@ class AggregateReads(GroupReads):
         """
         if isinstance(aggregates, Hierarchy):
             raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
+        if not isinstance(aggregates, Sequence) or isinstance(aggregates, str):
+            shown = getattr(aggregates, "name", aggregates)
+            raise InvalidArgumentError("aggregates", shown, "a sequence of aggregates; for one, use groups()")
         for aggregate in aggregates:
             require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]
