@@ -294,7 +294,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
 def _require_reachable(table_name: object, client: object, clock: object) -> None:
     """Refuse a table without a name, a client that is none, and a clock that stands, before a client is made."""
     if not isinstance(table_name, str) or not table_name:
-        raise InvalidArgumentError("table_name", getattr(table_name, "name", table_name), "the name or ARN of a table")
+        raise InvalidArgumentError("table_name", table_name, "the name or ARN of a table")
     # Resources and sessions of boto3; what stands in for a client in tests may be anything.
     if isinstance(client, str) or type(client).__module__.startswith("boto3."):
         raise InvalidArgumentError("client", client, 'a client such as boto3.client("dynamodb"), not a resource')

@@ -140,8 +140,7 @@ class Aggregate:
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items | Aggregate):
-            shown = getattr(self.source, "name", self.source)
-            raise InvalidArgumentError("source", shown, "an Event, Items or Aggregate")
+            raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
         require_choice("on_change", self.on_change, ON_CHANGE)

@@ -102,7 +102,7 @@ class Window:
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items):
-            raise InvalidArgumentError("source", getattr(self.source, "name", self.source), "an Event or Items")
+            raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_key("pk", self.pk)
         if any(LIST_MARK in name for name in self.fields):

@@ -48,9 +48,8 @@ class AggregateReads(GroupReads):
         """
         if isinstance(aggregates, Hierarchy):
             raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
-        if not isinstance(aggregates, Sequence) or isinstance(aggregates, str):
-            shown = getattr(aggregates, "name", aggregates)
-            raise InvalidArgumentError("aggregates", shown, "a sequence of aggregates; for one, use groups()")
+        if not isinstance(aggregates, Sequence):
+            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use groups()")
         for aggregate in aggregates:
             require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]

@@ -38,7 +38,7 @@ class Leases:
 
     def __init__(self, table: Table, quota: Quota, values: Mapping[str, object]) -> None:
         if not isinstance(quota, Quota):
-            raise InvalidArgumentError("quota", getattr(quota, "name", quota), "a Quota; a Window is asked by allow()")
+            raise InvalidArgumentError("quota", quota, "a Quota; a Window is asked by allow()")
         if not isinstance(values, Mapping) or set(values) != set(quota.by):
             allowed = f"values for {', '.join(quota.by)}" if quota.by else "no values: the quota has one group"
             raise InvalidArgumentError("values", values, allowed)
