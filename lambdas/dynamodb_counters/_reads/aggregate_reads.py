@@ -88,6 +88,7 @@ class AggregateReads(GroupReads):
         --------
         >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
+        require_aggregate(aggregate)
         require_fields(aggregate.name, aggregate.pk_template.fields, values)
         aggregate = self._current(aggregate)
         if aggregate.write_shards > 1:
