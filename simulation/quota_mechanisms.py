@@ -97,6 +97,13 @@ QUOTA_MUTATIONS: Final = (
         _GUARDS + "test_a_forked_process_grants_nothing_of_what_its_parent_holds",
     ),
     Mutation(
+        "threads grant the same call",
+        _LEASES,
+        "self._lock = threading.Lock()",
+        "self._lock = threading.Semaphore(9)",
+        _GUARDS + "test_threads_never_grant_the_same_call",
+    ),
+    Mutation(
         "an item of a quota has no type",
         _HOLDINGS,
         'values |= {":type": {"S": QUOTA}',

@@ -11,7 +11,7 @@ from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 
-CALLS: Final = 100_000
+CALLS: Final = 20_000
 _SECONDS: Final = 600.0
 _PORTIONS: Final = (1, 10, 100, 1000)
 _PROCESSES: Final = (1, 8, 64)

@@ -15,6 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Items, Leases, Quota
 from dynamodb_counters._table import Table
+from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.hooked_client import HookedClient
@@ -112,24 +113,25 @@ def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:
     assert granted == CALLS.limit
 
 
-def test_threads_never_grant_the_same_call() -> None:
+class _Slow(Holding):
+    """Another thread runs between looking at what is held and taking from it."""
+
+    @property
+    def units(self) -> int:
+        held = self._held
+        time.sleep(0.0002)
+        return held
+
+    @units.setter
+    def units(self, held: int) -> None:
+        self._held = held
+
+
+def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamodb_counters._writes.leases.Holding", _Slow)
     clock = VirtualClock()
     leases = _leases(MemoryTable(clock), clock)
-    current, granted = leases._current, Counter[int]()
-
-    def slowly() -> Any:
-        found = current()
-        time.sleep(0.0005)
-        return found
-
-    class _Slow(list[Any]):
-        """What is held now, such that another thread runs between looking and taking."""
-
-        def __iter__(self) -> Any:
-            time.sleep(0.0002)
-            return super().__iter__()
-
-    leases._current = lambda: _Slow(slowly())  # type: ignore[method-assign]
+    granted = Counter[int]()
 
     def work(number: int) -> None:
         while leases.allow():

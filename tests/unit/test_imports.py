@@ -47,4 +47,4 @@ def test_every_public_name_can_be_imported(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = dynamodb_counters.Nothing
+        _ = dynamodb_counters.Nothing  # type: ignore[attr-defined]

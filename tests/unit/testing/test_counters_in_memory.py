@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys, Window
+from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import Faults, QuarantinedRecordsError, counters_in_memory
@@ -89,7 +90,7 @@ JOB = Items("job", keys=KEYS)
 
 
 def of_team(source: Items) -> Aggregate:
-    measures = {"n": Count(), "points": Sum("points")}
+    measures: dict[str, Measure] = {"n": Count(), "points": Sum("points")}
     return Aggregate("teams", source, pk="TEAM#{team}", sk="POINTS", measures=measures, on_expiry="subtract")
 
 

@@ -40,7 +40,7 @@ PEOPLE = [
     Aggregate(f"people_of_{one.name}", one, pk="#{team}", sk=f"{one.name}#{{who}}", measures={"n": Count()})
     for one in SOURCES
 ]
-DECLARED = [
+DECLARED: list[Aggregate | Distinct | Hierarchy] = [
     *PEOPLE,
     *(
         Aggregate(
