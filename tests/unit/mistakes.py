@@ -13,10 +13,8 @@ DECLARATIONS: Final = """\
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dynamodb_counters import (
-    Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event, Hierarchy, Histogram, Items, Packed,
-    Quota, Ranking, Sum, TableKeys, Window,
-)
+from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event
+from dynamodb_counters import Packed, Quota, Ranking, Sum, Window
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})

@@ -155,7 +155,7 @@ def _operated(line: str) -> Told | None:
 
 def _posted(name: str, body: str) -> Told | None:
     event = NAMES[name]
-    counting = [part for part in flatten(_DECLARED) if part.source == event]
+    counting = tuple(part for part in flatten(_DECLARED) if part.source == event)
     try:
         EventCheck(event, None, Admission(counting)).texts(body, {}, _NOON.timestamp())
     except ProblemError as problem:
