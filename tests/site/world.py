@@ -144,7 +144,7 @@ class World:
             patch("dynamodb_counters._counters.make_client", self.client),
             patch("boto3.client", self._boto3_client),
             patch.object(Counters.__init__, "__kwdefaults__", defaults),
-            patch.dict("os.environ", {"TABLE_NAME": CountedTable.name, "CDK_VALIDATION": "false"}),
+            patch.dict("os.environ", {"TABLE_NAME": CountedTable.name, "COUNTERS_TABLE": CountedTable.name, "CDK_VALIDATION": "false"}),
         ):
             yield
             self.synthesize()
@@ -158,7 +158,7 @@ def declarations(blocks: list[Block]) -> list[Any]:
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         value = getattr(statement, "value", None)
         declares = isinstance(value, ast.Call) and getattr(value.func, "id", "") in _DECLARATIONS
-        if is_import or declares or isinstance(value, ast.Constant):
+        if is_import or declares or isinstance(value, ast.Constant | ast.Dict):
             try:
                 exec(compile(ast.Module([statement], []), "page", "exec"), names)
             except (ImportError, NameError):
