@@ -139,12 +139,13 @@ class World:
     @contextmanager
     def running(self) -> Iterator[None]:
         defaults = {**(Counters.__init__.__kwdefaults__ or {}), "clock": lambda: NOW}
+        tables = dict.fromkeys(("TABLE_NAME", "COUNTERS_TABLE"), CountedTable.name)
         with (
             mock_aws(),
             patch("dynamodb_counters._counters.make_client", self.client),
             patch("boto3.client", self._boto3_client),
             patch.object(Counters.__init__, "__kwdefaults__", defaults),
-            patch.dict("os.environ", {"TABLE_NAME": CountedTable.name, "COUNTERS_TABLE": CountedTable.name, "CDK_VALIDATION": "false"}),
+            patch.dict("os.environ", {**tables, "CDK_VALIDATION": "false"}),
         ):
             yield
             self.synthesize()
