@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,10 +35,12 @@ def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for file in tmp_path.glob("*.py"):
             sys.modules.pop(file.stem, None)
     if any(tmp_path.glob("test_*.py")):
-        roots = [f"pythonpath={PROJECT / 'infra'} {PROJECT / 'lambdas'} ."]
+        roots = os.pathsep.join(str(PROJECT / root) for root in ("infra", "lambdas"))
+        plugins = ["-p", "no:cacheprovider", "-p", "dynamodb_counters._pytest_plugin"]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", *roots, str(tmp_path)],
+            [sys.executable, "-m", "pytest", "-q", *plugins, "--snapshot-update", "."],
             cwd=tmp_path, capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": roots, "CDK_VALIDATION": "false"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -139,12 +139,13 @@ class World:
     @contextmanager
     def running(self) -> Iterator[None]:
         defaults = {**(Counters.__init__.__kwdefaults__ or {}), "clock": lambda: NOW}
+        tables = dict.fromkeys(("TABLE_NAME", "COUNTERS_TABLE"), CountedTable.name)
         with (
             mock_aws(),
             patch("dynamodb_counters._counters.make_client", self.client),
             patch("boto3.client", self._boto3_client),
             patch.object(Counters.__init__, "__kwdefaults__", defaults),
-            patch.dict("os.environ", {"TABLE_NAME": CountedTable.name, "CDK_VALIDATION": "false"}),
+            patch.dict("os.environ", {**tables, "CDK_VALIDATION": "false"}),
         ):
             yield
             self.synthesize()
@@ -158,7 +159,7 @@ def declarations(blocks: list[Block]) -> list[Any]:
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         value = getattr(statement, "value", None)
         declares = isinstance(value, ast.Call) and getattr(value.func, "id", "") in _DECLARATIONS
-        if is_import or declares or isinstance(value, ast.Constant):
+        if is_import or declares or isinstance(value, ast.Constant | ast.Dict):
             try:
                 exec(compile(ast.Module([statement], []), "page", "exec"), names)
             except (ImportError, NameError):
