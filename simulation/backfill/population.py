@@ -90,7 +90,7 @@ class Population:
             return
         values |= {"client": draw.choice("uvw"), "weight": draw.randint(1, 5), "at": self._time()}
         outcome = accept(self._table, VISIT, values)
-        if outcome.status == "duplicate" and chance < 0.7:
+        if outcome.status in ("duplicate", "conflict") and chance < 0.7:
             self._replace(values)
 
     def _replace(self, values: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from simulation.schedules.writers import Writers
 
 _PROCESSES: Final = 4
 _MOST_WAITED: Final = 4 * 3600
-_FINAL: Final = ("accepted", "duplicate", "too_late", "retracted", "absent")
+_FINAL: Final = ("accepted", "duplicate", "conflict", "too_late", "retracted", "absent")
 
 
 @dataclass(eq=False)
@@ -325,5 +325,5 @@ def _untrue_accepts(entries: Sequence[Entry], held: Held) -> Iterator[str]:
             yield f"there, but nobody was told: {values}"
     newest = max((values["version"] for values in held.accepted), default=0)
     for entry in entries:
-        if entry.told == "duplicate" and not held.is_gone and newest < entry.values["version"]:
+        if entry.told in ("duplicate", "conflict") and not held.is_gone and newest < entry.values["version"]:
             yield f"told to be a duplicate, but is not there: {entry.values}"

@@ -141,7 +141,7 @@ class Writers:
         one = len(batch) == 1
         outcomes = [accept(self._table, TRADE, batch[0])] if one else accept_many(self._table, TRADE, batch)
         for values, outcome in zip(batch, outcomes, strict=True):
-            assert outcome.status in ("accepted", "duplicate"), outcome
+            assert outcome.status in ("accepted", "duplicate", "conflict"), outcome
             if outcome.status == "accepted":
                 self._changed(None, values)
 
