@@ -12,7 +12,7 @@ DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 
-.PHONY: help setup demo bench test docs spec soak mutations nightly snapshot cli-examples lint audit wheel lock lambda-asset \
+.PHONY: help setup demo bench test docs spec soak mutations nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -64,6 +64,9 @@ snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates
 
 cli-examples: $(ENVIRONMENT) ## Run the examples of the pages and write what they print; with PICTURES=1, its pictures
 	$(PYTHON) -m demo.cli_examples $(if $(PICTURES),--pictures)
+
+replay: $(ENVIRONMENT) ## Record the runs of docs/survive.html anew
+	$(PYTHON) -m simulation.replay
 
 lint: $(ENVIRONMENT) ## Check style and types
 	$(PYTHON) -m ruff check .

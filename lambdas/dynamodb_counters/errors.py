@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from reprlib import Repr
 from typing import Final
 
@@ -174,6 +175,9 @@ _REPR: Final = _Repr()
 
 
 def _short(value: object) -> str:
+    name = getattr(value, "name", None)
+    if isinstance(name, str) and is_dataclass(value):
+        return f"{type(value).__name__}({name!r}, …)"  # A declaration; whoever wrote it knows the rest.
     try:
         text = _REPR.repr(value)
     except (RecursionError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cdk_dynamodb_counters import DedupCountTable  # refused
-from dynamodb_counters import Aggregate, Attribute, Count, Counters, Distinct, Event, Window
+from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Distinct, Event, Quota, Sum, Window
 from dynamodb_counters import Widow  # refused
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
@@ -21,7 +21,15 @@ Attribute(int, minimum="1")  # refused
 Aggregate("views", "view", pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})  # refused
 Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures=Count())  # refused
 Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, on_expiry="forget")  # refused
+Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count})  # refused
+Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, where="url = /")  # refused
+Sum("total", cap=9.99)  # refused
+Attr("total") > 100  # refused
 Window("last_day", VIEWS, pk="URL#{url}", time="time")  # refused
+Window("last_day", VIEW, pk="URL#{url}", time="time", retention=24)  # refused
+Window("last_day", VIEW, pk="URL#{url}", time="time", late="ignore")  # refused
+Quota("calls", limit=100, per="daily")  # refused
+Quota("calls", limit=100, per="day", by="customer")  # refused
 
 
 def read(counters: Counters) -> None:
@@ -34,3 +42,12 @@ def read(counters: Counters) -> None:
     counters.distinct(VIEWS, {})  # refused
     counters.accept(VIEWS, {"url": "/"})  # refused
     counters.acept(VIEW, {"url": "/"})  # refused
+    counters.accept("view", {"url": "/"})  # refused
+    counters.accept_many(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"})  # refused
+    counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)  # refused
+    counters.increment(VIEWS, {"url": "/"}, by=0.5)  # refused
+    counters.redrive("1")  # refused
+    counters.leases(LAST_DAY, {"url": "/"})  # refused
+    counters.group(VIEWS, {"url": "/"})  # refused
+    counters.calendar(LAST_DAY, {"url": "/"}, "today")  # refused
+    counters.allow(LAST_DAY, {"url": "/"}, last=timedelta(hours=24), limit="300")  # refused

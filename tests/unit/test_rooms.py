@@ -62,7 +62,7 @@ _ROOMS = {
         specification
         mechanisms handler_process workbench throttled_burst
         run_mechanisms quota_mechanisms
-        mutations soak hostile backfill quotas
+        mutations soak hostile backfill quotas replay
     """,
 }
 _LEVELS = {

@@ -23,7 +23,7 @@ _IDLE_POLLS: Final = 21_600 / DAY
 ALARMS: Final = {"aggregator": (7, 11), "ingest": (4, 8)}
 """Of the constructs, without and with `monitoring=True`."""
 
-METRICS: Final = {"aggregator": 14, "ingest": 11}
+METRICS: Final = {"aggregator": 14, "ingest": 12}
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> dict[str, float]:

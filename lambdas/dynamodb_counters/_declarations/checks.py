@@ -90,6 +90,8 @@ def require_measures(measures: object, allowed: tuple[type, ...]) -> None:
             raise InvalidArgumentError("measures", name, "names of letters, digits, '-' and '_' that are not reserved")
         if not isinstance(measure, allowed):
             kinds = ", ".join(kind.__name__ for kind in allowed)
+            if isinstance(measure, type) and issubclass(measure, allowed):
+                raise InvalidArgumentError("measures", measure.__name__, "a measure, not its class, such as Count()")
             raise InvalidArgumentError("measures", measure, f"one of {kinds}")
 
 

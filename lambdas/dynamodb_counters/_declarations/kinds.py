@@ -6,6 +6,7 @@ from typing import Final
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.composites import Distinct, Hierarchy
+from dynamodb_counters._declarations.quotas import Quota
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -17,6 +18,7 @@ _ADVICE: Final[dict[type, tuple[str, str]]] = {
     Event: ("an Event", "declare an Aggregate over it, or use events()"),
     Items: ("Items", "declare an Aggregate over them"),
     Aggregate: ("an Aggregate", "use get()"),
+    Quota: ("a Quota", "use leases()"),
     str: ("a name", "pass the declaration itself"),
 }
 

@@ -48,6 +48,8 @@ class AggregateReads(GroupReads):
         """
         if isinstance(aggregates, Hierarchy):
             raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
+        if not isinstance(aggregates, Sequence):
+            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use groups()")
         for aggregate in aggregates:
             require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]
@@ -86,6 +88,7 @@ class AggregateReads(GroupReads):
         --------
         >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
+        require_aggregate(aggregate)
         require_fields(aggregate.name, aggregate.pk_template.fields, values)
         aggregate = self._current(aggregate)
         if aggregate.write_shards > 1:

@@ -33,6 +33,7 @@ class GroupReads:
         >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
         42
         """
+        require_aggregate(aggregate)
         require_fields(aggregate.name, aggregate.fields, values)
         current = self._current(aggregate)
         if current.write_shards > 1:
@@ -64,6 +65,7 @@ class GroupReads:
         """
         pairs = list(wanted)
         for aggregate, values in pairs:
+            require_aggregate(aggregate)
             require_fields(aggregate.name, aggregate.fields, values)
         asked = [
             (current, values, group_keys(current, values), self._is_whole(aggregate))

@@ -33,6 +33,7 @@ from dynamodb_counters._stream.quarantine_items import (
     unpack,
 )
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
@@ -62,6 +63,8 @@ def discard(table: Table, entry: Quarantined) -> bool:
 
 def redrive(table: Table, entry: Quarantined) -> bool:
     """Send an entry back through the stream; False if it was redriven before or has expired."""
+    if not isinstance(entry, Quarantined):
+        raise InvalidArgumentError("entry", entry, "a Quarantined, one of quarantined()")
     return _change(table, entry, REDRIVEN)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,6 +134,8 @@ def _serialized(name: str, value: Any) -> dict[str, Any]:
         typed = dict(_serializer().serialize(value))
     except InvalidArgumentError:
         raise
+    except DecimalException:
+        raise InvalidArgumentError(name, value, f"a number of at most {MAX_NUMBER_DIGITS} digits") from None
     except Exception as error:  # noqa: BLE001
         # The serializer raises errors of many kinds: its own, the decimal module's, Unicode errors.
         raise InvalidArgumentError(name, value, f"a value DynamoDB can store ({error!s:.200})") from None

@@ -113,7 +113,9 @@ def _by_measure(aggregate: Aggregate, by: Mapping[str, Number] | Number) -> dict
     measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
     if not isinstance(by, Mapping):
         if len(measures) != 1:
-            raise InvalidArgumentError("by", by, f"a mapping with some of {aggregate.name!r}'s measures {measures}")
+            raise InvalidArgumentError(
+                "by", by, f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
+            )
         by = {measures[0]: by}
     if not by or not set(by) <= set(measures):
         raise InvalidArgumentError("by", dict(by), f"numbers for measures among {measures}")

@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import digest_of
+from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Layout, Layouts, layout_of
 from dynamodb_counters._table import Table
@@ -82,13 +83,21 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
             key = LogKey(event.name, layout.part(digest, values), start)
             refused = _refused(event, layout, seconds, now)
         except MalformedImageError as error:
-            refused = Outcome("rejected", str(error))
+            refused = Outcome("rejected", str(error), error=_malformed(event, values, error))
         if refused is not None:
             placed.outcomes[index] = refused
             continue
         placed.entries.setdefault(key, []).append(Entry(index, item[PK]["S"], digest, values, retracts))
         placed.expires_at[key] = _expires_at(event, start + layout.bucket)
     return placed
+
+
+def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
+    """The time of an event, where it cannot be told."""
+    name = event.packed.time if event.packed is not None else ""
+    if name not in values:
+        return None
+    return InvalidArgumentError(name, plain_value(values[name]), f"the time of a packed event ({error})")
 
 
 def _refused(event: Event, layout: Layout, seconds: int, now: float) -> Outcome | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
@@ -30,7 +30,12 @@ _RETRIED: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
     """Insert an event and count it, all or nothing; the stream counts only its corrections and its deletion."""
+    if not isinstance(declarations, Iterable):
+        raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
     declared = tuple(declarations)
+    for each in declared:
+        if not isinstance(each, Aggregate | Window):
+            raise InvalidArgumentError("declarations", each, "Aggregates and Windows")
     if len(declared) > MAX_COUNTED or any(declaration.source != event for declaration in declared):
         names = [declaration.name for declaration in declared]
         raise InvalidArgumentError("declarations", names, f"up to {MAX_COUNTED} declarations over {event.name!r}")

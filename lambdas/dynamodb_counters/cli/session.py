@@ -25,7 +25,7 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters.errors import CountersError
+from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
 _PLAIN_WIDTH: Final = 100
 _SECONDS_PER_LINE: Final = 10.0
@@ -93,7 +93,15 @@ class Session:
         if self.declared is not None:
             path = Path(self.declared)
             is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
-            return decode(self.declared if is_text or not path.is_file() else path.read_text(encoding="utf-8").strip())
+            if not is_text and path.is_file():
+                return decode(path.read_text(encoding="utf-8").strip())
+            try:
+                return decode(self.declared)
+            except InvalidArgumentError:
+                if is_text:
+                    raise
+                expected = "a file, or encoded declarations"
+                raise click.UsageError(f"invalid --declarations {self.declared!r}: expected {expected}") from None
         seen = read_control(self.table)
         if DECLARED not in seen.item:
             return self.folded

@@ -144,7 +144,7 @@ class _Shop:
         wanted = {each.name: each for each in declared}.get(name)
         if wanted is None:
             return "-"
-        group = {"shop": "a", "buyer": "b0"}
+        group = {name: value for name, value in (("shop", "a"), ("buyer", "b0")) if name in wanted.fields}
         counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
         if isinstance(wanted, Window):
             return str(counters.window(wanted, group, last=timedelta(hours=24)).count)

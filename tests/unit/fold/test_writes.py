@@ -34,6 +34,9 @@ class Client:
     def get_item(self, **_: Any) -> dict[str, Any]:
         return {}
 
+    def describe_table(self, **_: Any) -> dict[str, Any]:
+        return {"Table": {}}
+
     def update_item(self, **update: Any) -> dict[str, Any]:
         if not update["Key"]["pk"]["S"].startswith("CHECKPOINT#"):
             self.updates.append(update)

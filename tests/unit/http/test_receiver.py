@@ -161,7 +161,7 @@ def test_a_request_has_a_budget_of_values(queue: Queue, monkeypatch: pytest.Monk
 def test_a_schema_knows_fractions_as_they_are_written(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     price = {"properties": {"price": {"multipleOf": 0.01, "minimum": 0.1, "enum": [0.1, 1.5, 2.125]}}}
     use(monkeypatch, EventCheck(VIEW, compile_schema(price)))
-    assert post({**GOOD, "price": 1.5}, {**GOOD, "price": 0.1})[0] == 202
+    assert post({**GOOD, "price": 1.5}, {**GOOD, "clientId": "d", "price": 0.1})[0] == 202
     assert post({**GOOD, "price": 2.125})[0] == 400
 
 

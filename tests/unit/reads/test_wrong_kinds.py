@@ -60,7 +60,7 @@ OF_WINDOWS: dict[str, Call] = {
     "window": lambda counters, declared: counters.window(declared, HOME, last=DAY),
     "window_many": lambda counters, declared: counters.window_many([(declared, HOME)], last=DAY),
     "compare": lambda counters, declared: counters.compare(declared, HOME, last=DAY),
-    "over_limit": lambda counters, declared: counters.over_limit(declared, HOME, 5, last=DAY),
+    "allow": lambda counters, declared: counters.allow(declared, HOME, 5, last=DAY),
     "calendar": lambda counters, declared: counters.calendar(declared, HOME, "day"),
     "between": lambda counters, declared: counters.between(declared, HOME, NOW - DAY, NOW),
     "series": lambda counters, declared: counters.series(declared, HOME, NOW - DAY, NOW, step=DAY),

@@ -1,0 +1,179 @@
+"""What newcomers get wrong, by where they write it; `test_mistakes.py` runs each line for what it is told.
+
+One per line, as in the documentation.
+"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from typing import Final
+
+DECLARATIONS: Final = """\
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event
+from dynamodb_counters import Packed, Quota, Ranking, Sum, Window
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url")
+LAST_DAY = Window("last_day", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=2))
+
+ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", attributes={"id": str, "shop": str, "total": Decimal})
+SHOPS = Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"orders": Count(), "total": Sum("total")})
+
+HIT = Event("hit", pk="PAGE#{page}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
+HITS = Aggregate("hits", HIT, pk="PAGE#{page}", sk="HITS", measures={"hits": Count()})
+
+READING = Event("reading", pk="SENSOR#{sensor}", sk="AT#{at}")  # its attributes are not declared
+HEAT = Aggregate("heat", READING, pk="SENSOR#{sensor}", sk="HEAT", measures={"degrees": Average("degrees")})
+RECENT = Window("recent", READING, pk="SENSOR#{sensor}", time="at", retention=timedelta(days=2), late="quarantine")
+
+CALLS = Quota("calls", limit=100, per="day", by=("customer",))
+"""
+"""What the lines use."""
+
+DECLARING: Final = (
+    "from dynamodb_counters import Widow",
+    'Event("view", pk="URL#{url}", sk="T#{time}", atributes={"url": str})',
+    'Event("page view", pk="URL#{url}", sk="T#{time}")',
+    'Event("view", pk="URL#{}", sk="T#{time}")',
+    'Event("view", pk="{url}{time}", sk="VIEW")',
+    'Event("view", pk="URL#{ttl}", sk="T#{time}")',
+    'Event("view", pk="URL#{url}", sk="T#{time}", retention=7)',
+    'Event("view", pk="URL#{url}", sk="T#{time}", attributes=["url"])',
+    'Event("order", pk="ORDER#{orderId}", sk="ORDER", attributes={"order_id": str})',
+    'Event("order", pk="ORDER#{id}", sk="ORDER", attributes={"id": "string"})',
+    'Attribute(str, format="e-mail")',
+    'Aggregate("views", "view", pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})',
+    'Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count})',
+    'Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, where="url = /")',
+    'Aggregate("shops", ORDER, pk="SHOP#{store}", sk="SALES", measures={"orders": Count()})',
+    'Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"total": Sum("totl")})',
+    'Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"total": Sum("shop")})',
+    'Aggregate("paid", ORDER, pk="SHOP#{shop}", sk="PAID", measures={"n": Count()}, where=Attr("state").eq("paid"))',
+    'Sum("total", cap=9.99)',
+    'Attr("total") > 100',
+    'Attr("total").gt(100) and Attr("shop").eq("a")',
+)
+
+WINDOWS: Final = (
+    'Window("last_day", VIEWS, pk="URL#{url}", time="time")',
+    'Window("last_day", ORDER, pk="SHOP#{shop}", time="created_at")',
+    'Window("last_day", VIEW, pk="URL#{url}", time="time", retention=24)',
+    'Window("last_day", VIEW, pk="URL#{url}", time="time", precision=timedelta(minutes=5))',
+    'Window("last_day", VIEW, pk="URL#{url}", time="time", late="ignore")',
+    'Event("hit", pk="PAGE#{page}", sk="ID#{id}", packed=Packed("time"))',
+    'Quota("calls", limit=100, per="daily")',
+    'Quota("calls", limit=100, per="day", by="customer")',
+    'Quota("calls", limit=100, per="day", tz="Berlin")',
+)
+
+COMPOSING: Final = (
+    'StreamAggregator(self, "Aggregator", table="counters", aggregates=[VIEWS])',
+    'StreamAggregator(self, "Aggregator", table=counters)',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[LAST_DAY])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, replace(VIEWS, sk="OTHER")])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, sk="T#ALL")])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, name="all", source=SHOPS, pk="ALL", measures={"total": Sum("total")})])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, ranking=Ranking("views", "URLS"))])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS], source_table=Table.from_table_name(self, "T", "orders"))',
+    'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); StreamAggregator(self, "B", table=counters, aggregates=[SHOPS])',
+    'DedupCounterTable(self, "Uncounted")',
+    'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk))',
+    'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk, dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES))',
+    'DedupCounterTable(self, "Mine", table=counters.table)',
+    'WindowedCounter(self, "Rolling", table=counters, window=VIEWS)',
+    'WindowedCounter(self, "Rolling", table=counters, window=LAST_DAY)',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=None)',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=HttpNoneAuthorizer())',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"type": "objekt"})',
+    'CounterApi(self, "Api", table=counters, shown=[VIEW])',
+)
+
+WRITING: Final = (
+    'Counters("")',
+    'Counters("counters", client=boto3.resource("dynamodb", region_name="eu-west-1"))',
+    'counters.accept(VIEW, {"url": "/"})',
+    'counters.accept(VIEW, {"url": "/", "time": datetime(2026, 11, 20)})',
+    'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ms": 0.1 + 0.2})',
+    'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ms": 10**40})',
+    'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ttl": 1})',
+    'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "body": "x" * 500_000})',
+    'counters.accept(ORDER, {"id": "7", "shp": "a", "total": 9})',
+    'counters.accept(VIEWS, {"url": "/"})',
+    'counters.accept("view", {"url": "/"})',
+    'counters.accept_many(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"})',
+    'counters.accept_many(VIEW, [{"url": "/"}])',
+    'counters.accept(ORDER, {"id": "1", "shop": "a", "total": 1}); counters.accept(ORDER, {"id": "1", "shop": "a", "total": 2})',
+    'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
+    'counters.accept(HIT, {"page": "/", "time": "2026-11-20T10:00"})',
+    'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
+    'counters.increment(VIEWS, {"url": "/"}, by=0.5)',
+    'counters.increment(SHOPS, {"shop": "a"})',
+    'counters.redrive("1")',
+    'counters.leases(LAST_DAY, {"url": "/"})',
+)
+
+COUNTING: Final = (
+    'counters.accept(READING, {"sensor": "s", "at": "2026-11-20T10:00Z", "degree": 20})',
+    'counters.accept(READING, {"sensor": "s", "at": "2026-11-20T10:00Z", "degrees": "20"})',
+    'counters.accept(READING, {"sensor": "s", "at": "2026-11-20T10:00", "degrees": 20})',
+    'counters.accept(READING, {"sensor": "s", "at": "2026-11-01T10:00Z", "degrees": 20})',
+)
+
+READING: Final = (
+    "counters.get(VIEWS, {})",
+    'counters.get(VIEWS, {"url": "/", "day": "2026-11-20"})',
+    'counters.get(VIEWS, {"url": "/"})["view"]',
+    'counters.get("views", {"url": "/"})',
+    'counters.get(LAST_DAY, {"url": "/"})',
+    "counters.get(VISITORS, {})",
+    'counters.group(VIEWS, {"url": "/"})',
+    "counters.top(VIEWS)",
+    'counters.window(VIEWS, {"url": "/"}, last=timedelta(hours=24))',
+    'counters.window(LAST_DAY, {"url": "/"}, last=24)',
+    'counters.window(LAST_DAY, {"url": "/"}, last=timedelta(days=30))',
+    'counters.between(LAST_DAY, {"url": "/"}, datetime(2026, 11, 19), datetime(2026, 11, 20))',
+    'counters.calendar(LAST_DAY, {"url": "/"}, "today")',
+    'counters.allow(LAST_DAY, {"url": "/"}, last=timedelta(hours=24), limit="300")',
+    "list(counters.events(VIEW))",
+)
+
+TESTING: Final = (
+    "with counters_in_memory(VIEWS): pass",
+    'with counters_in_memory([VIEWS, replace(VIEWS, sk="OTHER")]): pass',
+    'with counters_in_memory([HEAT]) as counters: counters.accept(READING, {"sensor": "s", "at": "2026-11-20T10:00Z"})',
+    'stable_template("CountersStack")',
+)
+
+OPERATING: Final = (
+    "counters got views url=/ --table counters",
+    "counters get vews url=/ --table counters",
+    "counters get views page=/ --table counters",
+    "counters window last_day url=/ --last 24 --table counters",
+    "counters accept view url=/ --table counters",
+    "counters backfill vews --yes --table counters",
+    "counters diff --table counters --template missing.json",
+    "counters get views url=/ --table counters --declarations missing.txt",
+    "counters cost --rate 0",
+)
+
+POSTING: Final = (
+    ("VIEW", '{"url": "/"}'),
+    ("VIEW", '{"url": "/", "time": '),
+    ("ORDER", '{"id": "1", "shop": "a", "total": "9.99"}'),
+    ("READING", '{"sensor": "s", "at": "2026-11-20T10:00Z"}'),
+)
+"""Bodies, each with the event that is taken."""
+
+REDEPLOYING: Final = (
+    ("VIEWS", 'replace(VIEWS, where=Attr("url").ne("/"), on_change="fail")'),
+    ("VIEWS", 'replace(VIEWS, where=Attr("url").ne("/"), on_change="keep")'),
+    ("VIEWS", 'replace(VIEWS, source=replace(VIEW, pk="PAGE#{url}"))'),
+    ("LAST_DAY", 'replace(LAST_DAY, name="rolling")'),
+    ("VIEWS", "HEAT"),
+)
+"""What was declared, and what is then."""
