@@ -47,7 +47,11 @@ def _start_caller(*limits: int) -> tuple[subprocess.Popen[str], int, int, Path]:
     """Start the caller with the first limit, in seconds, that is enough for its emulator to answer."""
     for limit in limits:
         caller = subprocess.Popen(
-            [sys.executable, "-c", _CALLER, str(limit)], stdout=subprocess.PIPE, text=True, cwd=_PROJECT
+            [sys.executable, "-c", _CALLER, str(limit)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=_PROJECT,
+            env=os.environ | {"PYTHONPATH": str(_PROJECT / "lambdas")},
         )
         assert caller.stdout is not None
         if said := caller.stdout.readline().split():
