@@ -119,7 +119,7 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr("dynamodb_counters._dev.emulator._free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr("dynamodb_counters._dev.emulator._free_port", lambda _: taken.getsockname()[1])
 
         with pytest.raises(EmulatorError, match="already in use"), Emulator.start(max_seconds=600):
             pytest.fail("it must not start")
