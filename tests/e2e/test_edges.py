@@ -48,7 +48,8 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     [
         (b"{", "not valid JSON"),
         (b"[]", "no event"),
-        ([{"url": "/a", "time": "t"}], "clientId"),
+        ([{"url": "/a", "time": "2026-11-20T10:00:00Z"}], "clientId"),
+        ([{**view("/a", "c"), "time": "t"}], "invalid time"),
         ([view("/a", "c"), 7], "1 of 2"),
         ({**view("/a", "c"), "more": 1}, "more"),
         ({**view("/a", "c"), "pk": "URL#/forged"}, "reserved"),

@@ -201,7 +201,7 @@ def test_a_value_that_tells_no_partition_is_looked_for_everywhere(store: Store) 
         {"values": {}},
         {"values": {"amount": 5}},
         {"values": "ann"},
-        {"values": {"client": 1.5}},
+        {"values": {"client": [1]}},
         {"counts": "both"},
         {"uncounted": "count"},
         {"queues": "http://queue"},

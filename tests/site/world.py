@@ -145,7 +145,7 @@ class World:
             patch("dynamodb_counters._counters.make_client", self.client),
             patch("boto3.client", self._boto3_client),
             patch.object(Counters.__init__, "__kwdefaults__", defaults),
-            patch.dict("os.environ", {**tables, "CDK_VALIDATION": "false"}),
+            patch.dict("os.environ", tables),
         ):
             yield
             self.synthesize()

@@ -27,7 +27,7 @@ _TEMPLATES: list[Any] = [
 _DURATIONS: list[Any] = [timedelta(0), timedelta(milliseconds=999), timedelta(days=-1), 7, 7.5, "7d", True]
 _MEASURES: list[Any] = [
     *(None, {}, [], [Count()], "n"),
-    *({"n": measure} for measure in (1, Count, "count")),
+    *({"n": measure} for measure in (1, Window, "count")),
     *({name: Count()} for name in ("", "1n", "n m", "pk", "ttl", "_n", "url", 5)),
 ]
 _CONDITIONS: list[Any] = [True, "status = paid", {"status": "paid"}, Attr("status"), len]

@@ -48,11 +48,11 @@ def test_a_change_of_the_packaged_code_changes_nothing(
 
 
 def test_a_change_of_the_stack_is_seen() -> None:
-    stack = new_stack()
-    sqs.Queue(stack, "Queue")
-    before = stable_template(stack)
-    sqs.Queue(stack, "More")
-    assert stable_template(stack) != before
+    one, more = new_stack(), new_stack()
+    for stack in (one, more):
+        sqs.Queue(stack, "Queue")
+    sqs.Queue(more, "More")
+    assert stable_template(one) != stable_template(more)
 
 
 def test_declarations_are_told_in_words() -> None:
