@@ -141,7 +141,7 @@ BACKFILLS: Final = (
 
 BACKFILL_REMOVALS: Final = (
     Removal("nothing is logged before the checkpoint moves", "backfill", "logged before checkpoint"),
-    Removal("nothing is logged before a batch is acknowledged", "backfill", "logged before ack", quick=True),
+    Removal("nothing is logged before a batch is acknowledged", "backfill", "logged before ack"),
     Removal("pages hold records below the cut, too", "changes", "from cut"),
     Removal("a page is named by its first record only: another one is refused", "changes", "last in name"),
     Removal("a page is named by its last record only, and put again", "changes", "first in name"),
@@ -152,7 +152,7 @@ BACKFILL_REMOVALS: Final = (
     Removal("the scan begins at S", "clocks apart", constants={"Settled": "= 0"}),
     Removal("S is too early for clocks", "clocks apart", constants={"Margin": "= 1"}),
     Removal("S is too early for processes that do not know of the run", "copied runs", constants={"Margin": "= 1"}),
-    Removal("a run is resumed though nobody saw it opened in time", "late opening", "opened in time", quick=True),
+    Removal("a run is resumed though nobody saw it opened in time", "late opening", "opened in time"),
     Removal("the log is ordered by sequence numbers, not by lineage", "split shard", "lineage"),
     Removal("shards are not compared before the scan", "split near the cut", "same shards"),
     Removal("pages of the scan are put again", "two runners", "sealed"),

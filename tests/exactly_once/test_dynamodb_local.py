@@ -10,8 +10,8 @@ from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.schedules.backend import LocalBackend
 from simulation.schedules.schedule import check
 
-SCHEDULES = 30
-CHUNK = 10
+SCHEDULES = 10
+CHUNK = 5
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))

@@ -9,7 +9,7 @@ import pytest
 from simulation.schedules import coverage
 from simulation.schedules.schedule import Schedule, check
 
-SCHEDULES = 1000
+SCHEDULES = 400
 CHUNK = 200
 OFTEN = {
     coverage.REDECLARED: 60,

@@ -13,9 +13,9 @@ from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome
 from simulation.schedules.schedule import Schedule
 
-SCHEDULES = 100
+SCHEDULES = 50
 CHUNK = 50
-ON_DYNAMODB_LOCAL = 4
+ON_DYNAMODB_LOCAL = 2
 
 
 def run(seed: int, make_backend: MakeBackend = MemoryBackend) -> Outcome:

@@ -147,7 +147,7 @@ def test_a_busy_shard_settles_although_its_checkpoint_never_stands_still(store: 
     aggregator = store.aggregator(_VIEWS)
     for minute in range(0, 120, 5):
         store.clock.now = NOW + minute * 60
-        batch = [_view(1000 * (minute + 1) + n, f"u{n}", store.clock.now) for n in range(100)]
+        batch = [_view(1000 * (minute + 1) + n, f"u{n}", store.clock.now) for n in range(40)]
         aggregator.handle({"shardId": SHARD, "Records": batch})
 
     item = store.item(*(value["S"] for value in checkpoint_key(shard_digest(SHARD)).values()))

@@ -48,7 +48,7 @@ _RUNS = count()
 """Distinguishes the examples on one table."""
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("abc", min_size=_LENGTH, max_size=_LENGTH), _schedules(), _schedules(), st.randoms())
 def test_any_legal_history_of_deliveries_counts_each_record_once(
     store: Store, letters: str, first: list[Any], second: list[Any], shuffled: Any

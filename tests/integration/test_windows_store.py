@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from dynamodb_counters import Event, Sum, Window
 from dynamodb_counters.testing._dynamodb.capacity import item_bytes
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 _JOB = Event("job", pk="JOB#{id}", sk="JOB")
 _JOBS = Window("jobs", _JOB, pk="CUSTOMER#{customer}", time="at", measure=Sum("amount"), future_tolerance=None)
@@ -133,7 +138,9 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     window = replace(_JOBS, precision=precision, longest=last)
-    store = Customers(engine, table, window)
+    # Filled in memory, in a twentieth of the time, and measured on AWS's own engine.
+    memory = MemoryTable(lambda: _NOW)
+    store = Customers(Engine("memory", cast("DynamoDBClient", memory), None), memory.name, window)
     begin = (_NOW - int(last.total_seconds())) // _DAY * _DAY - 31 * _DAY * (slot == _DAY)
     if slot == _DAY:
         # Every month ends with the most watermarks it can gather.
@@ -145,6 +152,9 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
         store.clock.now = _NOW
     else:
         store.fill(begin, _NOW, slot, rotation)
+    for item in memory.items():
+        engine.client.put_item(TableName=table, Item=item)
+    store = Customers(engine, table, window)
     answers = store.answers_of_queries()
     assert store.counters.window(window, _C, last=last).count > 0
 
