@@ -73,12 +73,15 @@ def group_of(
 
 
 def require_fields(name: str, fields: Collection[str], values: object) -> None:
-    """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered."""
+    """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered.
+
+    While readers use an older definition, its fields are allowed beside those declared: one read serves both.
+    """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("values", values, "a mapping of fields to values")
     for field in values:
         if field not in fields:
-            there = ", ".join(map(repr, fields)) or "none"
+            there = ", ".join(map(repr, dict.fromkeys(fields))) or "none"
             raise InvalidArgumentError("values", field, f"no fields but those of {name!r}: {there}")
 
 

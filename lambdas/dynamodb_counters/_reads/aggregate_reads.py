@@ -53,11 +53,13 @@ class AggregateReads(GroupReads):
         for aggregate in aggregates:
             require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]
-        aggregates = [self._current(aggregate) for aggregate in aggregates]
+        declared = aggregates
+        aggregates = [self._current(aggregate) for aggregate in declared]
         shared = len({aggregate.pk for aggregate in aggregates}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        require_fields(" and ".join(names), aggregates[0].pk_template.fields, values)
+        fields = [field for one in (*declared, *aggregates) for field in one.pk_template.fields]
+        require_fields(" and ".join(names), fields, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
         for _, aggregate, group in self._partition(aggregates, values, _sort_key_range(aggregates), consistent):
             found[base_name(aggregate.name)].append(group)
@@ -88,9 +90,8 @@ class AggregateReads(GroupReads):
         --------
         >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
-        require_aggregate(aggregate)
-        require_fields(aggregate.name, aggregate.pk_template.fields, values)
-        aggregate = self._current(aggregate)
+        declared, aggregate = aggregate, self._current(aggregate)
+        require_fields(declared.name, (*declared.pk_template.fields, *aggregate.pk_template.fields), values)
         if aggregate.write_shards > 1:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
         first, last = _sort_key_range([aggregate])

@@ -35,9 +35,9 @@ def count_intervals(
     table: Table, asked: Sequence[tuple[Window, Values, Interval]], *, consistent: bool
 ) -> list[WindowCount]:
     """Count windows over an interval each, in one round trip."""
-    for window, values, _ in asked:
-        require_fields(window.name, window.fields, values)
     statuses = Statuses.of_table(table)
+    for window, values, _ in asked:
+        require_fields(window.name, (*window.fields, *statuses.current(window).fields), values)
     planned = [
         _queries(current, values, plan_queries(current.kept_tiers, interval))
         for window, values, interval in asked
@@ -59,11 +59,11 @@ def count_series(
     table: Table, window: Window, values: Values, intervals: Sequence[Interval], *, consistent: bool
 ) -> list[WindowCount]:
     """Count adjoining intervals, in order, by one Query of a tier that tells them apart unless that costs more."""
-    require_fields(window.name, window.fields, values)
-    if not intervals:
-        return []
     statuses = Statuses.of_table(table)
     current, complete = statuses.current(window), statuses.status(window.name).whole
+    require_fields(window.name, (*window.fields, *current.fields), values)
+    if not intervals:
+        return []
     spans = series_spans(current, intervals)
     if len(spans) > 1:
         return count_intervals(table, [(window, values, interval) for interval in intervals], consistent=consistent)

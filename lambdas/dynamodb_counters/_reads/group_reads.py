@@ -33,9 +33,8 @@ class GroupReads:
         >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
         42
         """
-        require_aggregate(aggregate)
-        require_fields(aggregate.name, aggregate.fields, values)
         current = self._current(aggregate)
+        require_fields(aggregate.name, (*aggregate.fields, *current.fields), values)
         if current.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]
         [key] = group_keys(current, values)
@@ -63,14 +62,12 @@ class GroupReads:
         --------
         >>> counters.get_many([(VIEWS, {"url": "/"}), (SITE, {})])  # doctest: +SKIP
         """
-        pairs = list(wanted)
-        for aggregate, values in pairs:
-            require_aggregate(aggregate)
-            require_fields(aggregate.name, aggregate.fields, values)
+        pairs = [(aggregate, self._current(aggregate), values) for aggregate, values in wanted]
+        for aggregate, current, values in pairs:
+            require_fields(aggregate.name, (*aggregate.fields, *current.fields), values)
         asked = [
             (current, values, group_keys(current, values), self._is_whole(aggregate))
-            for aggregate, values in pairs
-            for current in [self._current(aggregate)]
+            for aggregate, current, values in pairs
         ]
         found = get_items(self._table, [key for _, _, keys, _ in asked for key in keys], consistent=consistent)
         return [

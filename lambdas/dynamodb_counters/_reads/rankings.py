@@ -64,9 +64,10 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
-        fields = [name for name in _ranking(aggregate).template.fields if name != WRITE_SHARD_FIELD]
-        require_fields(aggregate.name, fields, {} if values is None else values)
-        aggregate = Statuses.of_table(self._table).current(aggregate)
+        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
+        fields = [name for one in (declared, aggregate) for name in _ranking(one).template.fields]
+        known = [name for name in fields if name != WRITE_SHARD_FIELD]
+        require_fields(declared.name, known, {} if values is None else values)
         found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
         return _ranked(self._table, aggregate, found)
 
@@ -88,8 +89,8 @@ class RankingReads:
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
-        require_fields(aggregate.name, aggregate.fields, values)
-        aggregate = Statuses.of_table(self._table).current(aggregate)
+        declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
+        require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)
         item = table.client.get_item(TableName=table.name, Key=key).get("Item")

@@ -31,7 +31,8 @@ def increment(
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
     require_aggregate(aggregate)
     added = _by_measure(aggregate, by)
-    require_fields(aggregate.name, aggregate.fields, values)
+    declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
+    require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     missing = [name for name in aggregate.fields if name not in values]
     if missing:
         raise InvalidArgumentError("values", dict(values), f"values for {', '.join(aggregate.fields)}")
@@ -40,7 +41,6 @@ def increment(
         require_storable_group(group)
     except MalformedImageError as error:
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
-    aggregate = Statuses.of_table(table).current(aggregate)
     update = Update(ItemLayout(aggregate), group, added, str(table.jitter())).request(table.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
@@ -61,8 +61,8 @@ def increment(
 def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
     """Set a group's measures to 0, keep its watermarks, and return what they were; nothing is lost or counted twice."""
     require_aggregate(aggregate)
-    require_fields(aggregate.name, aggregate.fields, values)
-    aggregate = Statuses.of_table(table).current(aggregate)
+    declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
+    require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]

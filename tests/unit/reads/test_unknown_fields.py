@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from dynamodb_counters import (
     Ranking,
     Window,
 )
+from dynamodb_counters._statuses import Statuses
 from tests.unit.writes.clients import ScriptedClient
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
@@ -69,3 +71,23 @@ def test_an_unknown_field_is_refused_before_any_call(name: str) -> None:
     assert str(refused.value) == f"invalid values='cleint': expected no fields but those {there}"
     with pytest.raises(InvalidArgumentError, match=r"^invalid values=5: expected a mapping of fields to values"):
         read(counters, 5)
+
+
+@pytest.mark.parametrize("name", _READS)
+def test_what_the_definition_in_use_needs_is_known_beside_what_is_declared(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = "id" if name in ("distinct", "histogram") else "shop"
+
+    def before(_: Statuses, declared: Any) -> Any:
+        found = replace(declared, pk=f"{declared.pk}#{{{more}}}")
+        ranked = isinstance(declared, Aggregate) and declared.ranking is not None
+        return replace(found, ranking=Ranking(by="n", leaderboard=f"TOP#{{{more}}}")) if ranked else found
+
+    monkeypatch.setattr(Statuses, "current", before)
+    read, there = _READS[name]
+    values = {"url": "/"} if "'url'" in there else {}
+    client: Any = ScriptedClient()
+
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid values='cleint': .*'{more}'$"):
+        read(Counters("table", client=client), {**values, more: "x", "cleint": "c1"})
