@@ -13,7 +13,7 @@ from simulation.backfill.local_table import DatedLocalBackend
 from simulation.backfill.verification_schedule import VerificationSchedule
 from simulation.engines.dynamodb_local import DynamoDBLocal
 
-SCHEDULES = 20
+SCHEDULES = 30
 CHUNK = 10
 VERIFICATIONS = 20
 ON_LOCAL = 1
