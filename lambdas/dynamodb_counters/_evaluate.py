@@ -36,7 +36,7 @@ def evaluate(
         keys.
     now : float, optional
         Arrival time of all items, in seconds since 1970. Required by windows that have a retention or refuse future
-        events.
+        events, and by aggregates and `Distinct` with a retention.
 
     Returns
     -------

@@ -49,7 +49,8 @@ counters = Counters(table_name)
 """,
     "windows.md": """
 from datetime import UTC, datetime, timedelta
-from dynamodb_counters import Counters, Event, Window
+from dynamodb_counters import Counters, Distinct, Event, Window
+VIEW = Event("view", pk="URL#{url}", sk="T#{at}")
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 counters = Counters(table_name)
 then = end = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -57,6 +57,9 @@ DECLARING: Final = (
     'Sum("total", cap=9.99)',
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',
+    'Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url", retention=timedelta(days=7))',
+    'Distinct("visitors", VIEW, pk="SITE", sk="DAY#{time:day}", member="url", retention=7)',
+    'Distinct("visitors", VIEW, pk="SITE", sk="DAY#{time:day}", member="url", retention=timedelta(days=7), on_expiry="subtract")',
 )
 
 WINDOWS: Final = (
@@ -113,6 +116,7 @@ WRITING: Final = (
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
     'counters.increment(VIEWS, {"url": "/"}, by=0.5)',
     'counters.increment(SHOPS, {"shop": "a"})',
+    'counters.increment(replace(VIEWS, sk="DAY#{time:day}", retention=timedelta(days=7)), {"url": "/", "time:day": "2026-11-01"})',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, {"url": "/"})',
 )

@@ -65,7 +65,14 @@ PATH = Items("path", where=Attr("user_submitted_path").exists())
 
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"views": Count()}, write_shards=8)
-VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId")
+VISITORS = Distinct(
+    "visitors",
+    VIEW,
+    pk="URL#{url}",
+    sk="VISITORS#{time:day}",
+    member="clientId",
+    retention=timedelta(days=31),
+)
 VIEWS_WINDOW = Window(
     "views_24h",
     VIEW,
@@ -128,7 +135,7 @@ EXAMPLES = {
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#9*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#bb6*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT#run~* RUN",
     "Cut": "CHECKPOINT#run~* CUT#*",

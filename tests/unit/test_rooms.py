@@ -61,7 +61,7 @@ _ROOMS = {
         schedules
         specification
         mechanisms handler_process workbench throttled_burst
-        run_mechanisms quota_mechanisms
+        run_mechanisms quota_mechanisms retention_mechanisms
         mutations soak hostile backfill quotas replay
     """,
 }

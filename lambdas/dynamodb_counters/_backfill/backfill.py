@@ -126,7 +126,11 @@ class Backfill(Runner):
     def _add_to(self, plan: Plan, run: str, ref: GroupRef, sums: dict[str, Number]) -> float:
         """Add its baseline to a group, unless it has it."""
         name, group = ref
-        update = Update(plan.programs[name].layout, group, sums, "")
+        layout = plan.programs[name].layout
+        if layout.is_gone(group, self.now()):
+            # It may have had its baseline, and a run may rest for long; nobody is told that it is whole so far back.
+            return 0.0
+        update = Update(layout, group, sums, "")
         update.set(BASELINE, {"S": run})
         request = update.request(self.table.name)
         request["ConditionExpression"] = "attribute_not_exists(#baseline)"

@@ -18,12 +18,13 @@ from dynamodb_counters._backfill.group_items import counted
 from dynamodb_counters._backfill.repair import Difference, Verdict, repair_key, repaired
 from dynamodb_counters._backfill.runner import SPLITTING, TRIES, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
-from dynamodb_counters._declarations import Declaration, Event, Items, Window
+from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
-from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
+from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
+from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.attributes import TIER_MARK, Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import NONCE_PREFIX, PK, REPAIRED, SK
 from dynamodb_counters._reads.batch_get import get_items
@@ -229,13 +230,22 @@ class Verification(Runner):
 
     def _missing(self, plan: Plan, ref: GroupRef, expected: Mapping[str, Number], held: _Held) -> dict[str, Number]:
         layout = plan.programs[ref[0]].layout
-        expires_at = layout.expires_at(ref[1])
-        if expires_at is not None and expires_at <= self.now():
+        if self._is_beyond(layout, ref[1]):
             return {}
         with localcontext(EXACT):
             found = counted(layout.declaration, ref[1], held.items)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
         return {name: number for name, number in sorted(missing.items()) if number}
+
+    def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
+        """Whether nothing tells any more what a group must hold, as its retention is over, or that of its source."""
+        if layout.closing_time is not None and layout.closing_time(group) <= self._cut_at:
+            # The scan took for late what had been counted in time.
+            return True
+        if _counts_gone(layout.declaration, group, self.now()):
+            return True
+        expires_at = layout.expires_at(group)
+        return expires_at is not None and expires_at <= self.now()
 
     def _note(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held, reason: str) -> None:
         """Note a difference, and why it is none for certain."""
@@ -275,6 +285,20 @@ def _keys(layout: ItemLayout, ref: GroupRef) -> list[Key]:
     return [{PK: {"S": key[PK]}, SK: {"S": key[SK]}} for key in layout.keys(ref[1])]
 
 
+def _counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
+    """Whether a group counts groups of a source with a retention that may be deleted."""
+    source = declaration.source
+    if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
+        return False
+    if not _tells_time(declaration):
+        return False
+    return closing_times(declaration.fields, source.retention)(group) + KEPT_ON - LANDED <= now
+
+
+def _tells_time(declaration: Declaration) -> bool:
+    return any(TIER_MARK in field for field in declaration.fields)
+
+
 def _may_have_expired(declaration: Declaration, ref: GroupRef, since: float, expiring: Collection[str]) -> bool:
     """Whether events may be gone that a group counts for good."""
     source = declaration.source
@@ -282,6 +306,8 @@ def _may_have_expired(declaration: Declaration, ref: GroupRef, since: float, exp
         return False
     if isinstance(source, Items):
         return ref[0] in expiring
+    if isinstance(source, Aggregate):
+        return source.retention is not None and not _tells_time(declaration)
     if not isinstance(source, Event) or source.retention is None:
         return False
     if not isinstance(declaration, Window) or declaration.future_tolerance is None:

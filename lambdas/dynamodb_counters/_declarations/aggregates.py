@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
@@ -13,6 +14,7 @@ from dynamodb_counters._declarations.checks import (
     require_key,
     require_measures,
     require_name,
+    require_retention,
     require_where,
 )
 from dynamodb_counters._declarations.deprecated import old_names
@@ -117,6 +119,9 @@ class Aggregate:
         What a deployment does that changes what this counts. ``"backfill"``, the default: the old definition counts on
         and is read until ``counters backfill`` has counted everything by the new one. ``"keep"``: the new one goes on
         with the old one's numbers. ``"fail"``: the aggregator refuses the deployment, and counting waits.
+    retention : timedelta or None, optional
+        How long a group counts after the end of the one minute, hour, day or month in its key. What changes later is
+        late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
 
     Examples
     --------
@@ -136,6 +141,7 @@ class Aggregate:
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
+    retention: timedelta | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)
@@ -149,6 +155,7 @@ class Aggregate:
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_count("max_groups", self.max_groups, MOST_GROUPS)
         require_measures(self.measures, MEASURES)
+        require_retention(self.retention, self.fields)
         for attribute in self.attributes:
             if attribute in self.fields:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -75,6 +75,13 @@ def require_duration(argument: str, value: object, *, zero: bool = False) -> Non
         return
     if not isinstance(value, timedelta) or value < timedelta(0) or (not zero and value < timedelta(seconds=1)):
         raise InvalidArgumentError(argument, value, f"a timedelta of {'0' if zero else '1 second'} or more, or None")
+
+
+def require_retention(retention: object, fields: Iterable[str]) -> None:
+    """Refuse a retention of groups whose key does not tell the one bucket of time whose end it begins with."""
+    require_duration("retention", retention)
+    if retention is not None and sum(TIER_MARK in field for field in fields) != 1:
+        raise InvalidArgumentError("retention", retention, "None, or exactly one time in the key, such as {at:day}")
 
 
 def require_count(argument: str, value: object, most: int) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
-from dynamodb_counters._declarations.checks import is_name, require_name
+from dynamodb_counters._declarations.checks import is_name, require_name, require_retention
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._items.conditions import Attr, Condition
@@ -29,6 +30,10 @@ class Distinct:
         Attribute that identifies a member.
     source, pk, sk, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
+    retention : timedelta or None, optional
+        How long a group goes on counting after the end of the minute, hour, day or month in its key. Its members are
+        deleted by TTL three days after that, its number stays. A later event, correction or deletion is late: dropped,
+        and metered. Needs ``on_expiry="keep"``. Default None: members are kept for good.
 
     Examples
     --------
@@ -36,6 +41,11 @@ class Distinct:
     >>> visitors = Distinct("visitors", view, pk="URL#{url}", sk="VISITORS", member="clientId")
     >>> [part.name for part in visitors.parts]
     ['visitors-members', 'visitors']
+
+    By the day, each day's members kept for a month:
+
+    >>> daily = Distinct("daily", view, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId",
+    ...                  retention=timedelta(days=31))
     """
 
     name: str
@@ -47,6 +57,7 @@ class Distinct:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
+    retention: timedelta | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -54,6 +65,10 @@ class Distinct:
             self.source.known.require_key("member", [self.member])
         if not isinstance(self.member, str) or self.member in self.total.fields:
             raise InvalidArgumentError("member", self.member, "an attribute that is not part of the group's key")
+        # The number lacks members, so a time among these alone says nothing of it.
+        require_retention(self.retention, self.total.fields)
+        if self.retention is not None and self.on_expiry != "keep":
+            raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: what it counted stays")
 
     @property
     def members(self) -> Aggregate:
@@ -68,6 +83,7 @@ class Distinct:
             on_expiry=self.on_expiry,
             max_groups=self.max_groups,
             on_change=self.on_change,
+            retention=self.retention,
         )
 
     @property

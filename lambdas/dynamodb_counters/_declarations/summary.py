@@ -79,6 +79,8 @@ def _aggregate_words(aggregate: Aggregate) -> Words:
         else f"by {ranking.by} on {_spread(ranking.leaderboard, ranking.write_shards)}",
         "write shards": str(aggregate.write_shards),
         "groups of an item": f"at most {aggregate.max_groups}",
+        # Few have a retention, so it is not told at its default.
+        **({} if aggregate.retention is None else {"retention": length_words(aggregate.retention)}),
     }
 
 

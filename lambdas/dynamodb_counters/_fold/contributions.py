@@ -78,6 +78,26 @@ def compile_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     return contribute
 
 
+def until_closed(layout: ItemLayout, contribute: Contribute) -> Contribute:
+    """The same contributions until their groups' retention is over."""
+
+    def contribute_in_time(image: Image, created: float | None) -> tuple[Contribution, ...]:
+        found = contribute(image, created)
+        # All groups of an image have the same time.
+        return LATE if found and is_late(layout, found[0][1], created) else found
+
+    return contribute_in_time
+
+
+def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
+    """Whether a record was created after a group's retention; `MalformedImageError` if it does not tell."""
+    if layout.closing_time is None:
+        return False
+    if created is None:
+        raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
+    return layout.closing_time(group) <= created
+
+
 def compile_where(declaration: Aggregate | Window, *, literal: bool = False) -> Predicate | None:
     where = declaration.where
     return compile_condition(where, literal=literal) if where is not None else None

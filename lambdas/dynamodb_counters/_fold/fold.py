@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
-from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, require_storable_group
+from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan, Program, Source
@@ -204,7 +204,11 @@ class _Folding:
         try:
             if program is None:
                 raise LookupError(f"{delta.name!r} is no longer declared")
-            return [(program.layout, require_storable_group(delta.group), delta.numbers)]
+            group = require_storable_group(delta.group)
+            if is_late(program.layout, group, change.created):
+                self._folded.late += 1
+                return []
+            return [(program.layout, group, delta.numbers)]
         except UNFOLDABLE as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
             self._unfoldable(change, NEW, reason_of(error))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
+from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
@@ -20,7 +22,18 @@ GroupRef: TypeAlias = tuple[str, GroupKey]
 class ItemLayout:
     """The items of one declaration."""
 
-    __slots__ = ("_names", "_pk", "_pk_indexes", "_shards", "_sk", "_sk_indexes", "_window", "declaration", "name")
+    __slots__ = (
+        "_names",
+        "_pk",
+        "_pk_indexes",
+        "_shards",
+        "_sk",
+        "_sk_indexes",
+        "_window",
+        "closing_time",
+        "declaration",
+        "name",
+    )
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
@@ -29,6 +42,10 @@ class ItemLayout:
         self._window = declaration if isinstance(declaration, Window) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
+        self.closing_time: Callable[[GroupKey], float] | None = None
+        """From when on nothing counts in a group of an aggregate with a retention, in seconds since 1970."""
+        if isinstance(declaration, Aggregate) and declaration.retention is not None:
+            self.closing_time = closing_times(declaration.fields, declaration.retention)
         indexes = {name: index for index, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
         self._pk_indexes = [indexes[field] for field in self._pk.fields]
         self._sk_indexes = [indexes[field] for field in self._sk.fields]
@@ -78,8 +95,14 @@ class ItemLayout:
         values = {**self.values(group), WRITE_SHARD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
         return ranking.template.render(values), ranking.by
 
+    def is_gone(self, group: GroupKey, now: float) -> bool:
+        """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
+        return self.closing_time is not None and self.closing_time(group) + KEPT_ON - LANDED <= now
+
     def expires_at(self, group: GroupKey) -> int | None:
         """Epoch second after which the item may be deleted; None if it is kept."""
+        if self.closing_time is not None:
+            return int(self.closing_time(group) + KEPT_ON)
         if self._window is None or self._window.retention is None:
             return None
         letter, bucket = group[-2:]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
 from dynamodb_counters._declarations.member_paths import member_list
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
-from dynamodb_counters._fold.contributions import Contribute, compile_aggregate
+from dynamodb_counters._fold.contributions import Contribute, compile_aggregate, until_closed
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.member_contributions import compile_members
@@ -121,7 +121,11 @@ def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     members = None
     if not isinstance(declaration.source, Aggregate):
         members = member_list(declaration.fields, declaration.measured)
-    return compile_aggregate(layout, declaration) if members is None else compile_members(layout, declaration, members)
+    if members is None:
+        contribute = compile_aggregate(layout, declaration)
+    else:
+        contribute = compile_members(layout, declaration, members)
+    return contribute if declaration.retention is None else until_closed(layout, contribute)
 
 
 def _of_items(items: Items) -> Source:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
@@ -44,6 +44,8 @@ from dynamodb_counters._stream.quarantine_items import DELTA, UNREADABLE, pack
 from dynamodb_counters._stream.watermarks import Watermark
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
+
+_GONE: Final = "the group's retention is over, and what it had counted is gone: the record may have been counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ class Committer:
             through = part.checkpoint.applied_through_at(delta.place)
             if delta.first <= through:
                 return _Answer(applied_through=through)
+        if delta.layout.is_gone(delta.group, self._table.clock()):
+            return self._quarantine_each(delta, part, _GONE)
         if not all(map(fits, delta.measures.values())):
             return self._quarantine_delta(delta, part, "the sum has more than 38 digits")
         update = Update(delta.layout, delta.group, delta.measures, part.watermark.shard)

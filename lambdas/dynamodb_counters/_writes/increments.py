@@ -41,7 +41,9 @@ def increment(
         require_storable_group(group)
     except MalformedImageError as error:
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
-    update = Update(ItemLayout(aggregate), group, added, str(table.jitter())).request(table.name)
+    layout = ItemLayout(aggregate)
+    _require_open(layout, values, table.clock())
+    update = Update(layout, group, added, str(table.jitter())).request(table.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
     for _ in table.tries(_TRIES):
@@ -63,6 +65,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     require_aggregate(aggregate)
     declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
     require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
+    _require_open(ItemLayout(aggregate), values, table.clock())
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]
@@ -107,6 +110,18 @@ def _take(table: Table, key: Key, measures: list[str]) -> Mapping[str, Any]:
         else:
             return item
     raise CountersError(_BUSY)
+
+
+def _require_open(layout: ItemLayout, values: Mapping[str, object], now: float) -> None:
+    """Refuse to change a group whose retention is over: what looks at it has counted it for good."""
+    if layout.closing_time is None:
+        return
+    try:
+        is_open = now < layout.closing_time(tuple(str(values.get(name)) for name in layout.declaration.fields))
+    except ValueError:
+        raise InvalidArgumentError("values", dict(values), "a time as the key has it, such as 2026-11-20") from None
+    if not is_open:
+        raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
 
 
 def _by_measure(aggregate: Aggregate, by: Mapping[str, Number] | Number) -> dict[str, Number]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import click
 
 from dynamodb_counters._backfill.backfill import Backfill, wanted
 from dynamodb_counters._backfill.opening import opening
-from dynamodb_counters._declarations import Declaration, Event
+from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.run_items import generation_of
@@ -126,15 +127,17 @@ def _declared(session: Session, seen: Control) -> tuple[Declaration, ...]:
 
 
 def _whole_since(names: Collection[str], declared: Iterable[Declaration], now: float) -> dict[str, float]:
-    """From when on events are there for certain, of declarations that count also what has expired."""
-    since = {}
-    for declaration in declared:
-        source = declaration.source
-        if (
-            declaration.name in names
-            and isinstance(source, Event)
-            and source.retention is not None
-            and declaration.on_expiry == "keep"
-        ):
-            since[declaration.name] = now - source.retention.total_seconds()
-    return since
+    """From when on events are counted for certain, where they expire or their groups do."""
+    kept = {declaration.name: _kept(declaration) for declaration in declared if declaration.name in names}
+    return {name: now - min(each).total_seconds() for name, each in kept.items() if each}
+
+
+def _kept(declaration: Declaration) -> list[timedelta]:
+    """The retentions of what a declaration counts, and its groups' own."""
+    source = declaration.source
+    below = _kept(source) if isinstance(source, Aggregate) else []
+    if isinstance(source, Event) and source.retention is not None and declaration.on_expiry == "keep":
+        below.append(source.retention)
+    if isinstance(declaration, Aggregate) and declaration.retention is not None:
+        below.append(declaration.retention)
+    return below

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -52,6 +52,8 @@ BIG = Attr("price").gt(100)
 PATHS = Items("carts", where=Attr("price").exists())
 RECENT = Window("recent", SALE, pk="SHOP#{shop}", time="at", retention=timedelta(days=2))
 BUYERS = Distinct("buyers", SALE, pk="BUYERS", sk="ALL", member="buyer")
+DAILY = Distinct("buyers", SALE, pk="BUYERS", sk="DAY#{at:day}", member="buyer")
+MONTHS = timedelta(days=90)
 
 
 def _over(shops: Aggregate, name: str = "all-shops") -> Aggregate:
@@ -91,6 +93,8 @@ ROWS = [
     Row("A ranking added, or by another measure", (SHOPS,), (_shops(ranking=Ranking(by="sales", leaderboard="SHOPS")),)),
     Row("Another `on_expiry`", (SHOPS,), (_shops(on_expiry="subtract"),)),
     Row("Another member of a `Distinct`", (BUYERS,), (replace(BUYERS, member="shop"),), "buyers", "distinct"),
+    Row("A `retention` of a `Distinct`, or another one", (DAILY,), (replace(DAILY, retention=MONTHS),), "buyers", "distinct"),
+    Row("The same with `on_change=\"keep\"`", (DAILY,), (replace(DAILY, retention=MONTHS, on_change="keep"),), "buyers", "distinct"),
     Row("Another condition of `Items`", (_shops(source=PATHS),), (_shops(source=replace(PATHS, where=BIG)),)),
     Row("Another `retention` of a window, or other `tiers`", (RECENT,), (replace(RECENT, retention=timedelta(days=9)),), "recent"),
     Row("Another `max_groups`, `late` or `future_tolerance`", (SHOPS,), (_shops(max_groups=5000),)),
@@ -144,7 +148,9 @@ class _Shop:
         wanted = {each.name: each for each in declared}.get(name)
         if wanted is None:
             return "-"
-        group = {name: value for name, value in (("shop", "a"), ("buyer", "b0")) if name in wanted.fields}
+        day = datetime.fromtimestamp(self.bench.clock(), UTC).date().isoformat()
+        known = {"shop": "a", "buyer": "b0", "at:day": day}
+        group = {name: value for name, value in known.items() if name in wanted.fields}
         counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
         if isinstance(wanted, Window):
             return str(counters.window(wanted, group, last=timedelta(hours=24)).count)

@@ -8,6 +8,7 @@ import string
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,7 @@ from dynamodb_counters import (
     Attr,
     Condition,
     Count,
+    Distinct,
     Event,
     InvalidArgumentError,
     Items,
@@ -73,6 +75,15 @@ _AGGREGATES = st.builds(
     where=st.none() | _CONDITIONS,
     on_expiry=_EXPIRY,
 )
+_RETAINED = st.builds(
+    Aggregate,
+    name=_NAMES,
+    source=_EVENTS | _ITEMS,
+    pk=_TEMPLATES,
+    sk=st.just("DAY#{at:day}"),
+    measures=st.just({"n": Count()}),
+    retention=_DURATIONS,
+)
 _WINDOWS = st.builds(
     Window,
     name=_NAMES,
@@ -93,7 +104,7 @@ def _exactly(value: Any) -> str:
     return repr(value)
 
 
-@given(st.lists(st.one_of(_AGGREGATES, _WINDOWS), max_size=4).map(tuple))
+@given(st.lists(st.one_of(_AGGREGATES, _RETAINED, _WINDOWS), max_size=4).map(tuple))
 def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ...]) -> None:
     text = encode(declarations)
 
@@ -104,6 +115,24 @@ def test_declarations_come_back_as_they_were(declarations: tuple[Declaration, ..
 
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=7))
+_DAILY = Distinct("daily", Event("view", pk="V#{id}", sk="V"), pk="URL#{url}", sk="DAY#{at:day}", member="who")
+
+
+def test_members_that_are_kept_for_good_are_encoded_as_ever() -> None:
+    assert encode(_DAILY.parts[:1]) == (
+        '[{"":"Aggregate","name":"daily-members","source":{"":"Event","name":"view","pk":"V#{id}","sk":"V"},'
+        '"pk":"URL#{url}","sk":"DAY#{at:day}#MEMBER#{who}","measures":{"items":{"":"Count"}}}]'
+    )
+
+
+def test_the_retention_of_members_travels_along() -> None:
+    members, total = decode(encode(replace(_DAILY, retention=timedelta(days=31)).parts))
+
+    assert isinstance(members, Aggregate)
+    assert isinstance(total, Aggregate)
+    assert (members.retention, total.retention, total.source) == (timedelta(days=31), None, members)
+
+
 _MANY: tuple[Declaration, ...] = tuple(
     declaration
     for number in range(12)

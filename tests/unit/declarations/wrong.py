@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from dynamodb_counters import (
@@ -112,6 +113,11 @@ WRONG = [
     Wrong("no name of the TTL", lambda: TableKeys("id", ttl=""), "ttl", "''", "an attribute name, or None"),
     Wrong("items of two tables", _together(_aggregate("a", source=Items("i", keys=TableKeys("id"))), _aggregate("b", pk="B", source=Items("j", keys=TableKeys("key")))), "keys", "TableKeys(partition_key='key', sort_key=None, ttl=None)", "those of 'i', which lies in the same table"),
     Wrong("members that are the group", lambda: Distinct("d", PATH, pk="D#{player}", sk="D", member="player"), "member", "'player'", "an attribute that is not part of the group's key"),
+    Wrong("a retention of groups that tell no time", lambda: Distinct("d", PATH, pk="D", sk="D", member="player", retention=timedelta(days=1)), "retention", "datetime.timedelta(days=1)", "None, or exactly one time in the key, such as {at:day}"),
+    Wrong("a retention of groups that tell two times", lambda: Distinct("d", PATH, pk="D#{at:month}", sk="D#{at:day}", member="player", retention=timedelta(days=1)), "retention", "datetime.timedelta(days=1)", "None, or exactly one time in the key, such as {at:day}"),
+    Wrong("a time among the members that is to end a retention", lambda: Distinct("d", PATH, pk="D", sk="D", member="at:day", retention=timedelta(days=1)), "retention", "datetime.timedelta(days=1)", "None, or exactly one time in the key, such as {at:day}"),
+    Wrong("a retention that is none", lambda: Distinct("d", PATH, pk="D", sk="D#{at:day}", member="player", retention=timedelta(0)), "retention", "datetime.timedelta(0)", "a timedelta of 1 second or more, or None"),
+    Wrong("members that expire, and are subtracted", lambda: Distinct("d", PATH, pk="D", sk="D#{at:day}", member="player", on_expiry="subtract", retention=timedelta(days=1)), "on_expiry", "'subtract'", "'keep' with a retention: what it counted stays"),
     Wrong("levels that are one text", lambda: Hierarchy("h", PATH, pk="H", levels=_any("TOTAL"), measures={"n": Count()}), "levels", "'TOTAL'", "sort key templates by name, or a tuple of them"),
     Wrong("a level whose name is none", lambda: Hierarchy("h", PATH, pk="H", levels={"by desk": "TOTAL"}, measures={"n": Count()}), "levels", "'by desk'", "names: a letter, then letters, digits, '-' or '_'"),
     Wrong("a level that is not there", lambda: Hierarchy("h", PATH, pk="H", levels={"all": "TOTAL"}, measures={"n": Count()}).level("desk"), "level", "'desk'", "one of 'all'"),

@@ -1,0 +1,38 @@
+"""When a group with a retention closes: told by its key and judged by a record's creation time alone. Pure.
+
+The fold drops what was created later, so every delivery of a record is judged alike. The group's item is deleted when
+no delivery can count in it any more: one that came after would count a member a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from dynamodb_counters._items.attributes import TIER_MARK
+from dynamodb_counters._timeline.tiers import BY_NAME
+from dynamodb_counters._timeline.times import DAY, HOUR
+
+KEPT_ON: Final = 3 * DAY
+"""How long a closed group's item stays: a record is folded up to 48 hours after its creation."""
+
+LANDED: Final = HOUR
+"""More than the difference of two clocks, and more than an update takes to land with all its retries."""
+
+
+def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
+    """A function that tells the epoch second from which on nothing counts in a group any more.
+
+    >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / DAY
+    2.0
+    """
+    [index] = [index for index, field in enumerate(fields) if TIER_MARK in field]
+    tier, seconds = fields[index].partition(TIER_MARK)[2], retention.total_seconds()
+    return lambda group: _end(tier, group[index]) + seconds
+
+
+@lru_cache(maxsize=4096)
+def _end(tier: str, text: str) -> int:
+    return BY_NAME[tier].end(BY_NAME[tier].parse(text))

@@ -1,0 +1,347 @@
+"""Members of a `Distinct` expire, and its numbers stay: nobody is counted twice, whatever comes late or again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._stream.batch import Report
+from dynamodb_counters._stream.books import GIVEN_UP_AFTER
+from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters.errors import CommitError
+from dynamodb_counters.testing._dynamodb.client_errors import failure
+from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.faults.hooked_client import HookedClient
+from simulation.schedules import expiring_members as schedule
+from simulation.schedules.expiring_members import ExpiringMembers
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, backfill, spoil, verification
+from tests.exactly_once.test_run_commands import Counters as Commands
+
+SEEDS = range(40)
+VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
+VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS#{at:day}", member="client", retention=timedelta(days=2))
+VIEWS = Aggregate("views", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()})
+FRIDAY = {"at:day": "2026-11-20"}
+ANN = {**FRIDAY, "client": "ann"}
+CLOSED = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
+GONE = CLOSED + 3 * DAY
+
+
+def test_every_number_is_exact_whatever_expires_and_comes_late() -> None:
+    reached: Counter[str] = Counter()
+    for seed in SEEDS:
+        outcome = ExpiringMembers(seed).run()
+        assert outcome.wrong == [], f"ExpiringMembers({seed}).run()"
+        reached += outcome.reached
+    wanted = {
+        schedule.EXPIRED: 100,
+        schedule.LATE: 300,
+        schedule.GIVEN_UP: 100,
+        schedule.REDRIVEN: 80,
+        schedule.TOLD: 20,
+        schedule.AGAIN: 50,
+        schedule.BACK: 8,
+    }
+    assert {name: reached[name] for name, times in wanted.items() if reached[name] < times} == {}
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    """A table that counts visitors, on Friday at 10."""
+    bench = Workbench([*VISITORS.parts, VIEWS])
+    bench.aggregator.handle({})
+    return bench
+
+
+def _view(bench: Workbench, number: int, client: str = "ann", at: str = "2026-11-20T10:00:00Z") -> None:
+    assert bench.counters.accept(VIEW, {"id": str(number), "client": client, "at": at}).status == "accepted"
+
+
+def _at(bench: Workbench, moment: float) -> None:
+    bench.clock.advance(moment - bench.clock())
+
+
+def _deliver(bench: Workbench, records: int | list[Record] = 0, *, given_up: bool = False) -> Report:
+    """Deliver records, or those from a place on."""
+    found = bench.records()[records:] if isinstance(records, int) else records
+    return bench.aggregator.handle({"shardId": bench.shards()[0], "Records": found}, given_up=given_up)
+
+
+def _number(bench: Workbench, values: dict[str, str] = FRIDAY) -> int:
+    return int(bench.counters.get(VISITORS.total, values).measures["distinct"])
+
+
+def _items(bench: Workbench) -> int:
+    return int(bench.counters.get(VISITORS.members, ANN).measures["items"])
+
+
+def _views(bench: Workbench) -> int:
+    return int(bench.counters.get(VIEWS, {}).measures["views"])
+
+
+def _counted(bench: Workbench) -> Workbench:
+    _view(bench, 1)
+    bench.deliver_all()
+    assert (_number(bench), _items(bench)) == (1, 1)
+    return bench
+
+
+def _expired(bench: Workbench) -> Workbench:
+    """Ann was counted, and her item is deleted."""
+    _counted(bench)
+    _at(bench, GONE)
+    assert [item["_type"]["S"] for item in bench.table.expire()] == [VISITORS.members.name]
+    _deliver(bench, len(bench.records()) - 1)
+    return bench
+
+
+def test_the_number_stays_when_its_members_expire(bench: Workbench) -> None:
+    _expired(bench)
+    assert (_number(bench), _items(bench)) == (1, 0)
+
+
+def test_what_comes_after_the_retention_is_late_whatever_it_is(bench: Workbench) -> None:
+    _counted(bench)
+    _at(bench, CLOSED)
+    before = len(bench.records())
+    _view(bench, 2, "bob")
+    bench.counters.retract(VIEW, {"id": "1"})
+    report = _deliver(bench, before)
+    assert (report.late, _number(bench), _items(bench)) == (2, 1, 1)
+    assert _views(bench) == 1
+
+
+def test_late_is_judged_by_when_a_record_was_created_not_by_when_it_is_delivered(bench: Workbench) -> None:
+    _at(bench, CLOSED - 1)
+    _view(bench, 1)
+    # As late as a stream delivers it.
+    bench.clock.advance(22 * HOUR)
+    before = len(bench.records())
+    assert (_deliver(bench).late, _items(bench)) == (0, 1)
+    _deliver(bench, before)
+    assert (_number(bench), _items(bench)) == (1, 1)
+
+
+def test_no_delivery_meets_a_member_that_is_gone(bench: Workbench) -> None:
+    """Until the last delivery of what came in time, the member's item is there, and its watermark with it."""
+    _at(bench, CLOSED - 1)
+    _view(bench, 1)
+    seen = bench.records()[-1:]
+    for start in (len(bench.records()) - 1, len(bench.records())):
+        _deliver(bench, start)
+    bench.clock.advance(22 * HOUR)
+    assert bench.table.expire() == []
+    before = len(bench.records())
+    bench.deliver(seen, by=bench.process())
+    _deliver(bench, before)
+    assert (_number(bench), _items(bench)) == (1, 1)
+
+
+def _counted_in_part(bench: Workbench) -> list[Record]:
+    """Ann is counted, but her view is not: Lambda gives up on its batch."""
+
+    def update(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "update_item" and request["Key"]["sk"] == {"S": "VIEWS"}:
+            raise failure("UpdateItem", "AccessDeniedException")
+        return send()
+
+    _view(bench, 1)
+    lost = bench.records()[-1:]
+    with pytest.raises(CommitError):
+        bench.deliver(lost, by=bench.process(HookedClient(bench.table, update)))
+    bench.clock.advance(GIVEN_UP_AFTER + MINUTE)
+    for _ in range(2):
+        _deliver(bench, [record for record in bench.records() if record not in lost])
+    assert (_number(bench), _items(bench), _views(bench)) == (1, 1, 0)
+    return lost
+
+
+def test_what_is_redriven_from_the_bucket_after_the_members_are_gone_is_told_and_not_counted(bench: Workbench) -> None:
+    lost = _counted_in_part(bench)
+    _at(bench, GONE)
+    assert len(bench.table.expire()) == 1
+    report = _deliver(bench, lost, given_up=True)
+    assert (report.quarantined, _number(bench), _items(bench)) == (1, 1, 0)
+    # What is there still knows that it has not counted it.
+    assert _views(bench) == 1
+    [entry] = bench.counters.quarantined()
+    assert entry.reason == (
+        "the group's retention is over, and what it had counted is gone: the record may have been counted"
+    )
+    assert entry.content == {"name": "visitors-members", "group": ["2026-11-20", "ann"], "numbers": {"items": "1"}}
+    assert _deliver(bench, lost, given_up=True).quarantined == 0
+
+    before = len(bench.records())
+    assert bench.counters.redrive(entry)
+    report = _deliver(bench, bench.records()[before:])
+    assert (report.late, report.quarantined, _number(bench), _items(bench)) == (1, 0, 1, 0)
+
+
+def test_a_batch_from_the_bucket_is_counted_once_while_its_members_are_there(bench: Workbench) -> None:
+    lost = _counted_in_part(bench)
+    _at(bench, GONE - 2 * HOUR)
+    report = _deliver(bench, lost, given_up=True)
+    assert (report.quarantined, _number(bench), _items(bench), _views(bench)) == (0, 1, 1, 1)
+
+
+def test_what_an_item_could_not_take_is_late_after_the_retention(bench: Workbench) -> None:
+    _counted(bench)
+
+    def refuse(name: str, send: Any, request: dict[str, Any]) -> Any:
+        if name == "update_item" and "MEMBER" in request["Key"]["sk"]["S"]:
+            raise failure("UpdateItem", "ValidationException")
+        return send()
+
+    before = len(bench.records())
+    _view(bench, 2)
+    bench.deliver(bench.records()[before:], by=bench.process(HookedClient(bench.table, refuse)))
+    [entry] = bench.counters.quarantined()
+    _at(bench, CLOSED)
+    before = len(bench.records())
+    assert bench.counters.redrive(entry)
+    assert (_deliver(bench, before).late, _items(bench)) == (1, 1)
+
+
+def test_a_transaction_counts_no_member_after_the_retention(bench: Workbench) -> None:
+    _at(bench, CLOSED)
+    counted = bench.counters.record_once(
+        VIEW, {"id": "1", "client": "ann", "at": "2026-11-20T10:00:00Z"}, [VISITORS.members, VIEWS]
+    )
+    assert (counted.status, _items(bench), _views(bench)) == ("accepted", 0, 1)
+
+
+@pytest.mark.parametrize("name", ["increment", "reset"])
+def test_nobody_changes_a_group_whose_retention_is_over(bench: Workbench, name: str) -> None:
+    change = getattr(bench.counters, name)
+    assert change(VISITORS.members, ANN) == {"items": 1 if name == "increment" else 0}
+    _at(bench, CLOSED)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*a group of 'visitors-members' whose retention"):
+        change(VISITORS.members, ANN)
+    with pytest.raises(InvalidArgumentError, match=r"^invalid values=.*: expected a time as the key has it"):
+        change(VISITORS.members, {"at:day": "Friday", "client": "ann"})
+
+
+def _verified(bench: Workbench, at: float) -> list[Difference]:
+    """What a verification finds that begins at a time, an hour after the shard was awake."""
+    _at(bench, at - HOUR)
+    stream = Stream(bench)
+    stream.skip()
+    _view(bench, 3, "eve", datetime.fromtimestamp(bench.clock(), UTC).isoformat())
+    for _ in range(3):
+        stream.deliver()
+    _at(bench, at)
+    bench.table.expire()
+    stream.deliver()
+    work = verification(bench, stream)
+    assert [*work.steps()][-1].phase == "complete"
+    return work.differences
+
+
+@pytest.mark.parametrize("hours", [-1, 1, 25, 71, 72, 200])
+@pytest.mark.parametrize("deletes", [True, False])
+def test_a_verification_takes_nothing_that_is_over_for_drift(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, hours: int, *, deletes: bool
+) -> None:
+    _counted(bench)
+    _view(bench, 2, "bob", "2026-11-20T12:00:00Z")
+    bench.deliver_all()
+    bench.counters.retract(VIEW, {"id": "2"})
+    bench.deliver_all()
+    if not deletes:
+        monkeypatch.setattr(bench.table, "expire", lambda: None)
+    assert _verified(bench, CLOSED + hours * HOUR) == []
+
+
+@pytest.mark.parametrize(("hours", "found"), [(-1, {"visitors", "visitors-members"}), (1, {"visitors"}), (80, set())])
+def test_a_verification_finds_drift_as_long_as_the_members_tell(bench: Workbench, hours: int, found: set[str]) -> None:
+    _counted(bench)
+    spoil(bench, VISITORS.total, "distinct", 1, **FRIDAY)
+    spoil(bench, VISITORS.members, "items", 1, **ANN)
+    differences = _verified(bench, CLOSED + hours * HOUR)
+    assert {difference.name for difference in differences if difference.verdict == "drift"} == found
+
+
+def _added() -> tuple[Workbench, Stream]:
+    """Views of five days, one of a visitor each, before visitors are declared."""
+    bench = Workbench([VIEWS])
+    bench.aggregator.handle({})
+    for number, day in enumerate((16, 17, 18, 19, 20)):
+        _view(bench, number, f"c{number}", f"2026-11-{day}T10:00:00Z")
+    bench.deliver_all()
+    bench.deploy([*VISITORS.parts, VIEWS])
+    stream = Stream(bench)
+    stream.skip()
+    return bench, stream
+
+
+def test_a_backfill_is_exact_within_the_retention() -> None:
+    bench, stream = _added()
+    assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+    bench.clock.advance(61)
+    numbers = {day: _number(bench, {"at:day": f"2026-11-{day}"}) for day in (16, 17, 18, 19, 20)}
+    # Its day's end and two days more: the 18th is counted until the 21st.
+    assert numbers == {16: 0, 17: 0, 18: 1, 19: 1, 20: 1}
+
+
+def test_a_backfill_that_rested_adds_no_member_that_may_be_gone() -> None:
+    bench, stream = _added()
+    work = backfill(bench, stream)
+    steps = work.steps()
+    step = next(steps)
+    while step.phase != "adding":
+        step = next(steps)
+    stream.deliver()
+    stream.deliver()
+    bench.clock.advance(4 * DAY)
+    assert len(bench.table.expire()) > 0
+    [*resumed] = backfill(bench, stream, run=step.run).steps()
+    assert resumed[-1].phase == "complete"
+    bench.clock.advance(61)
+    # The 18th, counted until the 21st, may be gone since the 24th: counted before, and not once more.
+    members = {item["sk"]["S"] for item in bench.table.items() if "#MEMBER#" in item["sk"]["S"]}
+    assert members == {"VISITORS#2026-11-19#MEMBER#c3##~1", "VISITORS#2026-11-20#MEMBER#c4##~1"}
+    assert [_number(bench, {"at:day": f"2026-11-{day}"}) for day in (18, 19, 20)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("before", [None, timedelta(days=5)])
+def test_members_that_get_a_retention_in_place_stay_exact(before: timedelta | None) -> None:
+    bench = Workbench(replace(VISITORS, retention=before).parts)
+    stream = Stream(bench)
+    for number, day in enumerate(("18", "19", "20")):
+        _view(bench, number, at=f"2026-11-{day}T09:00:00Z")
+    _view(bench, 3, "bob", at="2026-11-20T09:00:00Z")
+
+    def counted() -> dict[str, int]:
+        for _ in range(3):
+            stream.deliver()
+        return {day: _number(bench, {"at:day": f"2026-11-{day}"}) for day in ("18", "19", "20", "21")}
+
+    assert counted() == {"18": 1, "19": 1, "20": 2, "21": 0}
+    bench.deploy(VISITORS.parts)
+    for days in range(15):
+        _at(bench, datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp() + days * DAY)
+        bench.table.expire()
+        for number, client in enumerate(("ann", "bob", "eve")[: 1 + days % 3]):
+            _view(bench, 100 * days + number + 10, client, f"2026-11-{18 + number}T10:00:00Z")
+            _view(bench, 100 * days + number + 20, client, "2026-11-21T10:00:00Z")
+        counted()
+    # The 20th and the 21st closed on the 23rd and 24th; eve came to the 20th on the 23rd.
+    assert counted() == {"18": 1, "19": 1, "20": 2, "21": 3}
+    members = [item["sk"]["S"] for item in bench.table.items() if "#MEMBER#" in item["sk"]["S"]]
+    assert members == [] if before else len(members) > 0
+
+
+def test_the_command_tells_how_far_back_a_backfill_is_whole() -> None:
+    bench, stream = _added()
+    commands = Commands(bench)
+    commands.stream = stream
+    done = commands("backfill", "--yes", "--json")
+    since = bench.clock() - 2 * DAY
+    assert done.document["whole_since"] == {"visitors": since, "visitors-members": since}

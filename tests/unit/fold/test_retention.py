@@ -1,0 +1,149 @@
+"""Groups with a retention: what counts in them, until when, and how long their items stay."""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters import Aggregate, Count, Distinct, Event, Sum
+from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import changes_of
+from dynamodb_counters._fold.updates import Update
+from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, SKEW
+from dynamodb_counters._timeline.times import DAY
+from tests.unit.fold.streams import image, record
+
+VIEW = Event("view", pk="VIEW#{id}", sk="VIEW")
+START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+LENGTHS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+MARCH = timedelta(days=31)
+
+_tiers = st.sampled_from([*LENGTHS, "month"])
+_moments = st.integers(START, START + 800 * DAY)
+_retentions = st.timedeltas(timedelta(seconds=1), timedelta(days=900)).map(
+    lambda span: timedelta(seconds=int(span.total_seconds()))
+)
+
+
+def _visitors(tier: str, retention: timedelta | None) -> Distinct:
+    return Distinct("visitors", VIEW, pk="SITE", sk=f"BY#{{at:{tier}}}", member="client", retention=retention)
+
+
+def _end(tier: str, at: int) -> int:
+    """The first second after a bucket, spelled out."""
+    moment = datetime.fromtimestamp(at, UTC)
+    if tier == "month":
+        days = calendar.monthrange(moment.year, moment.month)[1]
+        return int(datetime(moment.year, moment.month, 1, tzinfo=UTC).timestamp()) + days * DAY
+    length = int(LENGTHS[tier].total_seconds())
+    return at // length * length + length
+
+
+@given(_tiers, _moments, _retentions, st.integers(-400 * DAY, 3 * DAY) | st.integers(-2, 2))
+def test_an_event_counts_until_its_buckets_end_and_the_retention(
+    tier: str, at: int, retention: timedelta, after: int
+) -> None:
+    closes = _end(tier, at) + int(retention.total_seconds())
+    plan = Plan(_visitors(tier, retention).parts)
+    folded = fold(plan, changes_of([record(1, image("view", at=at, client="ann"), created=closes + after)]))
+
+    assert ([delta.measures for delta in folded.deltas], folded.late) == (([{"items": 1}], 0) if after < 0 else ([], 1))
+
+
+@given(_tiers, _moments, _retentions)
+def test_a_members_item_outlives_all_that_can_count_in_it(tier: str, at: int, retention: timedelta) -> None:
+    closes = _end(tier, at) + int(retention.total_seconds())
+    [delta] = fold(
+        Plan(_visitors(tier, retention).parts),
+        changes_of([record(1, image("view", at=at, client="ann"), created=closes - 1)]),
+    ).deltas
+    layout, request = delta.layout, Update(delta.layout, delta.group, delta.measures, "").request("table")
+    [ttl] = [
+        request["ExpressionAttributeValues"][value]["N"]
+        for name, value in zip(
+            request["ExpressionAttributeNames"].values(), request["ExpressionAttributeValues"], strict=False
+        )
+        if name == "ttl"
+    ]
+
+    assert int(ttl) == layout.expires_at(delta.group) == closes + KEPT_ON
+    # The last record in time, folded as late as any, by the slowest invocation, whose clock is wrong.
+    landed = closes + GUARANTEE + LONGEST_INVOCATION + 2 * SKEW
+    assert landed < int(ttl) - LANDED
+    assert not layout.is_gone(delta.group, landed)
+    assert layout.is_gone(delta.group, int(ttl) - LANDED)
+
+
+_history = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.none() | st.tuples(st.sampled_from(["ann", "bob"]), st.integers(0, 3)),
+        st.integers(0, 5 * DAY),
+    ),
+    max_size=30,
+)
+
+
+@given(_history)
+def test_a_member_has_what_came_in_time(history: list[tuple[int, tuple[str, int] | None, int]]) -> None:
+    """Insertions, corrections and deletions, each judged by its own record."""
+    retention = timedelta(days=1)
+    images: dict[int, Any] = {}
+    records, expected = [], dict[tuple[str, str], int]()
+    for number, (key, values, created) in enumerate(history):
+        new = None if values is None else image("view", client=values[0], at=START + values[1] * DAY)
+        old = images.pop(key, None)
+        if new is not None:
+            images[key] = new
+        if new == old:
+            continue
+        records.append(record(number + 1, new, old, created=START + created))
+        for found, sign in ((new, 1), (old, -1)):
+            if found is not None and START + created < _end("day", int(found["at"]["N"])) + DAY:
+                group = datetime.fromtimestamp(int(found["at"]["N"]), UTC).date().isoformat(), found["client"]["S"]
+                expected[group] = expected.get(group, 0) + sign
+    folded = fold(Plan(_visitors("day", retention).parts), changes_of(records))
+
+    counted = {delta.group: delta.measures["items"] for delta in folded.deltas}
+    assert {group: n for group, n in counted.items() if n} == {group: n for group, n in expected.items() if n}
+
+
+def test_a_record_that_tells_no_time_cannot_be_judged() -> None:
+    plan = Plan(_visitors("day", MARCH).parts)
+    [unfoldable] = fold(plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])).unfoldable
+
+    assert "ApproximateCreationDateTime" in unfoldable.reason
+
+
+def test_members_are_judged_by_day_however_many_groups_an_event_has() -> None:
+    tagged = Aggregate("tags", VIEW, pk="T#{tags[]}", sk="{at:day}", measures={"n": Count()}, retention=MARCH)
+    lines = replace(tagged, name="skus", pk="S#{lines[].sku}", measures={"sold": Sum("lines[].n")})
+    view = {
+        **image("view", at=START),
+        "tags": {"L": [{"S": "a"}, {"S": "b"}]},
+        "lines": {"L": [{"M": {"sku": {"S": "x"}, "n": {"N": "2"}}}]},
+    }
+    closes = START + 32 * DAY
+    in_time, late = (
+        fold(Plan((tagged, lines)), changes_of([record(1, view, created=created)])) for created in (closes - 1, closes)
+    )
+
+    assert (len(in_time.deltas), in_time.late, late.deltas, late.late) == (3, 0, [], 2)
+
+
+def test_what_has_no_retention_is_never_late() -> None:
+    folded = fold(Plan(_visitors("day", None).parts), changes_of([record(1, image("view", at=0, client="ann"))]))
+
+    [delta] = folded.deltas
+    assert (folded.late, delta.layout.expires_at(delta.group), delta.layout.is_gone(delta.group, 10**12)) == (
+        0,
+        None,
+        False,
+    )

@@ -1,0 +1,84 @@
+"""Members that expire, in memory: as `evaluate` has it, and as a month goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamodb_counters import Distinct, Event, Packed, evaluate
+from dynamodb_counters.testing import CountersInMemory, Faults, counters_in_memory
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+VIEW = Event("view", pk="VIEW#{id}", sk="T#{at}")
+PACKED = Event("hit", pk="HIT#{id}", sk="T#{at}", packed=Packed("at", future_tolerance=None))
+DAYS = [f"2026-03-{day:02d}" for day in range(1, 12)]
+
+
+def _visitors(source: Event) -> Distinct:
+    return Distinct("visitors", source, pk="SITE", sk="V#{at:day}", member="client", retention=timedelta(days=3))
+
+
+@contextmanager
+def _counted(source: Event, seed: int = 0, faults: Faults | None = None) -> Iterator[CountersInMemory]:
+    with counters_in_memory([_visitors(source)], now=NOW, seed=seed, faults=faults) as counters:
+        yield counters
+
+
+def _view(number: int, client: str, day: str) -> dict[str, Any]:
+    return {"id": str(number), "client": client, "at": f"{day}T10:00:00Z"}
+
+
+def _numbers(counters: CountersInMemory, source: Event) -> dict[str, int]:
+    found = {day: counters.distinct(_visitors(source), {"at:day": day}) for day in DAYS}
+    return {day: number for day, number in found.items() if number}
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(DAYS)), max_size=12),
+    st.sampled_from([VIEW, PACKED]),
+    st.sampled_from([None, Faults(crash=0.3, redeliver=0.3)]),
+    st.integers(0, 99),
+)
+def test_evaluate_agrees_with_what_is_counted(
+    views: list[tuple[str, str]], source: Event, faults: Faults | None, seed: int
+) -> None:
+    items = [(source, _view(number, client, day)) for number, (client, day) in enumerate(views)]
+    with _counted(source, seed, faults) as counters:
+        for _, values in items:
+            counters.accept(source, values)
+        found = evaluate([_visitors(source)], items, now=counters.clock()).get("visitors", [])
+        assert _numbers(counters, source) == {group.values["at:day"]: group.measures["distinct"] for group in found}
+        assert set(_numbers(counters, source)) <= {"2026-03-07", "2026-03-08", "2026-03-09", "2026-03-10", "2026-03-11"}
+
+
+def test_evaluate_asks_when_events_came() -> None:
+    with pytest.raises(ValueError, match="tells late from early"):
+        evaluate([_visitors(VIEW)], [(VIEW, _view(1, "ann", DAYS[0]))])
+
+
+@pytest.mark.parametrize("source", [VIEW, PACKED])
+def test_a_month_goes_by(source: Event) -> None:
+    with _counted(source) as counters:
+        for number, client in enumerate(("ann", "bob", "eve")):
+            counters.accept(source, _view(number, client, "2026-03-10"))
+        counters.retract(source, _view(2, "eve", "2026-03-10"))
+        members = _visitors(source).members
+        assert (_numbers(counters, source), len(counters.group([members], {})["visitors-members"])) == (
+            {"2026-03-10": 2},
+            3,
+        )
+        counters.clock.advance(timedelta(days=4))
+        # Late: neither counted nor taken back.
+        counters.accept(source, _view(9, "joe", "2026-03-10"))
+        counters.retract(source, _view(0, "ann", "2026-03-10"))
+        assert _numbers(counters, source) == {"2026-03-10": 2}
+        counters.clock.advance(timedelta(days=30))
+        assert counters.group([members], {})["visitors-members"] == []
+        assert _numbers(counters, source) == {"2026-03-10": 2}
