@@ -45,7 +45,7 @@ QUOTA_MUTATIONS: Final = (
         _HOLDINGS,
         "        if self._pending is not None:\n",
         "        if False:\n",
-        _SCHEDULES,
+        _GUARDS + "test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew",
     ),
     Mutation(
         "calls are granted while they are given back",

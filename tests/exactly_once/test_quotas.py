@@ -91,6 +91,23 @@ def test_what_nobody_can_tell_is_not_given_back_again() -> None:
     assert _reserved(table) == held
 
 
+def test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew() -> None:
+    clock = VirtualClock()
+    table = MemoryTable(clock)
+    is_lost = [True]
+
+    def lose(_: str, send: Callable[[], Any], __: dict[str, Any]) -> Any:
+        answer = send()
+        if is_lost and is_lost.pop():
+            raise ReadTimeoutError(endpoint_url="http://table")
+        return answer
+
+    leases = _leases(HookedClient(_Named(table), lose), clock)
+    with pytest.raises(ReadTimeoutError):
+        leases.allow()
+    assert _take_all(leases) == CALLS.limit
+
+
 class _Named:
     """A client as `HookedClient` wants it."""
 
