@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
@@ -141,7 +141,8 @@ class Aggregate:
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    retention: timedelta | None = None
+    # Not in the repr, which the CDK writes into templates: those of everybody else would change.
+    retention: timedelta | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
@@ -57,7 +57,8 @@ class Distinct:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    retention: timedelta | None = None
+    # Not in the repr, which the CDK writes into templates: those of everybody else would change.
+    retention: timedelta | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_name(self.name)
