@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -117,12 +118,17 @@ class Counting:
                 self._cold_start(doomed).handle(event)
             except CrashedError:
                 self._aggregator = self._cold_start()
-        self._aggregator.handle(event)
+        try:
+            self._aggregator.handle(event)
+        except TimeoutError:
+            # It waits for an invocation that has crashed, as it would in Lambda.
+            self._cold_start(waited=LONGEST_INVOCATION + SKEW).handle(event)
 
-    def _cold_start(self, client: Any = None) -> Aggregator:
+    def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
         reached: Any = client or self._memory
+        clock = self._clock
         return Aggregator(
-            one_by_one(Table(self._memory.name, reached, clock=self._clock, sleep=_no_pause)),
+            one_by_one(Table(self._memory.name, reached, clock=lambda: clock() + waited, sleep=_no_pause)),
             self._declarations,
             quarantine_retention_seconds=_QUARANTINE_SECONDS,
             source_table=self._source_table,
