@@ -209,6 +209,13 @@ RUN_MUTATIONS: Final = (
         "test_backfill.py::test_a_table_that_was_there_before_its_stream_is_not_whole",
     ),
     Mutation(
+        "a verification compares what its scan takes for late",
+        "_backfill/verification.py",
+        "if number and name not in late}",
+        "if number}",
+        "test_backfill.py::test_what_a_scan_takes_for_late_is_no_drift",
+    ),
+    Mutation(
         "a verification goes on after another process has ended it",
         "_backfill/verification.py",
         "            if state.run not in seen.runs:\n",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum
+from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._backfill.state import Progress, State
@@ -202,6 +202,35 @@ def test_spoiled_groups_are_found_and_repaired_once(bench: Workbench) -> None:
     assert verifying.repair() == (0, 2)
     totals = {name: read(bench, REVENUE, customer=name)[0]["total"] for name in ("ann", "bob", "eve")}
     assert totals == {"ann": 200, "bob": 13, "eve": 4}
+
+
+def test_what_a_scan_takes_for_late_is_no_drift() -> None:
+    job = Event("job", pk="JOB#{id}", sk="JOB")
+    jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), retention=timedelta(days=20))
+    assert [tier.name for tier in jobs.kept_tiers] == ["hour", "day"]
+    bench = Workbench([jobs])
+    bench.aggregator.handle({})
+    stream = Stream(bench)
+    for number in range(120):
+        bench.counters.accept(job, {"id": number, "at": bench.clock()})
+        stream.deliver()
+        bench.clock.advance(5 * HOUR)
+        bench.table.expire()
+    # Of the first day that is kept, the hours until this one are late.
+    oldest = datetime.fromtimestamp(bench.clock(), UTC) - timedelta(days=20)
+    bucket = {"_tier": "D", "_bucket": oldest.date().isoformat()}
+    [day] = [item for item in bench.table.items() if item["sk"]["S"].endswith(bucket["_bucket"])]
+    key = {name: day[name] for name in ("pk", "sk")}
+    one_more = {"UpdateExpression": "ADD h00 :by, h20 :by", "ExpressionAttributeValues": {":by": {"N": "1"}}}
+    bench.table.update_item(TableName=bench.table.name, Key=key, **one_more)
+
+    verifying = verification(bench, stream)
+    for _ in verifying.steps():
+        bench.counters.accept(job, {"id": -bench.clock(), "at": bench.clock()})
+        bench.clock.advance(70)
+        stream.deliver()
+
+    assert [(each.group, each.missing) for each in verifying.differences] == [(bucket, {"h20": -1})]
 
 
 def lose(bench: Workbench, stream: Stream) -> dict[str, list[Record]]:

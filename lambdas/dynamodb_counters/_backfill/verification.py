@@ -21,7 +21,7 @@ from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Prog
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
-from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
+from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times, late_parts
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import TIER_MARK, Image
@@ -235,7 +235,8 @@ class Verification(Runner):
         with localcontext(EXACT):
             found = counted(layout.declaration, ref[1], held.items)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
-        return {name: number for name, number in sorted(missing.items()) if number}
+        late = late_parts(layout.declaration, ref[1], self._cut_at)
+        return {name: number for name, number in sorted(missing.items()) if number and name not in late}
 
     def _is_beyond(self, layout: ItemLayout, group: GroupKey) -> bool:
         """Whether nothing tells any more what a group must hold, as its retention is over, or that of its source."""

@@ -11,8 +11,9 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._items.attributes import TIER_MARK
-from dynamodb_counters._timeline.tiers import BY_NAME
+from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME, TOTAL
 from dynamodb_counters._timeline.times import DAY, HOUR
 
 KEPT_ON: Final = 3 * DAY
@@ -31,6 +32,18 @@ def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequ
     [index] = [index for index, field in enumerate(fields) if TIER_MARK in field]
     tier, seconds = fields[index].partition(TIER_MARK)[2], retention.total_seconds()
     return lambda group: _end(tier, group[index]) + seconds
+
+
+def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -> frozenset[str]:
+    """What a bucket of a window has counted of events that would be late by now: its finest buckets decide."""
+    if not isinstance(declaration, Window) or declaration.retention is None:
+        return frozenset()
+    finest, keep = declaration.kept_tiers[0], declaration.retention.total_seconds()
+    tier = BY_LETTER[group[-2]]
+    start = tier.start(group[-1])
+    moments = {slot: start + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}
+    late = frozenset(slot for slot, moment in moments.items() if finest.end(finest.locate(moment)[0]) + keep <= created)
+    return late | {TOTAL} if late else late
 
 
 @lru_cache(maxsize=4096)

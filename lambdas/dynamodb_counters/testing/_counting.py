@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
@@ -116,13 +115,13 @@ class Counting:
             doomed = _Mortal(self._memory, self._random.randint(1, _MOST_CALLS), after=self._random.random() < 0.5)  # noqa: PLR2004
             try:
                 self._cold_start(doomed).handle(event)
-            except CrashedError:
+            except (CrashedError, TimeoutError):
                 self._aggregator = self._cold_start()
         try:
             self._aggregator.handle(event)
         except TimeoutError:
-            # It waits for an invocation that has crashed, as it would in Lambda.
-            self._cold_start(waited=LONGEST_INVOCATION + SKEW).handle(event)
+            # It waits for invocations that have crashed, as it would in Lambda: none lasts for an hour.
+            self._cold_start(waited=HOUR).handle(event)
 
     def _cold_start(self, client: Any = None, *, waited: float = 0.0) -> Aggregator:
         reached: Any = client or self._memory

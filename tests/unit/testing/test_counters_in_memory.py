@@ -185,6 +185,15 @@ def test_a_seed_decides_everything() -> None:
     assert stored(1) != stored(2)
 
 
+@pytest.mark.parametrize("seed", [0, 14])
+def test_a_batch_is_counted_after_a_crash_long_after_the_one_before(seed: int) -> None:
+    with counters_in_memory([VIEWS], seed=seed, faults=Faults(crash=0.7)) as counters:
+        for number in range(12):
+            counters.clock.advance(timedelta(days=3))
+            counters.accept(VIEW, view(number))
+        assert counters.get(VIEWS, HOME).measures == {"views": 12}
+
+
 def test_faults_find_an_aggregator_that_counts_twice() -> None:
     def miscounts() -> bool:
         for seed in range(5):
