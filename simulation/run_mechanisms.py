@@ -24,7 +24,7 @@ RUN_MUTATIONS: Final = (
         "_backfill/runner.py",
         "waiting = state.lineage.waiting(acknowledged)",
         "waiting: list[str] = []",
-        _BACKFILLS,
+        "test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan",
     ),
     Mutation(
         "one shard's heartbeat is enough",
@@ -87,7 +87,7 @@ RUN_MUTATIONS: Final = (
         "_backfill/log_tail.py",
         'float(page["created"]["N"]) > ended_at + CLOCKS or page["beats"]["N"] != "0"',
         'float(page["created"]["N"]) > 0',
-        _BACKFILLS,
+        "test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan",
     ),
     Mutation(
         "shards that go on splitting are waited for",

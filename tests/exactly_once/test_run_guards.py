@@ -269,6 +269,23 @@ def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None
     assert read(bench, sizes) == ({"orders": 2}, True)
 
 
+def test_a_backfill_waits_until_the_log_is_past_its_scan(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.deploy([REVENUE, NUMBER])
+    stream = Stream(bench)
+    stream.deliver()
+    steps = backfill(bench, stream).steps()
+    next(step for step in steps if step.phase == "draining")
+    for number in range(60, 80):
+        put(bench, number, 5)
+    # What is logged may be from before the end of the scan, by the clocks.
+    stream.deliver()
+    with monkeypatch.context() as held:
+        held.setattr(stream, "deliver", lambda: None)
+        assert {next(steps).phase for _ in range(5)} == {"draining"}
+    assert [*steps][-1].phase == "complete"
+    assert read(bench, NUMBER) == ({"orders": 40}, True)
+
+
 def test_the_slowest_shard_is_waited_for() -> None:
     lineage = Lineage({"one": "", "two": ""}, frozenset({"one", "two"}))
     assert lineage.waiting({"one": True, "two": False}) == ["two"]
