@@ -107,10 +107,12 @@ clean-all: clean ## Remove the environment too
 	rm -rf .venv node_modules .cache
 
 # Pip, of the lock $(1), quietly: a dot per package, and what went wrong.
+# Not with --no-deps: aws-cdk-lib and one of its dependencies both bring aws_cdk/cloud_assembly_schema, and the
+# library's copy, the one that works, stays only if it is installed after what it depends on.
 define INSTALL
 	printf 'Installing Python packages '; \
 	rm -f .venv/.complete; \
-	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile --no-deps \
+	{ if $(PYTHON) -m pip install --disable-pip-version-check --no-input --no-compile \
 		--require-hashes -r $(1) 2>&1; then \
 		touch .venv/.complete; fi; } \
 		| tee .venv/install.log | awk '/^ *(Collecting|Downloading|Installing)/ {printf "."; fflush()} END {print ""}'; \

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# What annotations are made of: aws_cdk loads it when asked, and jsii does not ask.
-import aws_cdk.cloud_assembly_schema  # noqa: F401
 import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
