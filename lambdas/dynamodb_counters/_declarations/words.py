@@ -108,6 +108,8 @@ def _details(declaration: Declaration) -> Iterator[str]:
             yield f"ranked by {declaration.ranking.by}"
         if declaration.write_shards > 1:
             yield f"on {declaration.write_shards} write shards"
+        if declaration.retention is not None:
+            yield f"kept {length_words(declaration.retention)}"
         return
     tiers = " and ".join(f"{tier.name}s" for tier in declaration.kept_tiers)
     unit = length_words(declaration.precision).split()[-1]

@@ -28,7 +28,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import advice, differences, event_differences, told
 from dynamodb_counters._declarations.effective import merged
 from dynamodb_counters._declarations.summary import aspects, summarized
-from dynamodb_counters._declarations.words import condition_words, length_words
+from dynamodb_counters._declarations.words import condition_words, length_words, words_of
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
@@ -68,6 +68,11 @@ def test_a_condition_in_words(condition: Condition, words: str) -> None:
 )
 def test_a_duration_in_words(duration: timedelta, words: str) -> None:
     assert length_words(duration) == words
+
+
+def test_groups_that_expire_in_words() -> None:
+    daily = replace(_VIEWS, sk="DAY#{at:day}", retention=timedelta(days=31))
+    assert words_of(daily) == "event view by url, at:day: views (count), kept 31 days"
 
 
 _CHANGES: list[tuple[Declaration, dict[str, Any]]] = [
