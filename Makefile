@@ -41,7 +41,7 @@ test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
 	done
-	@exec $(PYTHON) -m pytest $(or $(ARGS),-n 2)
+	@exec $(PYTHON) -m pytest $(or $(ARGS),-n 3)
 
 docs: $(ENVIRONMENT) ## Build the documentation as a site into build/site, strictly and offline
 	$(PYTHON) -m sphinx -q -a -W --keep-going docs build/site

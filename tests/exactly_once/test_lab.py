@@ -29,7 +29,7 @@ from simulation.faults.actors import Crashed
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.schedules.backend import LocalBackend
 
-MESSAGES = 10_000
+MESSAGES = 4_000
 DUPLICATES = 0.2
 CORRECTIONS = 0.1
 FAILURES = 0.2
@@ -140,7 +140,7 @@ class _Pump(threading.Thread):
         return self._random.choice((Fault.CRASH_BEFORE, Fault.CRASH_AFTER))
 
 
-def test_ten_thousand_messages_aggregate_exactly(
+def test_thousands_of_messages_aggregate_exactly(
     dynamodb_local_engine: DynamoDBLocal, record_property: Callable[[str, object], None]
 ) -> None:
     rng = random.Random(20_261_120)

@@ -15,7 +15,7 @@ import pytest
 from dynamodb_counters import Count, Sum, Window, WindowCount
 from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
-WORLDS, QUESTIONS = 300, 40
+WORLDS, QUESTIONS = 150, 40
 
 _C = {"customer": "c"}
 _UNITS = [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)]
