@@ -11,6 +11,8 @@ DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
+# Hundreds of processes import the same modules, which pip does not compile: the first one does.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo bench test docs spec soak mutations nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
