@@ -16,19 +16,23 @@ def create_table(
     expires: bool = True,
     keys: Sequence[str] = ("pk", "sk"),
     ttl: str = "ttl",
+    streams: bool = True,
 ) -> str:
     """Create the single table and return its stream's ARN; with `expires`, the engine applies TTL by its own clock."""
     schema: Any = [
         {"AttributeName": name, "KeyType": kind} for name, kind in zip(keys, ("HASH", "RANGE"), strict=False)
     ]
+    stream: Any = (
+        {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"} if streams else {"StreamEnabled": False}
+    )
     client.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
         KeySchema=schema,
         BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        StreamSpecification=stream,
     )
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
     if expires:
         client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
-    return client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
+    return client.describe_table(TableName=name)["Table"].get("LatestStreamArn", "")

@@ -20,7 +20,7 @@ SMALL = (
     (Entry(1, 1), Entry(0, 1)),
 )
 STATES = 246_906
-WALKS = 5_000
+WALKS = 3_000
 
 
 def test_no_interleaving_of_two_writers_four_jobs_and_three_faults_is_wrong(

@@ -27,9 +27,9 @@ from simulation.schedules.writers import Writers
 from tests.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 
 QUARANTINE_SECONDS = 14 * 86_400.0
-SEEDS = 60
+SEEDS = 30
 CHUNK = 30
-LOCAL_SEEDS = 3
+LOCAL_SEEDS = 2
 
 
 class World:

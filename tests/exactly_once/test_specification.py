@@ -14,8 +14,9 @@ from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
 
 TRACES = 12
-OVER_IN_SECONDS = 9_000
-"""States; what has more is faster if Java compiles well."""
+LONG = ("core", "checkpoints", "folds more, with checkpoints")
+"""Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
+SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
 ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS)
 ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS)
 ITEM_EXPIRES = 174
@@ -35,13 +36,11 @@ def _tlc() -> None:
         pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("configuration", [c for c in ALL_CONFIGURATIONS if c.states], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "configuration", [c for c in ALL_CONFIGURATIONS if c.states and c.name not in LONG], ids=lambda c: c.name
+)
 def test_every_count_is_exact_in_every_state(configuration: Configuration) -> None:
-    verdict = check(
-        configuration.specification.module,
-        configuration.text(),
-        compiled_in_haste=(configuration.states or 0) < OVER_IN_SECONDS,
-    )
+    verdict = check(configuration.specification.module, configuration.text(), compiled_in_haste=True)
     assert verdict.violated is None, "\n\n".join(verdict.trace)
     # Fewer would mean that the specification has lost some of what can happen.
     assert verdict.states == configuration.states
@@ -66,7 +65,7 @@ def test_the_handler_does_what_the_specification_allows() -> None:
     assert verdict.states > 100 * TRACES
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("broken", SOME_BROKEN)
 def test_a_broken_handler_is_told_from_the_specification(broken: str) -> None:
     with BROKEN[broken]():
         traces = [trace_of(seed) for seed in SEEDS_OF_BROKEN]

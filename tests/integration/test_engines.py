@@ -79,10 +79,11 @@ def test_a_refused_transaction_says_which_condition_failed_and_writes_nothing(en
     assert "Item" not in engine.client.get_item(TableName=table, Key={"pk": {"S": "p"}, "sk": {"S": "b"}})
 
 
-def test_writes_show_in_the_stream(engine: Engine, table: str) -> None:
+def test_writes_show_in_the_stream(engine: Engine) -> None:
     assert engine.streams is not None
+    table = "streamed"
+    arn = create_table(engine.client, table, expires=False)
     engine.client.put_item(TableName=table, Item={"pk": {"S": "p"}, "sk": {"S": "s"}})
-    arn = engine.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
     (shard,) = engine.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
     iterator = engine.streams.get_shard_iterator(
         StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
@@ -92,6 +93,7 @@ def test_writes_show_in_the_stream(engine: Engine, table: str) -> None:
     while not (records := engine.streams.get_records(ShardIterator=iterator)["Records"]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    engine.client.delete_table(TableName=table)
     (record,) = records
     assert record["eventName"] == "INSERT"
     assert record["dynamodb"]["NewImage"] == {"pk": {"S": "p"}, "sk": {"S": "s"}}

@@ -52,7 +52,7 @@ class Calls:
 
 @pytest.fixture
 def client(moto_engine: Engine) -> Any:
-    create_table(moto_engine.client, "counters")
+    create_table(moto_engine.client, "counters", streams=False)
     return moto_engine.client
 
 
