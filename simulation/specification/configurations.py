@@ -225,7 +225,7 @@ REMOVALS: Final = (
     Removal("after a refusal everything is written again", "core", "from watermark"),
     Removal("a batch is acknowledged before all its items are written", "core", "all written"),
     Removal("one watermark for all shards", "core", "per shard"),
-    Removal("the checkpoint is not read", "checkpoints", "read", quick=True),
+    Removal("the checkpoint is not read", "checkpoints", "read"),
     Removal("the checkpoint moves before the last item is committed", "checkpoints", "all committed", quick=True),
     Removal("the checkpoint moves back", "two items", "forward"),
     Removal("settled after less than the longest invocation", "checkpoints", constants={"Settling": "= 0"}),
