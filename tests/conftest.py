@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import uuid
@@ -41,6 +42,12 @@ def pytest_configure() -> None:
     """Let Ctrl-C through: a shell has what it starts in the background ignore it, children included."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay to the end, out of every garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 class _SlowFilesFirst(LoadFileScheduling):  # type: ignore[misc]
