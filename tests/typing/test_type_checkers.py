@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +54,24 @@ def _by_pyright() -> set[tuple[str, int]]:
         for each in report["generalDiagnostics"]
         if each["severity"] == "error"
     }
+
+
+def _cdk_modules(source: str) -> set[str]:
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    modules = {node.module for node in imports if node.module and node.module.startswith("aws_cdk.")}
+    named = {each.name for node in imports if node.module == "aws_cdk" for each in node.names}
+    return modules | {f"aws_cdk.{name}" for name in named if name.islower()}
+
+
+def test_mypy_reads_every_module_of_the_cdk_that_is_imported() -> None:
+    settings = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["tool"]["mypy"]
+    [read] = [each["module"] for each in settings["overrides"] if each["follow_imports"] == "normal"]
+    places = [_PROJECT / name for name in settings["files"]]
+    sources = [path for place in places for path in (place.rglob("*.py") if place.is_dir() else (place,))]
+
+    imported = {module for path in sources for module in _cdk_modules(path.read_text())}
+
+    assert imported | {"aws_cdk", "aws_cdk._jsii.*", "aws_cdk.interfaces.*"} == set(read)
 
 
 def test_what_type_checkers_pass_can_be_declared() -> None:
