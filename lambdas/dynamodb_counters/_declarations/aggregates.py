@@ -156,16 +156,17 @@ class Aggregate:
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_count("max_groups", self.max_groups, MOST_GROUPS)
         require_measures(self.measures, MEASURES)
-        require_retention(self.retention, self.fields)
+        fields = self.fields
+        require_retention(self.retention, fields)
         for attribute in self.attributes:
-            if attribute in self.fields:
+            if attribute in fields:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source)
         else:
-            member_list(self.fields, self.measured)
+            member_list(fields, self.measured)
             require_no_member("where", self.where.attributes if self.where is not None else ())
         if isinstance(self.source, Event):
             self._require_declared(self.source)

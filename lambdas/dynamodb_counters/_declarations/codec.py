@@ -88,9 +88,10 @@ def _plain(value: Any, attributes: bool) -> Any:
             parts = [(declared, part) for declared, part in parts if declared.name != "attributes"]
         written = {declared.name: _plain(part, attributes) for declared, part in parts if part != _default(declared)}
         return {"": type(value).__name__, **written}
-    for kind, (key, text_of, _) in _TEXTS.items():
-        if type(value).__name__ == kind:
-            return {"": kind, key: text_of(value)}
+    kind = type(value).__name__
+    if kind in _TEXTS:
+        key, text_of, _ = _TEXTS[kind]
+        return {"": kind, key: text_of(value)}
     if isinstance(value, tuple):
         return [_plain(part, attributes) for part in value]
     if hasattr(value, "items"):

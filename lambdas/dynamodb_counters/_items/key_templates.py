@@ -50,6 +50,7 @@ class KeyTemplate:
     _literals: tuple[str, ...] = field(init=False, compare=False, repr=False)
     _format: str = field(init=False, compare=False, repr=False)
     _pattern: re.Pattern[str] = field(init=False, compare=False, repr=False)
+    _segments: tuple[tuple[str, bool], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         literals, fields = _split(self.argument, self.text)
@@ -60,6 +61,11 @@ class KeyTemplate:
         object.__setattr__(self, "_literals", literals)
         object.__setattr__(self, "_format", "%s".join(literals))  # No literal holds a "%".
         object.__setattr__(self, "_pattern", re.compile(pattern, re.DOTALL))
+        # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
+        segments = "\0".join(literals).split("#")
+        object.__setattr__(
+            self, "_segments", tuple((each.removesuffix("\0"), each.endswith("\0")) for each in segments)
+        )
 
     def render(self, values: Mapping[str, object]) -> str:
         """The key of some values: a str, int or Decimal per field; other values are ignored."""
@@ -106,14 +112,8 @@ class KeyTemplate:
         >>> KeyTemplate("A#{x}", 1024).overlaps(KeyTemplate("A#TOTAL", 1024))
         True
         """
-        ours, theirs = self._segments(), other._segments()
+        ours, theirs = self._segments, other._segments
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
-
-    def _segments(self) -> list[tuple[str, bool]]:
-        # Values hold no "#", so keys are equal only segment by segment; \0 stands for a value.
-        return [
-            (segment.removesuffix("\0"), segment.endswith("\0")) for segment in "\0".join(self._literals).split("#")
-        ]
 
 
 @lru_cache(maxsize=1024)
