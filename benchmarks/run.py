@@ -45,9 +45,9 @@ _BATCH: Final = 1_000
 class Sizes:
     """How much is measured.
 
-    `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local; `batches`,
-    `aggregates` and `rounds` for CPU time, `big_batch` for memory; `packed` events, `packed_batch` of them at once for
-    CPU time; `rates`, `groups` and `seconds` for the model.
+    `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local, `logged` of the
+    real log; `batches`, `aggregates` and `rounds` for CPU time, `big_batch` for memory; `packed` events, `packed_batch`
+    of them at once for CPU time; `rates`, `groups` and `seconds` for the model.
     Without `synth_rounds` nothing is synthesized. The `partitions` of tables, and simulated days: with batches on every
     shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
     """
@@ -72,6 +72,7 @@ class Sizes:
     tail_days: int = 20
     corrected_days: int = 90
     replayed_hours: int = 24
+    logged: int | None = None
 
 
 SMALL: Final = Sizes(
@@ -89,7 +90,7 @@ SMALL: Final = Sizes(
 """For a busy machine: a fifth of the events, fewer rounds."""
 
 TINY: Final = Sizes(
-    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1
+    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1, 500
 )
 """Just enough to show that everything runs."""
 
@@ -154,12 +155,13 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
     found["accept_in_bulk"] = cost.accepting(hot)
     if workloads.LOG.exists():
         say("real log")
+        log = workloads.log()[: sizes.logged]
         for batch in (1_000, 10_000):
-            found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, workloads.log(), batch)
+            found[f"log_three_aggregates_{batch}"] = cost.cost(OursOnThree, log, batch)
         for packed in (PackedOnThree, PackedOnThreeAtOnce):
             name = f"log_three_aggregates_packed_{packed.records_per_batch}"
-            found[name] = cost.cost(packed, workloads.log(), _BATCH)
-        found["log"] = {design.name: cost.cost(design, workloads.log(), _BATCH) for design in DESIGNS}
+            found[name] = cost.cost(packed, log, _BATCH)
+        found["log"] = {design.name: cost.cost(design, log, _BATCH) for design in DESIGNS}
     else:
         say(f"no real log at {workloads.LOG}: skipped")
     return found
