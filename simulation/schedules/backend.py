@@ -134,7 +134,8 @@ class LocalBackend:
         self.client: Any = engine.client
         self._keys, self._ttl = keys, ttl
         self._expired: set[str] = set()
-        stream = create_table(engine.client, self.name, keys=keys, ttl=ttl)
+        # Schedules expire items themselves; and with TTL in seven tables, the engine has no thread left to roll over.
+        stream = create_table(engine.client, self.name, expires=False, keys=keys)
         self.stream: Source = ApiSource(engine.streams, stream, self._amend)
 
     def beside(self, name: str, keys: tuple[str, ...], ttl: str) -> LocalBackend:

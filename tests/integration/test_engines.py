@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from simulation.engines import Engine, EngineUnavailableError
 from simulation.engines.dynamodb_local import DynamoDBLocal, install
 from simulation.engines.tables import create_table
+from simulation.schedules.backend import LocalBackend
 from tests.integration.waiting import eventually, runs
 
 # Only a failure takes this long.
@@ -110,6 +111,13 @@ def test_a_rollover_closes_the_shard_and_opens_a_child(dynamodb_local_engine: Dy
     # Created in one millisecond, they come in any order.
     [closed] = [shard["ShardId"] for shard in shards if "EndingSequenceNumber" in shard["SequenceNumberRange"]]
     assert [shard.get("ParentShardId") for shard in shards if shard["ShardId"] != closed] == [closed]
+
+
+def test_tables_of_schedules_take_no_thread_that_a_rollover_needs(dynamodb_local_engine: DynamoDBLocal) -> None:
+    backend = LocalBackend(dynamodb_local_engine)
+    ttl = backend.client.describe_time_to_live(TableName=backend.name)["TimeToLiveDescription"]
+    backend.drop()
+    assert ttl["TimeToLiveStatus"] == "DISABLED"
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads the kernel's list of sockets, Linux only")
