@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure everything, print it, write the page and, if asked, a report."""
+"""``python -m benchmarks``: measure everything, print it, write the page and a report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT / root) for root in ("infra", "lambdas")]
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--report", type=Path, help="write every figure as JSON to this file")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        default=PROJECT / "build" / "benchmarks.json",
+        help="write every figure as JSON to this file, after each section (default: build/benchmarks.json)",
+    )
     parser.add_argument("--docs", type=Path, default=PROJECT / "docs", help="where the page goes (default: docs)")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--small", action="store_true", help="a fifth of the events and fewer rounds, for a busy machine")
@@ -39,19 +44,28 @@ def main(arguments: list[str] | None = None) -> None:
     from benchmarks.run import SMALL, TINY, Sizes, run  # noqa: PLC0415
 
     start = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"[{time.perf_counter() - start:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+    def keep(report: object) -> None:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(json.dumps(report, indent=2) + "\n")
+
     if options.again:
         report = json.loads(options.again.read_text())
     else:
-        report = run(
-            TINY if options.tiny else SMALL if options.small else Sizes(),
-            lambda text: print(f"[{time.perf_counter() - start:4.0f} s] {text}", file=sys.stderr, flush=True),
-            with_engine=not options.no_engine,
-        )
+        sizes = TINY if options.tiny else SMALL if options.small else Sizes()
+        report = run(sizes, say, keep, with_engine=not options.no_engine)
+    if report["failed"]:
+        for title, error in report["failed"].items():
+            say(f"not measured: {title}: {error}")
+        say(f"no page is written; the other sections are in {options.again or options.report}")
+        return 1
     print(page.terminal(report))
     page.write(report, options.docs)
-    if options.report:
-        options.report.write_text(json.dumps(report, indent=2) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

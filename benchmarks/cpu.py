@@ -23,10 +23,13 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
 from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.checkpoint_items import checkpoint_key
+from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
 
 _CHECKPOINT: Final = {
+    **checkpoint_key(shard_digest(SHARD)),
     "shard": {"S": SHARD},
     "seen": {"N": str(CREATED)},
     "applied_through": {"S": "1".zfill(SEQUENCE_DIGITS)},

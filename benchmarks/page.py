@@ -57,9 +57,8 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     found["Cold start"] = _table("process", report["cold_start"], _SECONDS)
     sizes = report["asset"]
     found["Asset"] = [("part", "bytes"), *sizes["parts"].items(), ("total", sizes["total_bytes"])]
-    if "synth" in report:
-        apps = {name: {**each, "total": sum(each["resources"].values())} for name, each in report["synth"].items()}
-        found["Synthesis"] = _table("app", apps, {**_SECONDS, "resources": "total"})
+    apps = {name: {**each, "total": sum(each["resources"].values())} for name, each in report["synth"].items()}
+    found["Synthesis"] = _table("app", apps, {**_SECONDS, "resources": "total"})
     figures = ("events_per_second", "keeps_up", "throttles_per_event", "conflicts_per_event", "lag_seconds")
     scale = {figure.replace("_", " "): figure for figure in (*figures, "dollars_per_million")}
     for name, each in report["scale"].items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,14 +23,17 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+ALARM: Final = "AWS::CloudWatch::Alarm"
+RULE: Final = "AWS::Events::Rule"
+
 _ROUTES: Final = ("/v1/aggregates/{name}", "/v1/windows/{name}", "/v1/batch", "/v1/openapi.json", "/{proxy+}")
 """As many as the blog's read API has; their names cost nothing."""
 
 
 class CountingStack(Stack):
-    """Table, function with role and log group, its event source, on-failure bucket, rule, five alarms."""
+    """Table, function with role and log group, its event source, on-failure bucket; `numbers` of rules and alarms."""
 
-    def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
+    def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
         super().__init__(scope, construct_id)
         self.asset = asset
         recovery = dynamodb.PointInTimeRecoverySpecification(point_in_time_recovery_enabled=True)
@@ -54,22 +58,29 @@ class CountingStack(Stack):
         group = logs.LogGroup(self, "Logs", retention=logs.RetentionDays.ONE_MONTH)
         self.counter = self.function("Function", "aggregator", group)
         self.table.grant_read_write_data(self.counter)
+        self.on_failure = sources.S3OnFailureDestination(bucket)
+        self.counts(self.table)
+        changed = events.EventPattern(source=["aws.cloudformation"])
+        for number in range(numbers[RULE]):
+            target = targets.LambdaFunction(self.counter)
+            events.Rule(self, f"Rule{number}", event_pattern=changed, targets=[target])
+        for number in range(numbers[ALARM]):
+            self.counter.metric_errors().create_alarm(self, f"Alarm{number}", threshold=1, evaluation_periods=1)
+        CfnOutput(self, "TableName", value=self.table.table_name)
+        CfnOutput(self, "FunctionName", value=self.counter.function_name)
+        CfnOutput(self, "LogGroupName", value=group.log_group_name)
+
+    def counts(self, table: dynamodb.ITable) -> None:
+        """Let the function count what a table's stream tells."""
         stream = sources.DynamoEventSource(
-            self.table,
+            table,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=1000,
             bisect_batch_on_error=True,
             tumbling_window=Duration.minutes(15),
-            on_failure=sources.S3OnFailureDestination(bucket),
+            on_failure=self.on_failure,
         )
         self.counter.add_event_source(stream)
-        changed = events.EventPattern(source=["aws.cloudformation"])
-        events.Rule(self, "Deployed", event_pattern=changed, targets=[targets.LambdaFunction(self.counter)])
-        for name in ("Lag", "Quarantine", "GivenUp", "Dropped", "NotTakenOver"):
-            self.counter.metric_errors().create_alarm(self, name, threshold=1, evaluation_periods=1)
-        CfnOutput(self, "TableName", value=self.table.table_name)
-        CfnOutput(self, "FunctionName", value=self.counter.function_name)
-        CfnOutput(self, "LogGroupName", value=group.log_group_name)
 
     def function(self, name: str, handler: str, group: logs.ILogGroup) -> lambda_.Function:
         role = iam.Role(self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -89,11 +100,27 @@ class CountingStack(Stack):
         )
 
 
-class HttpStack(CountingStack):
-    """The same with two queues, an HTTP API that writes to one and reads counts, and their monitoring."""
+class BesideStack(CountingStack):
+    """The same, counting another table's stream as well."""
 
-    def __init__(self, scope: Construct, construct_id: str, asset: Path) -> None:
-        super().__init__(scope, construct_id, asset)
+    def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
+        super().__init__(scope, construct_id, asset, numbers)
+        orders = dynamodb.Table(
+            self,
+            "Orders",
+            partition_key=dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="SK", type=dynamodb.AttributeType.STRING),
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+        self.counts(orders)
+        CfnOutput(self, "SourceTableName", value=orders.table_name)
+
+
+class HttpStack(CountingStack):
+    """The same with two queues, an HTTP API that writes to one and reads counts, and their dashboards."""
+
+    def __init__(self, scope: Construct, construct_id: str, asset: Path, numbers: Mapping[str, int]) -> None:
+        super().__init__(scope, construct_id, asset, numbers)
         dead = _queue(self, "DeadLetters")
         queue = _queue(self, "Queue", sqs.DeadLetterQueue(queue=dead, max_receive_count=3))
         reading = logs.LogGroup(self, "ReadingLogs", retention=logs.RetentionDays.ONE_MONTH)
@@ -124,8 +151,6 @@ class HttpStack(CountingStack):
             api.add_routes(path=path, methods=[apigateway.HttpMethod.GET], integration=read)
         take = integrations.HttpLambdaIntegration("Take", receiver)
         api.add_routes(path="/events", methods=[apigateway.HttpMethod.POST], integration=take)
-        for number in range(15):
-            consumer.metric_errors().create_alarm(self, f"Alarm{number}", threshold=1, evaluation_periods=1)
         for name, metrics in {
             "Counting": (self.counter.metric_errors(), self.counter.metric_duration()),
             "Taking": (consumer.metric_errors(), queue.metric_approximate_number_of_messages_visible()),
@@ -139,10 +164,11 @@ def _queue(scope: Construct, name: str, dead: sqs.DeadLetterQueue | None = None)
     return sqs.Queue(scope, name, encryption=sqs.QueueEncryption.SQS_MANAGED, enforce_ssl=True, dead_letter_queue=dead)
 
 
+_KINDS: Final[Mapping[str, type[CountingStack]]] = {"CountersBlog": HttpStack, "CountersOrders": BesideStack}
+
 if __name__ == "__main__":
-    # As many stacks as the example app has.
+    # As many stacks as the example app has, each with as many rules and alarms.
     app, asset = App(), Path(sys.argv[1])
-    HttpStack(app, "PlainBlog", asset)
-    for name in ("PlainJobs", "PlainLeaderboard", "PlainPacked", "PlainPages"):
-        CountingStack(app, name, asset)
+    for name, numbers in json.loads(sys.argv[2]).items():
+        _KINDS.get(name, CountingStack)(app, name, asset, numbers)
     app.synth()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from benchmarks import (
     bill,
@@ -35,8 +36,13 @@ from benchmarks.designs.packed import PackedEvents, PackedOnThree, PackedOnThree
 from benchmarks.goals import goals
 from dynamodb_counters._cost.batches import touched
 from simulation.engines import EngineUnavailableError, dynamodb_local
+from simulation.engines.dynamodb_local import DynamoDBLocal
 
 Say = Callable[[str], None]
+Report: TypeAlias = dict[str, Any]
+Keep: TypeAlias = Callable[[Report], object]
+Section: TypeAlias = tuple[str, Callable[[Report], Report]]
+"""A title, and what measures it, of what was measured before."""
 
 _BATCH: Final = 1_000
 
@@ -48,7 +54,7 @@ class Sizes:
     `events` of a workload, `disturbed` of one under redelivery, `engine` of a sample on DynamoDB Local, `logged` of the
     real log; `batches`, `aggregates` and `rounds` for CPU time, `big_batch` for memory; `packed` events, `packed_batch`
     of them at once for CPU time; `rates`, `groups` and `seconds` for the model.
-    Without `synth_rounds` nothing is synthesized. The `partitions` of tables, and simulated days: with batches on every
+    The `partitions` of tables, and simulated days: with batches on every
     shard, with a long tail, with an hour bucket that is corrected; hours that are replayed.
     """
 
@@ -90,53 +96,106 @@ SMALL: Final = Sizes(
 """For a busy machine: a fifth of the events, fewer rounds."""
 
 TINY: Final = Sizes(
-    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 0, 1, (4,), 0.1, 1, 2, 1, 500
+    200, 2_000, 20, 5, (100, 1_000), (1, 3), 1, 200, 640, 640, (1_000,), (1,), 3.0, 1, 1, (4,), 0.1, 1, 2, 1, 500
 )
 """Just enough to show that everything runs."""
 
 
-def run(sizes: Sizes, say: Say, *, with_engine: bool = True) -> dict[str, Any]:
+def run(sizes: Sizes, say: Say, keep: Keep, *, with_engine: bool = True) -> Report:
+    """Measure every section; `keep` gets the report after each."""
     start = time.perf_counter()
-    report: dict[str, Any] = {"machine": _machine(), "sizes": asdict(sizes), "partitions": {}}
+    report: Report = {"machine": _machine(), "sizes": asdict(sizes)}
+    measure_sections(report, _sections(sizes, say, with_engine=with_engine), say, keep)
+    report["seconds"] = time.perf_counter() - start
+    keep(report)
+    return report
+
+
+def measure_sections(report: Report, sections: Iterable[Section], say: Say, keep: Keep) -> None:
+    """Add what each section measures to a report; one that fails is told in `failed`, and costs no other."""
+    report["failed"] = {}
+    for title, measure in sections:
+        say(title)
+        try:
+            report |= measure(report)
+        except Exception as error:  # noqa: BLE001  # Hours of other sections are worth more.
+            report["failed"][title] = f"{type(error).__name__}: {error}"
+            say(f"{title} failed\n{traceback.format_exc()}")
+        keep(report)
+
+
+def _sections(sizes: Sizes, say: Say, *, with_engine: bool) -> Iterator[Section]:
     # Timings first, while this process is as small as a function's: CDK makes garbage collection slow.
-    say("CPU time")
-    report["cpu"] = cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds)
-    report["chunk_cpu"] = chunk_cpu.measure(sizes.packed_batch, sizes.rounds)
-    report["memory"] = cpu.peak_memory(sizes.big_batch, max(sizes.aggregates))
-    say("cold start")
-    report["cold_start"] = cold_start.measure(sizes.cold_rounds)
-    report["asset"] = cold_start.asset_bytes()
-    if sizes.synth_rounds:
-        say("synthesis")
-        report["synth"] = synth.measure(sizes.synth_rounds)
-    report["cost"] = _costs(sizes, say)
-    say("leaderboard and windows")
-    report["leaderboard"] = leaderboard.measure(sizes.players, _BATCH)
-    report["windows"] = {"memory": windows.measure(MemoryDatabase(), 10)}
+    yield (
+        "CPU time",
+        lambda _: {
+            "cpu": cpu.measure(sizes.batches, sizes.aggregates, sizes.rounds),
+            "chunk_cpu": chunk_cpu.measure(sizes.packed_batch, sizes.rounds),
+            "memory": cpu.peak_memory(sizes.big_batch, max(sizes.aggregates)),
+        },
+    )
+    yield (
+        "cold start",
+        lambda _: {
+            "cold_start": cold_start.measure(sizes.cold_rounds),
+            "asset": cold_start.asset_bytes(),
+        },
+    )
+    yield "synthesis", lambda _: {"synth": synth.measure(sizes.synth_rounds)}
+    yield "cost", lambda _: {"cost": _costs(sizes, say)}
+    yield (
+        "leaderboard and windows",
+        lambda _: {
+            "leaderboard": leaderboard.measure(sizes.players, _BATCH),
+            "windows": {"memory": windows.measure(MemoryDatabase(), 10)},
+        },
+    )
+    yield "partitions", lambda _: {"partitions": _partitions(sizes, say)}
+    yield (
+        "corrections and redelivery",
+        lambda report: {
+            "corrected": partitions.corrected(_shards(sizes, report), sizes.corrected_days),
+            "redelivered": redelivered.measure(sizes.replayed_hours),
+        },
+    )
+    yield "bill", lambda report: {"bill": bill.measure(sizes.rounds, report)}
+    yield (
+        "packed events",
+        lambda report: {
+            "packing": packing.measure(sizes.packed),
+            "writers": writers.measure(sizes.packed),
+            "flushing": flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"]),
+        },
+    )
+    yield (
+        "simulation",
+        lambda _: {
+            "scale": scale.measure(sizes.rates, sizes.groups, sizes.seconds),
+            "scaled_counter": scale.prices(sizes.rates, sizes.groups),
+        },
+    )
+    yield (
+        "engine",
+        lambda report: {"engine": _on_engine(sizes, say, report) if with_engine else {"skipped": "not asked for"}},
+    )
+    yield "goals", lambda report: {"goals": goals(report)}
+
+
+def _partitions(sizes: Sizes, say: Say) -> dict[str, Any]:
+    found = {}
     for number in sizes.partitions:
         say(f"{number} partitions")
         # Items with hundreds of watermarks take long to simulate.
         days = sizes.days if number <= 64 else sizes.days / 2
-        report["partitions"][str(number)] = partitions.measure(number, days, sizes.tail_days)
-    say("corrections and redelivery")
+        found[str(number)] = partitions.measure(number, days, sizes.tail_days)
     if 16 in sizes.partitions:
-        report["partitions"]["16, replaced at once"] = partitions.measure(16, sizes.days, 0, staggered=False)
-    of_shards = report["partitions"]["100" if 100 in sizes.partitions else str(sizes.partitions[-1])]["shards"]
-    report["corrected"] = partitions.corrected(sum(of_shards.values()), sizes.corrected_days)
-    report["redelivered"] = redelivered.measure(sizes.replayed_hours)
-    say("bill")
-    report["bill"] = bill.measure(sizes.rounds, report)
-    say("packed events")
-    report["packing"] = packing.measure(sizes.packed)
-    report["writers"] = writers.measure(sizes.packed)
-    report["flushing"] = flushing.measure(sizes.packed, report["bill"]["cpu_microseconds"])
-    say("simulation")
-    report["scale"] = scale.measure(sizes.rates, sizes.groups, sizes.seconds)
-    report["scaled_counter"] = scale.prices(sizes.rates, sizes.groups)
-    report["engine"] = _on_engine(sizes, say, report) if with_engine else {"skipped": "not asked for"}
-    report["goals"] = goals(report)
-    report["seconds"] = time.perf_counter() - start
-    return report
+        found["16, replaced at once"] = partitions.measure(16, sizes.days, 0, staggered=False)
+    return found
+
+
+def _shards(sizes: Sizes, report: Report) -> int:
+    of = "100" if 100 in sizes.partitions else str(sizes.partitions[-1])
+    return sum(report["partitions"][of]["shards"].values())
 
 
 def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -167,32 +226,35 @@ def _costs(sizes: Sizes, say: Say) -> dict[str, Any]:
     return found
 
 
-def _on_engine(sizes: Sizes, say: Say, report: dict[str, Any]) -> dict[str, Any]:
+def _on_engine(sizes: Sizes, say: Say, report: Report) -> dict[str, Any]:
     try:
         with dynamodb_local.start() as engine:
             say(f"DynamoDB Local, {sizes.engine} events per design")
-            views = workloads.hot(sizes.engine)
-            found: dict[str, Any] = {
-                "designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}
-            }
-            found["packing"] = packing.on_engine(engine, 4 * sizes.engine) | writers.on_engine(engine, 4 * sizes.engine)
-            if workloads.LOG.exists():
-                log = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * sizes.engine], 100)
-                found["packing"]["log, three aggregates, end to end"] = {
-                    f"{by}_{units}_units": log[f"{by}_{units}_units"]
-                    for units in ("write", "read")
-                    for by in ("engine", "rule")
-                }
-            with EngineDatabase(engine) as database:
-                report["windows"]["engine"] = windows.measure(database, 10)
-            found["model"] = [_validated(engine, sizes.engine, groups) for groups in (1, 50, 1_000_000)]
-            return found
+            return measure_engine(engine, sizes.engine, report)
     except EngineUnavailableError as missing:
         say(f"DynamoDB Local skipped: {missing}")
         return {"skipped": str(missing)}
 
 
-def _validated(engine: Any, events: int, groups: int) -> dict[str, Any]:
+def measure_engine(engine: DynamoDBLocal, events: int, report: Report) -> dict[str, Any]:
+    """Measure a sample on AWS's own engine; its windows go where those in memory are."""
+    views = workloads.hot(events)
+    found: dict[str, Any] = {"designs": {design.name: cost.on_engine(engine, design, views, 100) for design in DESIGNS}}
+    found["packing"] = packing.on_engine(engine, 4 * events) | writers.on_engine(engine, 4 * events)
+    if workloads.LOG.exists():
+        log = cost.on_engine(engine, PackedOnThree, workloads.log()[: 4 * events], 100)
+        found["packing"]["log, three aggregates, end to end"] = {
+            f"{by}_{units}_units": log[f"{by}_{units}_units"]
+            for units in ("write", "read")
+            for by in ("engine", "rule")
+        }
+    with EngineDatabase(engine) as database:
+        report["windows"]["engine"] = windows.measure(database, 10)
+    found["model"] = [_validated(engine, events, groups) for groups in (1, 50, 1_000_000)]
+    return found
+
+
+def _validated(engine: DynamoDBLocal, events: int, groups: int) -> dict[str, Any]:
     """The model's units per event beside those of a real run."""
     batch = 100
     views = workloads.long_tail(events, groups)

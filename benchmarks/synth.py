@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from benchmarks.best_times import PROJECT, Seconds, best, run_python
 
+_TEMPLATE: Final = ".template.json"
+
 # Without cdk-nag, which would check either app.
 _EXAMPLE: Final = """
 from aws_cdk import App
@@ -29,16 +31,21 @@ def measure(rounds: int) -> dict[str, Any]:
     """Synthesize both in turn, in fresh processes; ValueError unless both have the same resources."""
     from cdk_dynamodb_counters._staging import stage  # noqa: PLC0415  # CDK is slow to import.
 
-    programs = {"example": ["-c", _EXAMPLE], "plain_l2": ["-m", "benchmarks.plain_l2", str(stage(""))]}
+    asset = str(stage(""))
     with tempfile.TemporaryDirectory() as folder:
-        outputs = {name: Path(folder, name) for name in programs}
-        runs = {name: partial(_run, arguments, outputs[name]) for name, arguments in programs.items()}
-        seconds = best(runs, rounds)
-        resources = {name: _resources(output) for name, output in outputs.items()}
-    example, plain = resources.values()
-    if example != plain:
-        raise ValueError(f"not the same resources: only in example {example - plain}, in plain L2 {plain - example}")
-    return {name: {**seconds[name], "resources": dict(sorted(resources[name].items()))} for name in programs}
+        outputs = {name: Path(folder, name) for name in ("example", "plain_l2")}
+
+        def plain() -> Seconds:
+            stacks = json.dumps(_stacks(outputs["example"]))
+            return _run(["-m", "benchmarks.plain_l2", asset, stacks], outputs["plain_l2"])
+
+        # In this order: the plain stacks have as many rules and alarms as the example's have.
+        seconds = best({"example": partial(_run, ["-c", _EXAMPLE], outputs["example"]), "plain_l2": plain}, rounds)
+        resources = {name: sum(_stacks(output).values(), Counter()) for name, output in outputs.items()}
+    example, other = resources.values()
+    if example != other:
+        raise ValueError(f"not the same resources: only in example {example - other}, in plain L2 {other - example}")
+    return {name: {**seconds[name], "resources": dict(sorted(resources[name].items()))} for name in resources}
 
 
 def _run(arguments: list[str], output: Path) -> Seconds:
@@ -54,6 +61,11 @@ def _run(arguments: list[str], output: Path) -> Seconds:
     return {"wall_seconds": wall, "cpu_seconds": cpu}
 
 
-def _resources(output: Path) -> Counter[str]:
-    templates = [json.loads(path.read_text()) for path in output.glob("*.template.json")]
-    return Counter(part["Type"] for template in templates for part in template["Resources"].values())
+def _stacks(output: Path) -> dict[str, Counter[str]]:
+    """How many resources of each type the stacks have."""
+    return {
+        path.name.removesuffix(_TEMPLATE): Counter(
+            part["Type"] for part in json.loads(path.read_text())["Resources"].values()
+        )
+        for path in output.glob(f"*{_TEMPLATE}")
+    }

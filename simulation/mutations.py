@@ -22,6 +22,7 @@ from simulation.mechanisms import Mutation
 from simulation.quota_mechanisms import QUOTA_MUTATIONS
 from simulation.retention_mechanisms import RETENTION_MUTATIONS
 from simulation.run_mechanisms import RUN_MUTATIONS
+from simulation.tally_mechanisms import TALLY_MUTATIONS
 
 _ROOT: Final = Path(__file__).parents[1]
 _RUNTIME: Final = Path("lambdas/dynamodb_counters")
@@ -29,7 +30,7 @@ _TIMEOUT_SECONDS: Final = 1800
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
-MUTATIONS: Final = (*mechanisms.MUTATIONS, *RUN_MUTATIONS, *QUOTA_MUTATIONS, *RETENTION_MUTATIONS)
+MUTATIONS: Final = (*mechanisms.MUTATIONS, *RUN_MUTATIONS, *QUOTA_MUTATIONS, *RETENTION_MUTATIONS, *TALLY_MUTATIONS)
 
 
 def mutate(mutation: Mutation, root: Path) -> None:

@@ -13,6 +13,13 @@ _LEASES: Final = "_writes/leases.py"
 
 QUOTA_MUTATIONS: Final = (
     Mutation(
+        "a limit is asked of less than the trailing time",
+        "_timeline/intervals.py",
+        "cls(ending.start - precision, ending.end)",
+        "ending",
+        "test_window_limits.py::test_no_trailing_time_holds_more_than_the_limit",
+    ),
+    Mutation(
         "a portion is reserved whatever the limit",
         _HOLDINGS,
         "#reserved <= :room)",

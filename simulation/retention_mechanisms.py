@@ -63,7 +63,7 @@ RETENTION_MUTATIONS: Final = (
     Mutation(
         "a verification compares numbers whose members are gone",
         "_backfill/verification.py",
-        "if _counts_gone(layout.declaration, group, self.now()):",
+        "if counts_gone(layout.declaration, group, self.now()):",
         "if False:",
         _DRIFT,
     ),

@@ -9,13 +9,17 @@ from simulation.mechanisms import Mutation
 _BACKFILLS: Final = "test_backfill_schedules.py::test_every_backfill_and_redefinition_is_exact_whatever_goes_wrong"
 _VERIFICATIONS: Final = "test_backfill_schedules.py::test_verifications_find_what_was_spoiled_and_nothing_else"
 _GUARDS: Final = "test_run_guards.py::"
+_DISCARDS: Final = "test_discards.py::"
+_WAITING: Final = "test_waiting_entries.py::"
+_VERDICTS: Final = "test_verdicts.py::"
 _GAPS: Final = "test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on"
+_QUARANTINE: Final = "test_backfill_quarantine.py::"
 
 RUN_MUTATIONS: Final = (
     Mutation(
         "a run's log holds no images",
         "_stream/run_logs.py",
-        "rows = list(logged(run, plan, told))",
+        "rows = list(logged(run, plan, told, unfoldable))",
         "rows = []",
         _BACKFILLS,
     ),
@@ -29,7 +33,7 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "one shard's heartbeat is enough",
         "_backfill/shards.py",
-        "return [] if acknowledged.get(ONLY) else",
+        "return [] if acknowledged.get(ONLY_SHARD) else",
         "return [] if any(acknowledged.values()) else",
         _GUARDS + "test_the_slowest_shard_is_waited_for",
     ),
@@ -71,8 +75,8 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "what was just added is said to be whole",
         "_stream/deployments.py",
-        "whole=False, since=era.valid_from",
-        "whole=True, since=era.valid_from",
+        "whole=not since, since=since",
+        "whole=True, since=since",
         _BACKFILLS,
     ),
     Mutation(
@@ -118,15 +122,15 @@ RUN_MUTATIONS: Final = (
         _GUARDS + "test_a_run_begins_anew_if_a_shard_was_split_near_its_cut",
     ),
     Mutation(
-        "what a newer run looks at is dropped",
+        "what an old definition looks at is dropped",
         "_backfill/backfill.py",
         "while declaration.name in names and isinstance(source, Aggregate):",
         "while False and isinstance(source, Aggregate):",
-        _GUARDS + "test_what_a_newer_run_looks_at_is_kept_though_an_older_one_replaces_it",
+        _GUARDS + "test_an_old_definition_goes_on_over_the_generation_that_it_looks_at",
     ),
     Mutation(
         "what is over something incomplete counts as whole",
-        "_backfill/backfill.py",
+        "_backfill/opening.py",
         "            found |= {over.name} & left\n",
         "            break\n",
         _GUARDS + "test_what_lacks_something_is_not_counted_as_if_it_were_whole",
@@ -190,9 +194,100 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "what has expired is taken for drift",
         "_stream/batch.py",
-        "self._expired.note(folded.expired)",
+        "self._expired.note(expired_until(plan, changes))",
         "pass",
         _GUARDS + "test_what_has_expired_is_not_told_as_drift",
+    ),
+    Mutation(
+        "a group that begins after what has expired counts some of it",
+        "_backfill/verdicts.py",
+        "or (begin is not None and begin >= until)",
+        "",
+        _VERDICTS + "test_a_group_later_than_all_that_has_expired_is_certain",
+    ),
+    Mutation(
+        "no group with a time in its key counts what has expired",
+        "_backfill/verdicts.py",
+        "begin is not None and begin >= until",
+        "begin is not None",
+        _VERDICTS + "test_an_event_from_the_future_expires_long_before_its_time",
+    ),
+    Mutation(
+        "a sum cannot grow by what expires",
+        "_backfill/verdicts.py",
+        "number > 0 and _grows(declaration, name)",
+        "number > 0",
+        _VERDICTS + "test_what_has_expired_makes_a_group_no_smaller",
+    ),
+    Mutation(
+        "a group that is gone may have expired",
+        "_backfill/verdicts.py",
+        "if is_gone or (number > 0",
+        "if (number > 0",
+        _VERDICTS + "test_a_group_that_is_gone_has_lost_all_there_is",
+    ),
+    Mutation(
+        "what was discarded counts as what its item shows",
+        "_fold/fold.py",
+        "programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]",
+        "pass",
+        _DISCARDS + "test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracted",
+    ),
+    Mutation(
+        "a mark holds for whatever its item shows later",
+        "_items/discard_marks.py",
+        "shown = {name: _plain(value) for name, value in image.items() if name != NOT_IN}",
+        "shown = {name: _plain(value) for name, value in image.items() if name in ('pk', 'sk')}",
+        _DISCARDS + "test_a_correction_of_a_discarded_item_counts",
+    ),
+    Mutation(
+        "an image that its item shows no more is discarded alone",
+        "_stream/discards.py",
+        'raise _refusal(entry, "an image that its item still shows, or whose other side waits, too: redrive it")',
+        "return self._write(writes)",
+        _DISCARDS + "test_what_was_taken_back_already_is_redriven_not_discarded",
+    ),
+    Mutation(
+        "an item is marked though it has changed",
+        "_stream/discards.py",
+        '*(f"{name} = :{name[1:]}" for name in names)',
+        '*(f"({name} = :{name[1:]} OR {name} <> :{name[1:]})" for name in names)',
+        _DISCARDS + "test_an_item_that_changes_while_it_is_marked_is_not_marked",
+    ),
+    Mutation(
+        "what waits in quarantine is taken for drift",
+        "_backfill/verification.py",
+        "if waits[ref]:",
+        "if False:",
+        _WAITING + "test_an_image_that_waits_for_more_groups_is_counted_once",
+    ),
+    Mutation(
+        "what was redriven a moment ago is taken for counted",
+        "_backfill/quarantined_groups.py",
+        "or changed_at(item) >= run.since - SKEW",
+        "",
+        _WAITING + "test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift",
+    ),
+    Mutation(
+        "a repair of a measure repairs what groups are ranked by",
+        "_backfill/repair.py",
+        "missing: dict[str, Number] = {SCORE: 0}",
+        "missing: dict[str, Number] = {}",
+        _VERDICTS + "test_what_a_group_is_ranked_by_is_verified_and_repaired_on_its_own",
+    ),
+    Mutation(
+        "a process notes what has expired once",
+        "_stream/expired_items.py",
+        "if until > self._noted.get(name, -math.inf):",
+        "if name not in self._noted:",
+        _VERDICTS + "test_what_expires_later_is_noted_later",
+    ),
+    Mutation(
+        "what expired earlier is noted over what expired later",
+        "_stream/expired_items.py",
+        'f"attribute_not_exists({PK}) OR #until < :until"',
+        'f"attribute_not_exists({PK}) OR #until <> :until"',
+        _VERDICTS + "test_what_expires_later_is_noted_later",
     ),
     Mutation(
         "shards that begin while groups are read are not looked at",
@@ -221,5 +316,89 @@ RUN_MUTATIONS: Final = (
         "            if state.run not in seen.runs:\n",
         "            if False:\n",
         _GUARDS + "test_a_verification_that_another_process_has_ended_tells_nothing",
+    ),
+    Mutation(
+        "a table whose stream is older than what it shows is said to be whole",
+        "_stream/deployments.py",
+        "return is_old or began",
+        "return began",
+        "test_backfill.py::test_a_table_whose_stream_is_older_than_what_it_shows_is_not_whole",
+    ),
+    Mutation(
+        "a backfill leaves the parts of a composite out",
+        "_backfill/opening.py",
+        "found = with_parts(names, declared) or left",
+        "found = set(names) or left",
+        "test_run_commands.py::test_a_distinct_is_backfilled_with_its_members",
+    ),
+    Mutation(
+        "a completed backfill leaves entries of the quarantine waiting",
+        "_backfill/backfill.py",
+        "        if state.phase == COMPLETE:\n            folded",
+        "        if False:\n            folded",
+        _QUARANTINE + "test_the_recipe_for_a_full_quarantine_ends_with_none_waiting",
+    ),
+    Mutation(
+        "entries are kept for what a backfill has replaced",
+        "_stream/deployments.py",
+        "if not is_replaced(name, folded))",
+        "if True)",
+        _QUARANTINE + "test_an_entry_that_comes_after_a_backfill_waits_for_nothing_it_replaced",
+    ),
+    Mutation(
+        "an entry that another backfill has settled in part is settled as it was",
+        "_stream/redrive_entries.py",
+        'condition, values = "#names = :names", {**values, ":names": item[NAMES]}',
+        'condition = "attribute_exists(#names)"',
+        _QUARANTINE + "test_of_two_backfills_that_settle_at_once_each_settles_its_own",
+    ),
+    Mutation(
+        "an item that changed after the cut waits as the scan found it",
+        "_backfill/baseline.py",
+        "if item.entries and item.digest not in changed and",
+        "if item.entries and",
+        _QUARANTINE + "test_an_item_that_changes_meanwhile_waits_as_it_was_at_the_cut",
+    ),
+    Mutation(
+        "an item that began to be unfoldable after the cut is not logged",
+        "_stream/run_logs.py",
+        'run.kind == "backfill" and (old.unfoldable or new.unfoldable)',
+        'run.kind == "backfill" and old.unfoldable',
+        _QUARANTINE + "test_an_item_that_goes_bad_meanwhile_waits_once",
+    ),
+    Mutation(
+        "an item that could not be folded before it changed is lost",
+        "_stream/run_logs.py",
+        "            unfoldable += lacking\n",
+        "",
+        _QUARANTINE + "test_an_item_that_changes_meanwhile_waits_as_it_was_at_the_cut",
+    ),
+    Mutation(
+        "an image that a scan finds waits at once",
+        "_backfill/scan.py",
+        "state=PROVISIONAL",
+        'state="waiting"',
+        _QUARANTINE + "test_an_item_that_goes_bad_meanwhile_waits_once",
+    ),
+    Mutation(
+        "what a transaction has counted is early or late as of the cut",
+        "_stream/run_logs.py",
+        "folded_alone(plan, names, images[NEW], at, held) if",
+        "new if",
+        "test_backfill.py::test_what_a_transaction_counts_long_after_the_cut_is_not_early",
+    ),
+    Mutation(
+        "what is counted from a later era on has no tally to carry",
+        "_backfill/opening.py",
+        "{declaration.name: declaration for declaration in coming} | read",
+        "read",
+        "test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill",
+    ),
+    Mutation(
+        "a verification compares the next generation, which an erasure has relieved",
+        "_stream/run_logs.py",
+        "sums_of(folded).items() if ref[0] in names",
+        "sums_of(folded).items()",
+        "test_tally.py::test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile",
     ),
 )

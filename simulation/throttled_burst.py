@@ -18,7 +18,7 @@ from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters._writes.accept import accept_many
 from simulation.clock import VirtualClock
-from simulation.queue.polling import Consume, Mapping
+from simulation.queue.polling import Consume, Mapping, RecursiveLoop
 from simulation.queue.sqs import SQS, Queue, seldom
 from simulation.queue.throttled_table import ThrottledTable
 from simulation.queue.virtual_threads import VirtualPool, VirtualThreads
@@ -54,13 +54,22 @@ class World:
         return table
 
 
-def build(units_per_second: float, seed: int, *, max_receives: int, twice: float = 0.001, refused: float = 0) -> World:
+def build(
+    units_per_second: float,
+    seed: int,
+    *,
+    max_receives: int,
+    twice: float = 0.001,
+    refused: float = 0,
+    outage: float = 0,
+) -> World:
     """Build a world in which a share of messages comes twice, and a share of requests to queues is refused."""
     threads, rng = VirtualThreads(VirtualClock()), random.Random(seed)
     dead_letters = Queue(threads.clock)
     queue = Queue(threads.clock, max_receives=max_receives, dead_letters=dead_letters, twice=seldom(rng, twice))
-    sqs = SQS({QUEUE: queue, DEAD_LETTERS: dead_letters}, threads.sleep, seldom(rng, refused))
-    return World(threads, ThrottledTable(threads, units_per_second, seed), queue, dead_letters, sqs, rng)
+    queues = {QUEUE: queue, DEAD_LETTERS: dead_letters}
+    sqs = SQS(queues, threads.sleep, seldom(rng, refused), links=threads.links)
+    return World(threads, ThrottledTable(threads, units_per_second, seed, outage), queue, dead_letters, sqs, rng)
 
 
 def old_consumer(world: World) -> Consume:
@@ -112,11 +121,19 @@ def run(
     max_receives: int = 10,
     max_concurrency: int = 1000,
     refused: float = 0.0,
+    outage: float = 0.0,
+    recursive_loop: RecursiveLoop = "Terminate",
     seed: int = 0,
 ) -> dict[str, float]:
     """Post a burst and consume it until nothing waits any more; return what came of it."""
-    world = build(units_per_second, seed, max_receives=max_receives, refused=refused)
-    mapping = Mapping(world.threads, world.queue, lambda: consumer(world), max_concurrency=max_concurrency)
+    world = build(units_per_second, seed, max_receives=max_receives, refused=refused, outage=outage)
+    mapping = Mapping(
+        world.threads,
+        world.queue,
+        lambda: consumer(world),
+        max_concurrency=max_concurrency,
+        recursive_loop=recursive_loop,
+    )
     start = world.threads.clock()
     post(world, events, per_message, messages_per_second)
     messages = -(-events // per_message)
@@ -134,6 +151,7 @@ def run(
         "seconds until the last event was accepted": round(world.table.accepted_at - start),
         "invocations": mapping.invocations,
         "invocations killed": mapping.killed,
+        "invocations dropped as a loop": mapping.dropped,
         "most invocations at a time": mapping.busiest,
     }
 
@@ -145,6 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--per-message", type=int, default=10)
     parser.add_argument("--units", type=float, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--outage", type=float, default=0, help="seconds for which the table refuses everything")
+    loops = "whether Lambda ends chains of about 16 invocations: of the consumer now, as it is deployed, it does not"
+    parser.add_argument("--recursive-loop", choices=("Allow", "Terminate"), default="Allow", help=loops)
     parser.add_argument("--consumer", choices=("before", "now", "both"), default="both")
     given = parser.parse_args(arguments)
     for name, consumer, max_receives in (("before", old_consumer, 3), ("now", new_consumer, 10)):
@@ -155,6 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 events=given.events,
                 per_message=given.per_message,
                 units_per_second=given.units,
+                outage=given.outage,
+                recursive_loop=given.recursive_loop,
                 max_receives=max_receives,
                 seed=given.seed,
             )

@@ -31,10 +31,14 @@ class Workbench:
 
     def deploy(self, declarations: Sequence[Declaration], *, as_declared: bool = False) -> None:
         """Deploy what holds at once where it changes, unless it is taken as declared; wait until it holds."""
-        self._declarations = tuple(declarations if as_declared else map(kept, declarations))
+        self.declare(declarations if as_declared else [*map(kept, declarations)])
+        self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
+
+    def declare(self, declarations: Sequence[Declaration]) -> None:
+        """Deploy what holds from a time on that is to come."""
+        self._declarations = tuple(declarations)
         self.aggregator = self.process()
         self.aggregator.handle({})
-        self.clock.advance(LONGEST_INVOCATION + FRESH + SKEW + 1)
 
     def process(self, client: Any = None, skew: float = 0.0) -> Aggregator:
         """An aggregator with nothing read yet, perhaps with a client of its own and a clock that is wrong."""

@@ -170,6 +170,7 @@ class Blog:
         asked = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "LATEST"}
         self._iterator = self._moto.get_shard_iterator(**asked)["ShardIterator"]
         self.clients["dynamodbstreams"] = self.stream
+        self.clients["lambda"] = Mappings(arn)
         # moto does not tell how large a table is.
         size = sum(map(item_bytes, items))
         client.meta.events.register(
@@ -195,6 +196,31 @@ class Blog:
         for record, created in new:
             self.stream.add(record, created)
         return len(new)
+
+
+class Mappings:
+    """The client of Lambda, with one function that reads a stream; more may be added."""
+
+    def __init__(self, stream: str) -> None:
+        self.found = [self.made("5f0c", stream)]
+
+    def made(self, name: str, stream: str, **more: str) -> dict[str, str]:
+        function = "arn:aws:lambda:us-east-1:123456789012:function:blog-aggregator"
+        mapping = {"UUID": name, "FunctionArn": function, "EventSourceArn": stream}
+        return {**mapping, "StartingPosition": "TRIM_HORIZON", "State": "Enabled", **more}
+
+    def get_paginator(self, operation: str) -> Mappings:
+        assert operation == "list_event_source_mappings"
+        return self
+
+    def paginate(self, **of: str) -> list[dict[str, Any]]:
+        [(name, value)] = of.items()
+        name = "FunctionArn" if name == "FunctionName" else name
+        return [{"EventSourceMappings": [one]} for one in self.found if one[name].startswith(value)]
+
+    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+        counts = FunctionName.endswith("aggregator")
+        return {"Environment": {"Variables": {"AGGREGATOR": "Blog/Counting", "TABLE_NAME": "blog"}}} if counts else {}
 
 
 @contextmanager

@@ -5,8 +5,9 @@
 (* The baseline of a group at the cut is known, by Backfill.tla.  From the *)
 (* cut on, the log has what each record adds.  The checkpoint and the      *)
 (* watermark of the group's item tell up to which record it has counted:   *)
-(* its position.  What is expected there, less what the item holds, is the *)
-(* drift.  It does not depend on the position; so it can be added later.   *)
+(* its position.  What is expected there, less what the item holds beside  *)
+(* its tally, is the drift.  It does not depend on the position; so it can *)
+(* be added later.                                                         *)
 (*                                                                         *)
 (* One shard, one group; sequence numbers count from 1.                    *)
 (***************************************************************************)
@@ -22,9 +23,9 @@ CONSTANTS
   Features,   \* What takes part: a subset of AllFeatures.
   Without     \* Guards that are removed: a subset of AllGuards.
 
-AllFeatures == {"corruption", "loss", "pruning", "ending"}
+AllFeatures == {"corruption", "loss", "pruning", "ending", "increments"}
 AllGuards == {"checkpoint", "watermark", "checkpoint first", "log last", "logged before commit",
-              "fresh checkpoint", "read again", "repair mark", "parts", "still open"}
+              "fresh checkpoint", "read again", "repair mark", "parts", "still open", "less the tally"}
 
 ASSUME Features \subseteq AllFeatures /\ Without \subseteq AllGuards
 
@@ -50,6 +51,7 @@ RECURSIVE Total(_)
 Total(S) == IF S = {} THEN 0 ELSE LET n == CHOOSE n \in S : TRUE IN Adds[n] + Total(S \ {n})
 
 ValueOf(i) == IF i = None THEN 0 ELSE i.value
+TallyOf(i) == IF i = None THEN 0 ELSE i.tally
 WatermarkOf(i) == IF i = None THEN 0 ELSE i.watermark
 MarkOf(i) == IF i = None THEN 0 ELSE i.mark
 Truth == AtFirst + Total(1..acked)
@@ -91,7 +93,7 @@ Commit(p) ==
       delta == {n \in (r.from + 1)..r.last : n > WatermarkOf(item)} IN
   /\ r.phase = "committing"
   /\ item' = IF delta = {} THEN item
-             ELSE [value |-> ValueOf(item) + Total(delta), watermark |-> r.last, mark |-> MarkOf(item)]
+             ELSE [value |-> ValueOf(item) + Total(delta), tally |-> TallyOf(item), watermark |-> r.last, mark |-> MarkOf(item)]
   /\ process' = [process EXCEPT ![p].phase = IF Has("logged before commit") THEN "committed" ELSE "logging"]
   /\ UNCHANGED <<written, acked, checkpoint, settled, log, spoiled, verifier, found>>
 
@@ -136,6 +138,12 @@ Lose ==
   /\ spoiled' = TRUE
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, verifier, found>>
 
+(* Somebody increments the group, once: Tally.tla has all that changes a tally. *)
+Increment ==
+  /\ With("increments") /\ item # None /\ item.tally = 0
+  /\ item' = [item EXCEPT !.value = @ + 100, !.tally = @ + 100]
+  /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, spoiled, verifier, found>>
+
 -----------------------------------------------------------------------------
 (* Verifiers. *)
 
@@ -163,7 +171,8 @@ Compare(v) ==
   LET r == verifier[v]
       known == IF Has("log last") THEN log ELSE r.log
       position == Position(r)
-      drift == AtFirst + Total(1..(CutAt - 1)) + Total({n \in known : n <= position}) - ValueOf(r.item)
+      drift == AtFirst + Total(1..(CutAt - 1)) + Total({n \in known : n <= position})
+               - (ValueOf(r.item) - (IF Has("less the tally") THEN TallyOf(r.item) ELSE 0))
       unknown == r.item = None /\ Has("read again") /\ \E n \in known : n > position
       void == unknown \/ (Has("still open") /\ ~open) IN
   /\ Steps(v, "read")
@@ -176,7 +185,7 @@ Repair(v) ==
   LET r == verifier[v] IN
   /\ Steps(v, "drift")
   /\ item' = IF MarkOf(item) = MarkOf(r.item) \/ ~Has("repair mark")
-             THEN [value |-> ValueOf(item) + r.drift, watermark |-> WatermarkOf(item), mark |-> MarkOf(item) + 1]
+             THEN [value |-> ValueOf(item) + r.drift, tally |-> TallyOf(item), watermark |-> WatermarkOf(item), mark |-> MarkOf(item) + 1]
              ELSE item
   /\ verifier' = [verifier EXCEPT ![v] = Away]
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, log, spoiled, found>>
@@ -184,7 +193,7 @@ Repair(v) ==
 Init ==
   /\ written = CutAt - 1 /\ acked = 0 /\ checkpoint = 0 /\ settled = 0
   /\ process = [p \in Processes |-> Idle]
-  /\ item = [value |-> AtFirst, watermark |-> 0, mark |-> 0]
+  /\ item = [value |-> AtFirst, tally |-> 0, watermark |-> 0, mark |-> 0]
   /\ log = {} /\ spoiled = FALSE /\ open = TRUE /\ found = {}
   /\ verifier = [v \in Verifiers |-> Away]
 
@@ -198,7 +207,7 @@ End ==
   /\ UNCHANGED <<written, acked, checkpoint, settled, process, item, log, spoiled, verifier, found>>
 
 Step ==
-  \/ Write \/ Settle \/ Prune \/ Spoil \/ Lose
+  \/ Write \/ Settle \/ Prune \/ Spoil \/ Lose \/ Increment
   \/ \E p \in Processes :
        \/ \E begin \in 0..acked : \E last \in (begin + 1)..written : Deliver(p, begin, last)
        \/ \E last \in CutAt..written : NextPart(p, last)
@@ -216,7 +225,7 @@ Quiescent ==
   /\ acked = written
 
 (* Whenever everything is acknowledged, the count is right if it was not spoiled, or has been repaired. *)
-Exact == Quiescent /\ (~spoiled \/ MarkOf(item) > 0) => ValueOf(item) = Truth
+Exact == Quiescent /\ (~spoiled \/ MarkOf(item) > 0) => ValueOf(item) = Truth + TallyOf(item)
 
 TypeOK == item # None => item.watermark \in 0..written
 =============================================================================

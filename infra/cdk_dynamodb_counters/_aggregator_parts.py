@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy, Stack, Token, Tokenization
@@ -20,10 +20,10 @@ from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
-from cdk_dynamodb_counters._metrics import AggregatorMetrics
+from cdk_dynamodb_counters._metrics import AggregatorMetrics, FunctionMetrics, TableMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
-from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._declarations import Event
@@ -34,9 +34,14 @@ from dynamodb_counters._declarations.summary import summarized
 # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
 LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 
-_FEWEST_DAYS: Final = 2
-"""Of an object: an erasure or a redrive needs its time."""
+_FEWEST_DAYS: Final = 7
+"""Of an object: two days would be over after a weekend, before anybody has repaired or redriven it."""
 _DAY: Final = Duration.days(1).to_seconds()
+_VERIFICATIONS: Final = 2
+_LONGEST_VERIFICATION: Final = 24
+"""Hours: it is given up after 20."""
+_LONGEST_LOOK: Final = 7 * 24
+"""Hours that CloudWatch looks back."""
 _NEARLY: Final = 0.8
 """Share of their retention after which an alarm says that copies will expire."""
 
@@ -120,7 +125,7 @@ def build_environment(
         "QUARANTINE_RETENTION_DAYS": Tokenization.stringify_number(quarantine_retention.to_days()),
         "ON_FAILURE_BUCKET": bucket.bucket_name,
         # Who counts the table: synth cannot see a second aggregator in another app, the runtime refuses it.
-        "AGGREGATOR": scope.node.path,
+        "AGGREGATOR": path_as_deployed(scope),
     }
     if source_table is not None:
         environment["SOURCE_TABLE_ARN"] = _arn_of(source_table)
@@ -143,10 +148,13 @@ def _arn_of(table: dynamodb.ITable) -> str:
     return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
 
 
-def build_rules(scope: Observed) -> None:
-    """Build the rules that invoke the function beside its stream."""
+def build_rules(scope: Observed) -> bool:
+    """Build the rules that invoke the function beside its stream; return whether there are any, as no emulator has."""
+    if is_emulated(scope):
+        return False
     _build_takeover(scope)
     _build_watch(scope)
+    return True
 
 
 def _build_takeover(scope: Observed) -> events.Rule:
@@ -218,7 +226,13 @@ def build_mapping(
 
 
 def alarm_specs(
-    metrics: AggregatorMetrics, bucket_days: Callable[[], float], *, monitoring: bool, is_verified: bool
+    metrics: AggregatorMetrics,
+    bucket_days: Callable[[], float],
+    *,
+    monitoring: bool,
+    is_watched: bool,
+    ranking_of: TableMetrics | None,
+    verify_every: Duration | None,
 ) -> tuple[AlarmSpec, ...]:
     """Return the alarms for counts that are or will be wrong; with ``monitoring``, also those for delay and cost."""
     always: tuple[AlarmSpec, ...] = (
@@ -270,7 +284,29 @@ def alarm_specs(
             1,
             "Lambda gave up on records and could not send them to the on-failure bucket. They are lost.",
         ),
+        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
     )
+    if is_watched:
+        always += (
+            AlarmSpec(
+                "WatchAlarm",
+                metrics.metric_watched(period=Duration.minutes(15)),
+                1,
+                "What waits in quarantine and in the on-failure bucket has not been counted for 45 minutes.",
+                3,
+                silence=True,
+            ),
+        )
+    if ranking_of is not None:
+        always += (
+            AlarmSpec(
+                "RankingThrottlesAlarm",
+                ranking_of.metric_ranking_throttles(),
+                1,
+                "The ranking index throttles, and with it all writes of the table. Spread the leaderboard.",
+                3,
+            ),
+        )
     if (source := metrics.source_metrics) is not None:
         always += (
             AlarmSpec(
@@ -290,7 +326,7 @@ def alarm_specs(
                 "are lost.",
             ),
         )
-    if is_verified:
+    if verify_every is not None and metrics.verifier_metrics is not None:
         always += (
             AlarmSpec(
                 "DriftAlarm",
@@ -299,12 +335,23 @@ def alarm_specs(
                 "A verification has found groups that differ from their source items. Look at them and repair them.",
                 sparse=True,
             ),
+            *_of_verifier(metrics, metrics.verifier_metrics, verify_every),
         )
     if not monitoring:
         return always
+    if verify_every is not None:
+        always += (
+            AlarmSpec(
+                "UnknownAlarm",
+                metrics.metric_unknown(),
+                1,
+                "A verification has found groups that differ from their source items, which cannot tell whether they "
+                "should.",
+                sparse=True,
+            ),
+        )
     return (
         *always,
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Counting is delayed.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Batches wait for Lambda concurrency.", 3),
         AlarmSpec("LateAlarm", metrics.metric_late_events(), 1, "Events arrived after their window's retention."),
         AlarmSpec(
@@ -315,6 +362,32 @@ def alarm_specs(
             12,
         ),
     )
+
+
+def _of_verifier(metrics: AggregatorMetrics, verifier: FunctionMetrics, every: Duration) -> Iterator[AlarmSpec]:
+    """Yield the alarms on a verifier that fails, or that nobody hears of."""
+    quarter = Duration.minutes(15)
+    yield AlarmSpec(
+        "VerifierErrorsAlarm", verifier.metric_errors(period=quarter), 1, "The function that verifies raises.", 3
+    )
+    yield AlarmSpec(
+        "VerifierAlarm",
+        metrics.metric_verifier_ran(period=quarter),
+        1,
+        "The function that verifies has not run for 45 minutes: its rule, its role or a key is broken.",
+        3,
+        silence=True,
+    )
+    hours = 0 if every.is_unresolved() else _VERIFICATIONS * int(every.to_hours()) + _LONGEST_VERIFICATION
+    if 0 < hours <= _LONGEST_LOOK:
+        yield AlarmSpec(
+            "VerificationAlarm",
+            metrics.metric_groups_verified(period=Duration.hours(1), statistic="SampleCount"),
+            1,
+            "Two verifications are due that have not come to an end.",
+            hours,
+            silence=True,
+        )
 
 
 def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:

@@ -64,6 +64,7 @@ def build_function(
     architecture: lambda_.Architecture | None = None,
     tracing: lambda_.Tracing = lambda_.Tracing.ACTIVE,
     log_level: lambda_.ApplicationLogLevel = lambda_.ApplicationLogLevel.INFO,
+    recursive_loop: lambda_.RecursiveLoop | None = None,
 ) -> lambda_.Function:
     """Build a function that runs a handler; synth fails if its environment exceeds Lambda's limit."""
     function = lambda_.Function(
@@ -92,6 +93,7 @@ def build_function(
         security_groups=settings.security_groups,
         reserved_concurrent_executions=settings.reserved_concurrency,
         environment_encryption=settings.environment_encryption,
+        recursive_loop=recursive_loop,
     )
     check_at_synth(scope, lambda: oversized_environment(function))
     return function

@@ -133,6 +133,8 @@ def build_consumer(
         "TABLE_NAME": table.table_name,
         "DECLARATIONS": encode((event,), attributes=True),
         "AGGREGATES": aggregates,
+        # Requests of a function that has less time give up earlier.
+        "TIMEOUT": str(int(timeout.to_seconds())),
     }
     if is_emulated(scope):
         environment["BULK_BY_PUT"] = "true"
@@ -146,6 +148,10 @@ def build_consumer(
         role=role,
         memory_size=memory_size,
         timeout=timeout,
+        # It sends what the table refuses for now to the queue that invokes it. By default, Lambda takes that for a
+        # runaway loop and refuses the invocations that follow about 16 others: half an hour of retries.
+        # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+        recursive_loop=lambda_.RecursiveLoop.ALLOW,
     )
 
 
@@ -223,7 +229,7 @@ def build_route(
 
 def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
     """Return the alarms for events that were taken but not accepted; with ``monitoring``, also the others."""
-    always = (
+    always: tuple[AlarmSpec, ...] = (
         AlarmSpec(
             "DeadLettersAlarm",
             metrics.metric_dead_letters(),
@@ -244,12 +250,15 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
             900,
             "An event has waited 15 minutes, and the table refused it again.",
         ),
+        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
     )
+    if metrics.receiver_metrics is not None:
+        raised = metrics.receiver_metrics.metric_errors()
+        always += (AlarmSpec("ReceiverErrorsAlarm", raised, 1, "Clients got a 5xx: events were not taken."),)
     if not monitoring:
         return always
     return (
         *always,
-        AlarmSpec("ErrorsAlarm", metrics.metric_errors(), 1, "Batches fail and are retried. Events wait.", 3),
         AlarmSpec("ThrottlesAlarm", metrics.metric_throttles(), 1, "Events wait for Lambda concurrency.", 3),
         AlarmSpec("RejectedAlarm", metrics.metric_rejected(), 1, "Events arrived that can never be accepted."),
         AlarmSpec("ServerErrorsAlarm", metrics.metric_server_errors(), 1, "Clients got a 5xx: events were not taken."),

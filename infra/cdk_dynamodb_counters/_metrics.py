@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 
 from cdk_dynamodb_counters._arguments import require_duration, require_instance
+from dynamodb_counters._items.table_schema import RANKING_INDEX
 
 NAMESPACE: Final = "DynamoDBCounters"
 """CloudWatch namespace of the runtime's own metrics."""
@@ -59,6 +60,11 @@ class TableMetrics(Metrics):
         """Count writes refused by their condition: repeated events and redelivered batches."""
         return self._of_table("ConditionalCheckFailedRequests", period, statistic)
 
+    def metric_ranking_throttles(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count writes that the ranking index throttled, and with it the table."""
+        dimensions = {"TableName": self._table.table_name, "GlobalSecondaryIndexName": RANKING_INDEX}
+        return _metric("AWS/DynamoDB", "WriteThrottleEvents", dimensions, period, statistic)
+
     def _of_table(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return _metric("AWS/DynamoDB", name, {"TableName": self._table.table_name}, period, statistic)
 
@@ -82,6 +88,13 @@ class FunctionMetrics(Metrics):
 
     def _of_runtime(self, name: str, period: Duration | None, statistic: str) -> cloudwatch.Metric:
         return runtime_metric(name, self._service_name, period, statistic)
+
+
+class SecondFunctionMetrics(FunctionMetrics):
+    """Metrics of another function of a construct."""
+
+    def __init__(self, function: lambda_.Function, service_name: str) -> None:
+        self._function, self._service_name = function, service_name
 
 
 class MappingMetrics(Metrics):
@@ -117,6 +130,12 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
     """Metrics of a `StreamAggregator`."""
 
     _source_metrics: SourceMetrics | None
+    _verifier: lambda_.Function | None
+
+    @property
+    def verifier_metrics(self) -> SecondFunctionMetrics | None:
+        """Metrics of the function that verifies; None without ``verify_every``."""
+        return None if self._verifier is None else SecondFunctionMetrics(self._verifier, self._service_name)
 
     @property
     def source_metrics(self) -> SourceMetrics | None:
@@ -127,9 +146,23 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """How far counting lags behind the events, in milliseconds; at 23 hours Lambda gives up on records."""
         return self._of_function("IteratorAge", period, statistic)
 
+    def metric_watched(self, *, period: Duration | None = None, statistic: str = "SampleCount") -> cloudwatch.Metric:
+        """Count the schedule's invocations that have counted what waits: one every 15 minutes."""
+        return self._of_runtime("Watched", period, statistic)
+
+    def metric_verifier_ran(
+        self, *, period: Duration | None = None, statistic: str = "SampleCount"
+    ) -> cloudwatch.Metric:
+        """Count the verifier's invocations that raised nothing: one every 15 minutes."""
+        return self._of_runtime("VerifierRan", period, statistic)
+
     def metric_drift(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
         """Count groups that differ from their source items, by verification."""
         return self._of_runtime("Drift", period, statistic)
+
+    def metric_unknown(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
+        """Count groups that differ from their source items, which cannot tell whether they should, by verification."""
+        return self._of_runtime("GroupsUnknown", period, statistic)
 
     def metric_groups_verified(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
@@ -201,6 +234,10 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         """Count events that arrived after the retention of their window bucket."""
         return self._of_runtime("LateEvents", period, statistic)
 
+    def metric_unknown_types(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
+        """Count records of items that ``Items`` would count if other code had not given them a ``_type``."""
+        return self._of_runtime("UnknownTypes", period, statistic)
+
     def metric_write_units(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count write units that counting consumed."""
         return self._of_runtime("WriteUnits", period, statistic)
@@ -236,6 +273,12 @@ class IngestMetrics(HttpMetrics):
 
     _queue: sqs.Queue
     _dead_letter_queue: sqs.Queue
+    _receiver: lambda_.Function | None
+
+    @property
+    def receiver_metrics(self) -> SecondFunctionMetrics | None:
+        """Metrics of the function that validates requests; None in direct mode."""
+        return None if self._receiver is None else SecondFunctionMetrics(self._receiver, self._service_name)
 
     def metric_waiting_age(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
         """Age of the oldest message in the queue, in seconds."""

@@ -48,7 +48,7 @@ class Observed(Construct):
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
-        self._service_name = _path_as_deployed(self) if service_name is None else service_name
+        self._service_name = path_as_deployed(self) if service_name is None else service_name
         require_service_name("service_name", self._service_name)
         self._log_group = build_log_group(self, "LogGroup", log_retention, settings.log_encryption_key)
         if settings.permissions_boundary is not None:
@@ -81,7 +81,7 @@ class Observed(Construct):
         return self._service_name
 
 
-def _path_as_deployed(scope: Construct) -> str:
+def path_as_deployed(scope: Construct) -> str:
     """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
     stack = deployed_stack(scope)
     return stack.stack_name + scope.node.path.removeprefix(stack.node.path)

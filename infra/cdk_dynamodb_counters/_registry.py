@@ -9,6 +9,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._places import global_table, require_same_place
 from dynamodb_counters._declarations import Declarable, Declaration, Event, flatten, require_consistent
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -26,6 +27,7 @@ class Registry(Construct):
         self._owners: dict[str, Construct] = {}
         self._registrations: dict[str, Registration] = {}
         self._consumers: dict[str, list[Construct]] = {}
+        self._aggregators: dict[str, Construct] = {}
 
     @classmethod
     def of(cls, scope: IConstruct) -> Registry:
@@ -35,7 +37,8 @@ class Registry(Construct):
         return existing if isinstance(existing, Registry) else cls(cast(Construct, root))
 
     def add_table(self, owner: Construct, table: dynamodb.ITable) -> None:
-        """Register the construct that wraps ``table``; refuse a second one."""
+        """Register the construct that wraps ``table``; refuse a second one, and a table elsewhere."""
+        require_same_place("table", owner, table)
         for key in _identities(table):
             if (existing := self._owners.setdefault(key, owner)) is not owner:
                 raise InvalidArgumentError(
@@ -46,6 +49,7 @@ class Registry(Construct):
 
     def add_consumer(self, aggregator: Construct, source: dynamodb.ITable, table: dynamodb.ITable) -> None:
         """Register an aggregator of `table` that reads the stream of ``source``; refuse a third one."""
+        require_same_place("source_table", aggregator, source)
         keys = _identities(source)
         if not {*keys}.isdisjoint(_identities(table)):
             raise InvalidArgumentError(
@@ -65,6 +69,26 @@ class Registry(Construct):
     def registration(self, table: dynamodb.ITable) -> Registration:
         """Return the table's declarations, to which more may be added later."""
         return self._registrations.setdefault(table.node.addr, Registration(table))
+
+    def used(self, user: Construct, table: dynamodb.ITable) -> Registration:
+        """Return the table's declarations for a construct that uses it; refuse a table elsewhere."""
+        require_same_place("table", user, table)
+        return self.registration(table)
+
+    def connect(self, aggregator: Observed, table: dynamodb.ITable) -> Registration:
+        """Make ``aggregator`` the table's stream consumer; refuse a second one, of another replica too."""
+        found = self.used(aggregator, table)
+        first = self._aggregators.setdefault(global_table(table).node.addr, aggregator)
+        if first is not aggregator:
+            raise InvalidArgumentError(
+                "table",
+                aggregator.node.path,
+                "one StreamAggregator per table, because a stream serves two consumers at most, and one for all of "
+                "its replicas, because they share their items; declare the aggregates to the one at "
+                f"{first.node.path!r} with aggregates= or add_aggregate()",
+            )
+        found.aggregator = aggregator
+        return found
 
 
 class Registration:
@@ -93,17 +117,6 @@ class Registration:
     def counting(self, event: Event) -> tuple[Declaration, ...]:
         """Return the declarations whose source is ``event``."""
         return tuple(declared for declared in self.declarations if declared.source == event)
-
-    def connect(self, aggregator: Observed) -> None:
-        """Make ``aggregator`` the table's stream consumer; refuse a second one."""
-        if self.aggregator is not None:
-            raise InvalidArgumentError(
-                "table",
-                aggregator.node.path,
-                "one StreamAggregator per table, because a stream serves two consumers at most; declare the "
-                f"aggregates to the one at {self.aggregator.node.path!r} with aggregates= or add_aggregate()",
-            )
-        self.aggregator = aggregator
 
 
 def _identities(table: dynamodb.ITable) -> list[str]:

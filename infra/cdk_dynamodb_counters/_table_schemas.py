@@ -52,6 +52,21 @@ def table_schema(table: dynamodb.ITable) -> TableSchema | None:
     )
 
 
+def has_strong_replicas(table: dynamodb.ITable) -> bool:
+    """Whether a table that the app defines has multi-Region strong consistency; of an import, the runtime asks."""
+    resource = table.node.default_child
+    return (
+        isinstance(resource, dynamodb.CfnGlobalTable)
+        and resolved_property(resource, "multiRegionConsistency") == dynamodb.MultiRegionConsistency.STRONG.name
+    )
+
+
+def has_index(table: dynamodb.ITable, name: str) -> bool:
+    """Whether a table that the app defines has an index; of an import, synth does not know."""
+    schema = table_schema(table)
+    return schema is not None and name in schema.indexes
+
+
 def require_stream(argument: str, table: dynamodb.ITable) -> None:
     """Refuse anything but a table with a stream; one that the app defines must carry new and old images."""
     require_interface(argument, table, "ITable", f"a TableV2 or Table; or {_IMPORT}")

@@ -39,6 +39,17 @@ def incomplete_declarations(registration: Registration) -> str | None:
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
 
 
+def second_mapping(function: lambda_.Function) -> str | None:
+    """Find a mapping that somebody has added to an aggregator's function."""
+    added = [child.node.id for child in function.node.children if isinstance(child, lambda_.EventSourceMapping)]
+    if not added:
+        return None
+    return (
+        f"the function has another event source mapping, {added[0]!r}, and records that one delivers before the other "
+        "are lost: remove it, the construct has a mapping for each stream"
+    )
+
+
 def default_batch_size(registration: Registration) -> int:
     """Return how many records an invocation takes at most, unless somebody says otherwise."""
     return min(MAX_BATCH_SIZE, _fitting_chunks(registration) or MAX_BATCH_SIZE)

@@ -90,7 +90,8 @@ class CounterApi(Observed, ApiMetrics):
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
-        Whether to create a dashboard and alarms, and what the alarms trigger. Default: neither.
+        Whether to create a dashboard and more alarms, and what the alarms trigger. Default: only the alarm for a
+        function that raises, which triggers nothing.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
         The network of the function, in which subnets (private or isolated), and with which security groups.
         They must reach DynamoDB. Default: none, and then all private subnets and a new group.
@@ -171,7 +172,7 @@ class CounterApi(Observed, ApiMetrics):
         super().__init__(
             scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
         )
-        Registry.of(table).registration(table.table).add_events(*readable)
+        Registry.of(table).used(self, table.table).add_events(*readable)
         self._http_api = build_api(
             self,
             log_retention,
@@ -212,7 +213,7 @@ class CounterApi(Observed, ApiMetrics):
         self._build_routes(authorizer, page=page is not None)
         subject = "counts and the events" if readable else "counts"
         warn_if_public(self, authorizer, f"anybody can read the {subject} it shows, and each request costs you money.")
-        self._alarms = build_alarms(self, self._alarm_specs(), alarm_actions) if monitoring else ()
+        self._alarms = build_alarms(self, self._alarm_specs(monitoring=monitoring), alarm_actions)
         self._dashboard = build_dashboard(self, self._graphs(), self._alarms) if monitoring else None
 
     @property
@@ -228,10 +229,13 @@ class CounterApi(Observed, ApiMetrics):
         for path, method in routes:
             self._http_api.add_routes(path=path, methods=[method], integration=integration, authorizer=authorizer)
 
-    def _alarm_specs(self) -> tuple[AlarmSpec, ...]:
+    def _alarm_specs(self, *, monitoring: bool) -> tuple[AlarmSpec, ...]:
+        always = (AlarmSpec("ErrorsAlarm", self.metric_errors(), 1, "The function raises. See its log."),)
+        if not monitoring:
+            return always
         return (
+            *always,
             AlarmSpec("ServerErrorsAlarm", self.metric_server_errors(), 1, "Requests fail with a 5xx."),
-            AlarmSpec("ErrorsAlarm", self.metric_errors(), 1, "The function raises. See its log."),
             AlarmSpec("ThrottlesAlarm", self.metric_throttles(), 1, "Requests exceed Lambda concurrency.", 3),
             AlarmSpec("ReadsFailedAlarm", self.metric_reads_failed(), 1, "The table refuses reads."),
             AlarmSpec("LatencyAlarm", self.metric_latency(), 3000, "1% of responses take over 3 seconds.", 3),

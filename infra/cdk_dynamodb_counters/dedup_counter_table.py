@@ -19,9 +19,10 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
+from cdk_dynamodb_counters._places import chosen_name, generated_name
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth
-from cdk_dynamodb_counters._table_schemas import IMAGES, require_stream, table_schema
+from cdk_dynamodb_counters._table_schemas import IMAGES, has_strong_replicas, require_stream, table_schema
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK, TTL
 from dynamodb_counters.errors import InvalidArgumentError
@@ -102,6 +103,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         self._table = table if table is not None else self._build_table(settings)
         Registry.of(self).add_table(self, self._table)
         self._register(events)
+        name = chosen_name(self._table)
+        check_at_synth(self, lambda: generated_name(self._table, name))
         if table is None:
             check_at_synth(self, self._warn_if_uncounted)
 
@@ -210,6 +213,8 @@ def _require_usable(table: dynamodb.ITable) -> None:
     if schema.keys != _KEYS:
         allowed = f"a table with partition key {PK!r} and sort key {SK!r}, both strings"
         raise _refusal(table, f"{allowed}; count the items of another beside it, as source_table of StreamAggregator")
+    if has_strong_replicas(table):
+        raise _refusal(table, "a table without multi-Region strong consistency, which refuses transactions")
     if schema.ttl != TTL:
         raise _refusal(table, f"a table with time_to_live_attribute={TTL!r}")
 

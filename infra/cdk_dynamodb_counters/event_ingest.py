@@ -110,8 +110,8 @@ class EventIngest(Observed, IngestMetrics):
     log_retention : RetentionDays, optional
         How long logs are kept. Default: one month.
     monitoring : bool, optional
-        Whether to create a dashboard and more alarms. Default: only the four alarms for events that were taken but
-        not accepted: dead letters, and events that wait for 15 minutes.
+        Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
+        accepted (dead letters, and events that wait for 15 minutes) and for functions that raise.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
@@ -206,7 +206,7 @@ class EventIngest(Observed, IngestMetrics):
         super().__init__(
             scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
         )
-        registration = Registry.of(table).registration(table.table)
+        registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
         # What counts the event may be declared later: both functions refuse what that could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)

@@ -38,13 +38,13 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._batching import require_gathering
 from cdk_dynamodb_counters._function_settings import FunctionSettings
-from cdk_dynamodb_counters._functions import RUNTIMES, build_function, is_emulated
+from cdk_dynamodb_counters._functions import RUNTIMES, build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, SourceMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_number
-from cdk_dynamodb_counters._table_schemas import require_stream
+from cdk_dynamodb_counters._table_schemas import has_index, require_stream
 from cdk_dynamodb_counters._validations import (
     MAX_BATCH_SIZE,
     default_batch_size,
@@ -52,10 +52,12 @@ from cdk_dynamodb_counters._validations import (
     misnamed_keys,
     missing_ranking_index,
     oversized_batch,
+    second_mapping,
 )
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
+from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 
@@ -97,7 +99,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         How long logs are kept. Default: one month.
     quarantine_retention : Duration, optional
         How long records that could not be counted are kept for repair, 2 to 3,650 whole days; no longer than their
-        event, but for 2 days at least. Default: 90 days.
+        event, but for 2 days at least, and for 7 in a bucket that is created. Default: 90 days.
     on_failure_bucket : IBucket, optional
         Where Lambda sends batches it gives up on. Default: a bucket is created, encrypted and retained.
     verify_every : Duration, optional
@@ -108,8 +110,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
     monitoring : bool, optional
-        Whether to create a dashboard, and alarms for errors, throttles, late events and poor coalescing. Default: only
-        the seven alarms that say counts are or will be wrong, and that of verifications.
+        Whether to create a dashboard, and alarms for throttles, late events and poor coalescing. Default: only
+        the nine alarms that say counts are or will be wrong, and those of a source table and of verifications.
     vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
         The network of the function, in which subnets (private or isolated), and with which security groups.
         They must reach DynamoDB. Default: none, and then all private subnets and a new group.
@@ -200,8 +202,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         super().__init__(
             scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
         )
-        self._registration = Registry.of(table).registration(table.table)
-        self._registration.connect(self)
+        self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
             Registry.of(table).add_consumer(self, source_table, table.table)
         self.add_aggregate(*aggregates)
@@ -255,8 +256,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 max_batching_window=max_batching_window,
             )
             self._source_metrics = SourceMetrics(self._source_mapping)
-        if not is_emulated(self):
-            build_rules(self)
+        is_watched = build_rules(self)
         self._verifier = build_verifier(
             self,
             settings,
@@ -268,15 +268,19 @@ class StreamAggregator(Observed, AggregatorMetrics):
             architecture=architecture,
             tracing=tracing,
         )
-        self._alarms = build_alarms(
+        specs = alarm_specs(
             self,
-            alarm_specs(self, bucket_days, monitoring=monitoring, is_verified=verify_every is not None),
-            alarm_actions,
+            bucket_days,
+            monitoring=monitoring,
+            is_watched=is_watched,
+            ranking_of=table if has_index(table.table, RANKING_INDEX) else None,
+            verify_every=verify_every,
         )
+        self._alarms = build_alarms(self, specs, alarm_actions)
         self._dashboard = build_dashboard(self, graphs(self), self._alarms) if monitoring else None
         check_at_synth(self, lambda: incomplete_declarations(self._registration))
         check_at_synth(self, lambda: missing_ranking_index(self._registration))
-        check_at_synth(self, lambda: misnamed_keys(self._registration, source_table))
+        check_at_synth(self, lambda: misnamed_keys(self._registration, source_table) or second_mapping(self._function))
         if batch_size is not None:
             check_at_synth(self, lambda: oversized_batch(self._registration, batch_size))
 

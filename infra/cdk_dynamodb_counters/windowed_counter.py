@@ -49,7 +49,7 @@ class WindowedCounter(Construct, Metrics):
         super().__init__(scope, construct_id)
         self._table = table
         self._window = window
-        self._registration = Registry.of(table).registration(table.table)
+        self._registration = Registry.of(table).used(self, table.table)
         self._registration.add(window)
         check_at_synth(self, self._missing_aggregator)
 

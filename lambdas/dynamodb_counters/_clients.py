@@ -1,16 +1,68 @@
-"""Clients of other services than DynamoDB, made when they are first needed."""
+"""How long clients wait, what is worth another try, and clients of other services, made when they are first needed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.session import get_session
 
+LONGEST_REQUEST: Final = 12.0
+"""Seconds that a request takes with all its tries, unless its function has less time."""
 
-def make_service_client(service: str) -> Any:
-    """Create a client that gives up after 12 seconds at most, without importing boto3."""
-    retries: Any = {"mode": "standard", "total_max_attempts": 3}
-    # Three tries of at most 4 s.
-    config = Config(connect_timeout=1, read_timeout=3, retries=retries)
-    return get_session().create_client(service, config=config)
+_LONGEST_TRY: Final = 3.0
+
+PASSING: Final = frozenset(
+    (
+        "InternalServerError",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    )
+)
+"""Codes of DynamoDB's answers that may be others in a moment; those without "Exception" are of single statements and of
+single items of a transaction.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
+
+_SERVER_ERROR: Final = 500
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same request may be answered in a moment: throttled, in conflict, no answer, no time."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, HTTPClientError | NoConnectionError | TimeoutError)
+    response: Any = error.response
+    if response["Error"]["Code"] == "TransactionCanceledException":
+        reasons = {reason.get("Code", "None") for reason in response.get("CancellationReasons", ())} - {"None"}
+        return bool(reasons) and reasons <= PASSING
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return response["Error"]["Code"] in PASSING or status >= _SERVER_ERROR
+
+
+def limits(seconds: float = LONGEST_REQUEST) -> dict[str, Any]:
+    """Settings of a client whose requests end within so many seconds: as many tries of 3 s as fit, or a shorter one."""
+    longest = min(_LONGEST_TRY, seconds)
+    return {
+        "connect_timeout": longest / 3,
+        "read_timeout": longest * 2 / 3,
+        "retries": {"mode": "standard", "total_max_attempts": max(1, int(min(seconds, LONGEST_REQUEST) / longest))},
+    }
+
+
+def make_service_client(service: str, seconds: float = LONGEST_REQUEST) -> Any:
+    """Create a client that gives up after so many seconds, without importing boto3."""
+    return get_session().create_client(service, config=Config(**limits(seconds)))

@@ -143,7 +143,8 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         event, values
             As in `accept`.
         declarations : iterable of Aggregate and Window
-            What to count it in: declarations over this event, at most 99 items together.
+            What to count it in at once: declarations over this event, at most 99 items together. All others count it
+            as after `accept`.
 
         Returns
         -------

@@ -1,7 +1,8 @@
-"""Layouts: where packed events live, as the table itself holds it, so that no process looks for them elsewhere.
+"""Layouts: where packed events live and for how long, as the table itself holds it, so that all processes agree.
 
-An item per event holds its layouts, each with the event time from which on it holds. A process uses the item's, not its
-own declaration's, and reads it once a minute; a new layout must lie ahead by more than that.
+An item per event holds its layouts and retentions, each with the event time from which on it holds. A process uses the
+item's, not its own declaration's, and reads it once a minute; a new layout and a longer retention must lie ahead by
+more than that: a bucket never outlives a chunk that it may have.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, text_reader
@@ -23,6 +25,7 @@ from dynamodb_counters.errors import LayoutError, MalformedImageError
 
 _LAYOUTS: Final = "layouts"
 _TOLERANCE: Final = "tolerance"
+_RETENTIONS: Final = "retentions"
 _ANY: Final = 10**12
 """Tolerance of a process that accepts any time, in seconds."""
 
@@ -31,6 +34,10 @@ _AHEAD: Final = HOUR
 """How far the date of a new layout lies ahead, beside what events may: processes and their clocks have an hour."""
 
 _TRIES: Final = 5
+
+
+Retentions: TypeAlias = tuple[tuple[float, float], ...]
+"""From which start of a bucket on, and for how long, both in seconds; oldest first, each longer than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,76 +69,124 @@ def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | 
     return None
 
 
+def retained(held: Retentions, declared: float, since: float) -> Retentions:
+    """What holds once a retention is declared: a longer one from `since` on, a shorter one for all.
+
+    >>> retained(((-math.inf, 60),), 90, since=500)
+    ((-inf, 60), (500, 90))
+    >>> retained(((-math.inf, 60), (500, 90)), 30, since=900)
+    ((-inf, 30),)
+    """
+    if declared > held[-1][1]:
+        return (*held, (max(since, held[-1][0]), declared))
+    within = [(begin, min(retention, declared)) for begin, retention in held]
+    return tuple(each for index, each in enumerate(within) if not index or each[1] > within[index - 1][1])
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What the table's item has of an event: `layouts` as text, and how far ahead any process accepts events."""
+
+    text: str
+    tolerance: int
+    retentions: Retentions
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """Newest first."""
+        return _parsed(self.text)
+
+    def retention(self, start: float) -> float:
+        """For how long the events of the bucket that begins then are remembered after its end, in seconds."""
+        return next(retention for since, retention in reversed(self.retentions) if since <= start)
+
+    def merged(self, event: Event, now: float) -> Agreed:
+        """With what is declared; `LayoutError` if that is no change from a date on that lies ahead."""
+        own = _declared(event)
+        tolerance = max(self.tolerance, own.tolerance)
+        text, reach = self.text, now + tolerance + _AHEAD
+        if not (own.text == text or _extends(text, own.text)):
+            if not (_extends(own.text, text) and _is_ahead(own.text, text, reach)):
+                raise LayoutError(
+                    f"invalid packed={event.packed!r}: expected what the table has for {event.name!r}, {text}; "
+                    "a change needs a date `since` that lies ahead by an hour and the future tolerance"
+                )
+            text = own.text
+        retentions = retained(self.retentions, own.retentions[0][1], reach)
+        if retentions[-1][0] >= _ANY:
+            longest = timedelta(seconds=self.retentions[-1][1])
+            raise LayoutError(
+                f"invalid retention={event.retention}: expected at most {longest}, which the table has for "
+                f"{event.name!r}; where `future_tolerance=None` was declared, no time lies ahead of all events"
+            )
+        return Agreed(text, tolerance, retentions)
+
+
 class Layouts:
-    """The layouts of one table's events, newest first, as one process knows them."""
+    """What one table's items have of its events, as one process knows it."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: dict[str, tuple[float, Event, tuple[Layout, ...]]] = {}
+        self._known: dict[str, tuple[float, Event, Agreed]] = {}
 
     @classmethod
     def of_table(cls, table: Table) -> Layouts:
         found: Layouts = table.remembered.setdefault("layouts", cls(table))
         return found
 
-    def of(self, event: Event) -> tuple[Layout, ...]:
+    def of(self, event: Event) -> Agreed:
         """`LayoutError` if the event is declared otherwise than the table has it."""
         now = self._table.clock()
         if event.name in self._known:
-            read_at, declared, layouts = self._known[event.name]
+            read_at, declared, agreed = self._known[event.name]
             if now < read_at + _FRESH and declared == event:
-                return layouts
-        layouts = self._agreed(event, now)
-        self._known[event.name] = now, event, layouts
-        return layouts
+                return agreed
+        agreed = self._agreed(event, now)
+        self._known[event.name] = now, event, agreed
+        return agreed
 
     def held(self, event: Event) -> tuple[Layout, ...]:
         """For those who only read: what the table has, or what is declared if it has none yet."""
-        text, _ = self._held(event)
-        return _parsed(text or _declared(event))
+        return (self._held(event) or _declared(event)).layouts
 
-    def _agreed(self, event: Event, now: float) -> tuple[Layout, ...]:
-        own, own_tolerance = _declared(event), _tolerance(event)
+    def _agreed(self, event: Event, now: float) -> Agreed:
         for _ in self._table.tries(_TRIES):
-            held, tolerance = self._held(event)
-            if held == own or _extends(held, own):
-                if own_tolerance <= tolerance:
-                    return _parsed(held)
-                own = held
-            elif held and not (_extends(own, held) and _is_ahead(own, held, now + max(tolerance, own_tolerance))):
-                raise LayoutError(
-                    f"invalid packed={event.packed!r}: expected what the table has for {event.name!r}, {held}; "
-                    "a change needs a date `since` that lies ahead by an hour and the future tolerance"
-                )
-            if self._put(event, (held, tolerance), (own, max(tolerance, own_tolerance))):
-                return _parsed(own)
+            held = self._held(event)
+            agreed = _declared(event) if held is None else held.merged(event, now)
+            if agreed == held or self._put(event, held, agreed):
+                return agreed
         raise LayoutError(f"the layout of {event.name!r} changes all the time")
 
-    def _held(self, event: Event) -> tuple[str, int]:
-        """The layouts that the table has, "" for none, and how far ahead any process accepts events."""
+    def _held(self, event: Event) -> Agreed | None:
         found = self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} = :sk",
             ExpressionAttributeValues={":pk": {"S": PACK_PREFIX + event.name}, ":sk": {"S": LAYOUT}},
             ConsistentRead=True,
         )
-        return next(((item[_LAYOUTS]["S"], int(item[_TOLERANCE]["N"])) for item in found["Items"]), ("", 0))
+        for item in found["Items"]:
+            retentions = tuple(
+                (-math.inf if since is None else since, math.inf if retention is None else retention)
+                for since, retention in json.loads(item[_RETENTIONS]["S"])
+            )
+            return Agreed(item[_LAYOUTS]["S"], int(item[_TOLERANCE]["N"]), retentions)
+        return None
 
-    def _put(self, event: Event, held: tuple[str, int], new: tuple[str, int]) -> bool:
+    def _put(self, event: Event, held: Agreed | None, agreed: Agreed) -> bool:
         request: dict[str, Any] = {
             "TableName": self._table.name,
             "Item": {
                 PK: {"S": PACK_PREFIX + event.name},
                 SK: {"S": LAYOUT},
                 TYPE: {"S": CHECKPOINT},
-                _LAYOUTS: {"S": new[0]},
-                _TOLERANCE: {"N": str(new[1])},
+                **_attributes(agreed),
             },
             "ConditionExpression": f"attribute_not_exists({PK})",
         }
-        if held[0]:
-            request["ConditionExpression"] = f"{_LAYOUTS} = :held AND {_TOLERANCE} = :tolerance"
-            request["ExpressionAttributeValues"] = {":held": {"S": held[0]}, ":tolerance": {"N": str(held[1])}}
+        if held is not None:
+            same = _attributes(held)
+            request["ConditionExpression"] = " AND ".join(f"{name} = :{name}" for name in same)
+            request["ExpressionAttributeValues"] = {f":{name}": value for name, value in same.items()}
         try:
             self._table.client.put_item(**request)
         except self._table.client.exceptions.ConditionalCheckFailedException:
@@ -139,14 +194,25 @@ class Layouts:
         return True
 
 
-def _declared(event: Event) -> str:
-    """The layouts of an event as text, oldest first, with the key that identifies it."""
+def _attributes(agreed: Agreed) -> dict[str, Any]:
+    finite = [[each if math.isfinite(each) else None for each in pair] for pair in agreed.retentions]
+    return {
+        _LAYOUTS: {"S": agreed.text},
+        _TOLERANCE: {"N": str(agreed.tolerance)},
+        _RETENTIONS: {"S": json.dumps(finite)},
+    }
+
+
+def _declared(event: Event) -> Agreed:
+    """What is declared; its layouts as text, oldest first, with the key that identifies it."""
     assert event.packed is not None
     layouts = [
         [layout.since and layout.first_second, layout.time, layout.bucket_seconds, layout.parts, layout.by]
         for layout in event.packed.layouts
     ]
-    return json.dumps([[event.pk, event.sk], *reversed(layouts)])
+    text = json.dumps([[event.pk, event.sk], *reversed(layouts)])
+    retention = math.inf if event.retention is None else event.retention.total_seconds()
+    return Agreed(text, _tolerance(event), ((-math.inf, retention),))
 
 
 def _parsed(text: str) -> tuple[Layout, ...]:
@@ -162,7 +228,7 @@ def _extends(newer: str, older: str) -> bool:
 def _is_ahead(newer: str, older: str, reach: float) -> bool:
     """Whether all layouts that the older text lacks lie ahead of events that may have been accepted without them."""
     first = json.loads(newer)[len(json.loads(older))]
-    return bool(first[0] >= reach + _AHEAD)
+    return bool(first[0] >= reach)
 
 
 def _tolerance(event: Event) -> int:

@@ -1,8 +1,8 @@
 """Statuses: which items a declaration's counts are read from, as the table itself holds it.
 
 A declaration that is backfilled or redefined counts into the items of its next generation; readers go on with the one
-before until the table says otherwise. A process reads that once a minute. Nothing is told of a declaration that counts
-in its first generation, as declared, and from the table's beginning.
+before until the table says otherwise. A process reads that once a minute. A process that is deployed before the
+aggregator has taken over, or after another one has, goes by the definition that the table holds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
+from dynamodb_counters._declarations.meaning import fingerprint
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import MINUTE
@@ -40,6 +41,8 @@ class Status:
     """Whether it counts everything there is; else what came since a time, or it is being filled."""
     since: int = 0
     """Seconds since 1970 from which on it counts; 0 from the beginning."""
+    definition: str = ""
+    """The fingerprint of the definition that readers use."""
 
 
 def generations_key() -> dict[str, Any]:
@@ -71,6 +74,8 @@ class Statuses:
         self._statuses: dict[str, Status] = {}
         self._read_at = -math.inf
         self._deployments: dict[str, tuple[Declaration, ...]] = {}
+        self._known: dict[str, tuple[Declaration, Status, Any]] = {}
+        """What was asked for, how it stood, and what was answered, by name: the same is asked for again."""
 
     @classmethod
     def of_table(cls, table: Table) -> Statuses:
@@ -84,7 +89,17 @@ class Statuses:
             raise IncompleteError(f"{declaration.name!r} counts only what came since {status.since}: backfill it")
         if not status.deployment:
             return declaration
+        known = self._known.get(declaration.name)
+        if known is None or known[0] is not declaration or known[1] != status:
+            known = self._known[declaration.name] = declaration, status, self._found(declaration, status)
+        found: Declared = known[2]
+        return found
+
+    def _found(self, declaration: Declared, status: Status) -> Declared:
+        """The generation that readers use, as it is declared or else as the table holds it."""
         own = generation(declaration, status.reads)
+        if status.definition == fingerprint(declaration):
+            return own
         for found in self._deployment(status.deployment):
             if found.name == own.name and isinstance(found, type(own)):
                 return found

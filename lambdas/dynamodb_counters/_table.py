@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
+from dynamodb_counters._clients import LONGEST_REQUEST, limits
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -38,11 +41,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
-class Deadline:
-    """When nothing is tried again any more, by the table's clock; an invocation of a function sets it."""
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
-    at: float = math.inf
+
+@contextmanager
+def ending_at(deadline: float) -> Iterator[None]:
+    """Bind a deadline, by the table's clock, to what is called within, whichever thread it runs in."""
+    before = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def time_left(now: float) -> float:
+    """Seconds until the deadline of the caller; infinite without one."""
+    return _deadline.get() - now
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,6 @@ class Table:
     """Whether reading counts that are not whole is an error."""
     remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What a process remembers of the table, by who remembers it."""
-    deadline: Deadline = field(default_factory=Deadline, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -98,34 +111,64 @@ class Table:
         for number in count() if times is None else range(times):
             if number:
                 pause = self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS))
-                if self.clock() + pause >= self.deadline.at:
+                if time_left(self.clock()) <= pause:
                     return
                 self.sleep(pause)
             yield number
 
     def side_by_side(self, work: Callable[[T], R], items: Sequence[T]) -> list[tuple[T, R | Exception]]:
         """What became of each item, in their order; where requests failed, why."""
+
+        def attempt(item: T) -> R | Exception:
+            try:
+                return work(item)
+            except (ClientError, BotoCoreError, TimeoutError) as error:
+                return error
+
+        return list(zip(items, self.each(attempt, items), strict=True))
+
+    def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """The results, in the order of the items; an error is raised once no thread works any more.
+
+        A thread that outlived its invocation would be frozen with it, and go on in one that comes much later.
+        """
         # Threads that take what is next leave no gaps behind them, and cost less than a task per item.
-        waiting, done = enumerate(items), dict[int, R | Exception]()
+        waiting, done, errors = enumerate(items), dict[int, R](), list[BaseException]()
+
+        def work_off() -> None:
+            for index, item in waiting:
+                if errors:
+                    break
+                try:
+                    done[index] = work(item)
+                except BaseException as error:  # noqa: BLE001
+                    errors.append(error)
+
         if len(items) == 1:
-            _work_off(work, waiting, done)
+            work_off()
         else:
-            tasks = [self.pool.submit(_work_off, work, waiting, done) for _ in range(min(CONCURRENCY, len(items)))]
+            self._await(work_off, min(CONCURRENCY, len(items)), errors)
+        if errors:
+            raise errors[0]
+        return [done[index] for index in range(len(items))]
+
+    def _await(self, work_off: Callable[[], None], threads: int, errors: list[BaseException]) -> None:
+        """Run it in several threads, until the last one has ended."""
+        tasks: list[Future[None]] = []
+        try:
+            for _ in range(threads):
+                tasks.append(self.pool.submit(copy_context().run, work_off))  # noqa: PERF401
             for task in tasks:
                 task.result()
-        return [(item, done[index]) for index, item in enumerate(items)]
+        except BaseException as error:
+            errors.append(error)
+            for task in tasks:
+                task.result()
+            raise
 
 
-def _work_off(work: Callable[[T], R], waiting: Iterable[tuple[int, T]], done: dict[int, R | Exception]) -> None:
-    for index, item in waiting:
-        try:
-            done[index] = work(item)
-        except (ClientError, BotoCoreError, TimeoutError) as error:
-            done[index] = error
-
-
-def make_client() -> DynamoDBClient:
-    """Create a client that retries transient errors and has a connection for each thread of a `Table`."""
+def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:
+    """Create a client that retries transient errors for so long, with a connection for each thread of a `Table`."""
     # What boto3.client does, without importing boto3: the aggregator's cold start would wait for it.
     client: Any = get_session().create_client(
         "dynamodb",
@@ -135,10 +178,7 @@ def make_client() -> DynamoDBClient:
             # that the runtime has built itself.
             user_agent=f"Botocore/{botocore.__version__} dynamodb-counters",
             parameter_validation=False,
-            # Four tries of 2 s and the pauses between them: about 12 s at worst.
-            connect_timeout=1,
-            read_timeout=2,
-            retries={"mode": "standard", "total_max_attempts": 4},
+            **limits(seconds),
         ),
     )
     return cast("DynamoDBClient", client)

@@ -25,7 +25,7 @@ from dynamodb_counters.errors import BackfillError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.population import Population
-from simulation.backfill.rebuilt_truth import Truth, audit
+from simulation.backfill.rebuilt_truth import Truth, audit, audit_quarantine
 from simulation.backfill.subjects import FAMILIES, Subject
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
@@ -49,6 +49,8 @@ DOUBLED: Final = "run doubled"
 KILLED: Final = "runner killed"
 ZOMBIE: Final = "runner left behind goes on"
 COMPLETE: Final = "run complete"
+WITHHELD: Final = "item that a backfill cannot count"
+SETTLED: Final = "entry that a backfill settles"
 VOID: Final = "run void"
 REFUSED: Final = "run refused"
 SPLIT: Final = "shard split"
@@ -79,7 +81,7 @@ class BackfillSchedule:
             rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 40), takeovers=rng.choice((0.0, 0.2))
         )
         self._operations = rng.randint(30, 90)
-        self._population = Population(self._backend, rng, self._operations)
+        self._population = Population(self._backend, rng, self._operations, spoils=True)
         self._function = Function(self._backend, rng, self._faults, self._subjects(), old_version=False)
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
@@ -100,7 +102,7 @@ class BackfillSchedule:
         self._reached: Counter[str] = Counter()
 
     def run(self) -> Outcome:
-        with housekeeping(eager=self._eager), _adjusted(self._random, small=self._small):
+        with housekeeping(eager=self._eager), adjusted(self._random, small=self._small):
             outcome = self._run()
         self._backend.drop()
         return outcome
@@ -145,10 +147,8 @@ class BackfillSchedule:
         self._audit("in the end", whole=True)
 
     def _audit(self, when: str, *, whole: bool) -> None:
-        waiting = [item for item in self._backend.items() if item.get("state", {}).get("S") == "waiting"]
-        if waiting:
-            self._wrong.append(f"{when}: {len(waiting)} images in quarantine: {waiting[0]}"[:600])
-        self._wrong += [f"{when}: {text}" for text in audit(self._backend, self._declared(), whole=whole)]
+        found = audit(self._backend, self._declared(), whole=whole) + audit_quarantine(self._backend)
+        self._wrong += [f"{when}: {text}" for text in found]
 
     # The world
 
@@ -294,6 +294,9 @@ class BackfillSchedule:
 
     def _completed(self, runner: BackfillActor) -> None:
         """A runner has ended well."""
+        if isinstance(runner.work, Backfill):
+            self._reached[WITHHELD] += runner.work.withheld
+            self._reached[SETTLED] += runner.work.settled
 
     # Trouble
 
@@ -424,7 +427,7 @@ class BackfillSchedule:
 
 
 @contextmanager
-def _adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
+def adjusted(rng: random.Random, *, small: bool) -> Iterator[None]:
     """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
     changed: list[tuple[ModuleType, str, Any]] = [
         (module, "secrets", _Ids(rng)) for module in (backfill, log_tail, verification)

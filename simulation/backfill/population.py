@@ -12,13 +12,18 @@ from simulation.faults.disorder import in_disorder
 from simulation.schedules.backend import Backend
 
 _CUSTOMERS = ("ann", "bob", "c#d")
+_SPOILED = 0.4
+"""Share of prices that are none, and of tags that are no list, if orders are spoiled."""
 
 
 class Population:
     """What a seed makes of a table's items; each call is one change, `left` says how many are to come."""
 
-    def __init__(self, backend: Backend, rng: random.Random, operations: int, *, expires: bool = True) -> None:
+    def __init__(
+        self, backend: Backend, rng: random.Random, operations: int, *, expires: bool = True, spoils: bool = False
+    ) -> None:
         self._backend = backend
+        self._spoils = spoils
         self._random = rng
         self._table = Table(backend.name, backend.client, "put", backend.clock, jitter=rng.random)
         self._table.__dict__["side_by_side"] = in_disorder(rng)
@@ -75,11 +80,16 @@ class Population:
         values = {
             "customer": {"S": draw.choice(_CUSTOMERS)},
             "shop": {"S": draw.choice("xyz")},
-            "price": {"N": str(draw.randint(1, 9))},
+            "price": {"S": "dear"} if self._is_spoiled() else {"N": str(draw.randint(1, 9))},
             "size": {"N": str(draw.randint(1, 5))},
-            "tags": {"L": [{"S": tag} for tag in draw.sample("pqr", draw.randint(0, 3))]},
+            "tags": {"N": "1"}
+            if self._is_spoiled()
+            else {"L": [{"S": tag} for tag in draw.sample("pqr", draw.randint(0, 3))]},
         }
         return {**values, "ttl": expires_at} if self._expires else values
+
+    def _is_spoiled(self) -> bool:
+        return self._spoils and self._random.random() < _SPOILED
 
     def _visit(self) -> None:
         draw = self._random

@@ -7,19 +7,24 @@ for a generation that a run has filled, since the run's cut.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from boto3.dynamodb.types import TypeDeserializer
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._stream.quarantine_items import unpack
+from dynamodb_counters._stream.run_items import RUN_SK_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.backfill.subjects import ORDER, SUBJECTS, Counted, Group, Parts, Subject, signature
@@ -71,6 +76,18 @@ class Truth:
                         self._add_item(groups, subject, record["dynamodb"]["OldImage"], 1)
         return {group: kept for group, parts in groups.items() if (kept := _nonzero(parts))}
 
+    def waiting(self, declaration: Declaration) -> Counter[str]:
+        """Of which items images wait for a declaration: those there are, and those that expired and would count."""
+        subject, found = SUBJECTS[signature(declaration)], Counter[str]()
+        if isinstance(declaration.source, Aggregate):
+            return found
+        found.update(item["pk"]["S"] for item in self._items if _waits(declaration, subject, item))
+        for shard, record in self._history if declaration.on_expiry == "keep" else ():
+            if is_expiry(record) and self._is_past(number_of(declaration.name), shard, record):
+                old = record["dynamodb"]["OldImage"]
+                found[old["pk"]["S"]] += _waits(declaration, subject, old)
+        return +found
+
     def phase(self, run: str) -> str:
         item = self._run_items.get(run)
         return "" if item is None else str(item["phase"]["S"])
@@ -88,16 +105,14 @@ class Truth:
         found: dict[int, tuple[str, float]] = {}
         for item in self._items:
             pk, sk = item["pk"]["S"], item["sk"]["S"]
-            if not pk.startswith(_RUN):
-                continue
-            run = pk.removeprefix(_RUN)
-            if sk == "RUN":
+            if (pk, sk[: len(RUN_SK_PREFIX)]) == (CHECKPOINT_PREFIX, RUN_SK_PREFIX):
+                run = sk.removeprefix(RUN_SK_PREFIX)
                 self._run_items[run] = item
                 if item["kind"]["S"] == "backfill":
                     number = number_of(json.loads(item["names"]["S"])[0])
                     found[number] = run, float(item["since"]["N"])
-            elif sk.startswith("CUT#"):
-                self._cuts[run, item["shard"]["S"]] = item["cut"]["S"]
+            elif pk.startswith(_RUN) and sk.startswith("CUT#"):
+                self._cuts[pk.removeprefix(_RUN), item["shard"]["S"]] = item["cut"]["S"]
         return found
 
     def _is_past(self, number: int, shard: str, record: Record) -> bool:
@@ -123,9 +138,9 @@ class Truth:
                     return
 
 
-def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> list[str]:
+def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool, truth: Truth | None = None) -> list[str]:
     """Where what readers are told to be complete is not the truth; with `whole`, everything must be, as declared."""
-    truth = Truth(backend)
+    truth = truth or Truth(backend)
     wrong = list(truth.wrong)
     counters = Counters(backend.name, client=backend.client, clock=backend.clock)
     table = Table(backend.name, backend.client, clock=backend.clock)
@@ -160,6 +175,30 @@ def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool) -> 
             if want.get(group, {}) != have.get(group, {})
         ]
     return wrong
+
+
+def audit_quarantine(backend: Backend) -> list[str]:
+    """Where something else waits for what readers are told to be complete than what cannot be counted."""
+    truth, wrong = Truth(backend), []
+    table = Table(backend.name, backend.client, clock=backend.clock)
+    control = read_control(table)
+    assert control.history is not None
+    for each in read_declarations(table, control.history.last.deployment) or ():
+        status = control.statuses.get(base_name(each.name), Status())
+        if status.whole and status.reads == number_of(each.name):
+            wanted, found = truth.waiting(each), _waiting(backend, each.name)
+            wrong += [f"{each.name}: expected to wait {wanted}, found {found}"] if wanted != found else []
+    return wrong
+
+
+def _waiting(backend: Backend, name: str) -> Counter[str]:
+    """Of which items images wait for a declaration: what a correction takes back cancels what it corrects."""
+    found = Counter[str]()
+    for item in backend.items():
+        if item.get("state", {}).get("S") == "waiting" and name in item.get("names", {}).get("SS", ()):
+            change = unpack(item["record"])["dynamodb"]
+            found[change["Keys"]["pk"]["S"]] += 1 if "NewImage" in change else -1
+    return Counter({key: count for key, count in found.items() if count})
 
 
 def _read(
@@ -220,7 +259,25 @@ def _attributes(measures: Mapping[str, Any]) -> Parts:
 
 
 def counted_of(subject: Subject, item: Image) -> Counted:
-    """What an item adds to which groups of what looks at it itself."""
+    """What an item adds to which groups of what looks at it itself; nothing if it cannot be counted."""
+    return [] if is_malformed(subject, item) else _counted_of(subject, item)
+
+
+def _waits(declaration: Declaration, subject: Subject, item: Image) -> bool:
+    """Whether an item cannot be counted, and was not discarded."""
+    return is_malformed(subject, item) and not is_discarded(declaration.name, item, stored_marks(item))
+
+
+def is_malformed(subject: Subject, item: Image) -> bool:
+    """Whether an item cannot be counted, and waits."""
+    try:
+        _counted_of(subject, item)
+    except (InvalidOperation, TypeError):
+        return True
+    return False
+
+
+def _counted_of(subject: Subject, item: Image) -> Counted:
     source = subject.declaration.source
     kind = item.get("_type", {}).get("S", "")
     if source == ORDER:

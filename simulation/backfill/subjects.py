@@ -67,7 +67,12 @@ def _kept(parts: Parts) -> Parts:
 def _single(
     where: Callable[[Values], bool], group: Callable[[Values], Group], parts: Callable[[Values], Parts], values: Values
 ) -> Counted:
-    kept = _kept(parts(values)) if where(values) else {}
+    try:
+        holds = where(values)
+    except TypeError:
+        # A text is not greater than a number.
+        holds = False
+    kept = _kept(parts(values)) if holds else {}
     return [(group(values), kept)] if kept else []
 
 

@@ -209,7 +209,7 @@ def consumer(name: str) -> Door:
         with ExitStack() as stack:
             _reached(stack, client, environment)
             stack.enter_context(patch.object(ingest_queue, "consumer", lambda: accepting))
-            stack.enter_context(patch("dynamodb_counters._clients.make_service_client", lambda _: queue))
+            stack.enter_context(patch("dynamodb_counters._clients.make_service_client", lambda *_: queue))
             failed = ingest_queue.handler({"Records": records}, LAMBDA_CONTEXT)["batchItemFailures"]
         dead, queue.messages = queue.messages, []
         harmed = [one["itemIdentifier"] for one in failed] or [body for body in dead if body in (before, after)]
@@ -268,8 +268,7 @@ def all_doors() -> list[Door]:
 def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, str]) -> None:
     stack.enter_context(patch.dict(os.environ, environment))
     for place in ("dynamodb_counters._counters.make_client", "dynamodb_counters._table.make_client"):
-        stack.enter_context(patch(place, lambda: client))
-    stack.enter_context(patch("boto3.client", lambda *_, **__: Queue()))
+        stack.enter_context(patch(place, lambda *_: client))
 
 
 def _counted() -> MemoryTable:

@@ -66,8 +66,8 @@ class Spec:
     keys: Callable[[Values], list[Key]] | None = None
 
     @property
-    def family(self) -> str:
-        return family(self.declaration.name)
+    def name(self) -> str:
+        return self.declaration.name
 
     def places(self, values: Values) -> list[tuple[Key, Parts]]:
         """Every item an event is counted in, and what it adds there; one of `UNCOUNTABLE` if that cannot be told."""
@@ -79,22 +79,6 @@ class Spec:
             key, slot = self.coarser(values)
             places.append((key, {"total": parts["total"], slot: parts["total"]}))
         return places
-
-
-RENAMED: Final = {
-    "by_desk": "by_table",
-    "by_cell": "by_field",
-    "books-members": "volumes-members",
-    "books": "volumes",
-}
-"""Other names that deployments give to declarations."""
-
-_FAMILIES: Final = {new: old for old, new in RENAMED.items()}
-
-
-def family(name: str) -> str:
-    """The first name of a declaration, whose items all of its names share."""
-    return _FAMILIES.get(name, name)
 
 
 def escaped(value: str) -> str:
@@ -251,11 +235,10 @@ def declarations(specs: Sequence[Declares]) -> tuple[Declaration, ...]:
         for spec in specs
     ]
     for source in (part for part in tuple(declared) if isinstance(part, Aggregate)):
-        if family(source.name) == "by_desk":
+        if source.name == "by_desk":
             declared += _of_desks(source)
-        elif family(source.name) == BOOKS.members.name:
-            name = source.name.removesuffix("-members")
-            declared.append(replace(BOOKS.total, name=name, source=source, on_change="keep"))
+        elif source.name == BOOKS.members.name:
+            declared.append(replace(BOOKS.total, source=source, on_change="keep"))
     return tuple(declared)
 
 

@@ -26,7 +26,6 @@ from simulation.oracle.specs import (
     Parts,
     Spec,
     Values,
-    family,
 )
 
 Counts: TypeAlias = dict[tuple[str, str, str], dict[str, Decimal]]
@@ -95,7 +94,7 @@ def truth(
         elif kind in (TRADE.name, CHUNK_TYPE):
             for image in _SIGNS.keys() & images.keys():
                 _add_image(found, held, specs, record, (shard, _padded(record), image), doubtful=doubtful)
-        elif family(kind) in ("by_desk", "books-members"):
+        elif kind in ("by_desk", "books-members"):
             _add_derived(found, specs, (shard, record), doubtful)
     while ready := [(shard, record) for shard, record in redrives if _redriven(record) in held]:
         # What is redriven may be in quarantine again, and redriven once more.
@@ -137,7 +136,7 @@ def actual(items: Iterable[Mapping[str, Any]], now: float) -> Counts:
     """The counts in a table's items."""
     counts: Counts = {}
     for item in items:
-        name = family(item.get("_type", {}).get("S", ""))
+        name = item.get("_type", {}).get("S", "")
         if name not in _COUNTED:
             continue
         numbers = {
@@ -176,8 +175,8 @@ def comparable(counts: Counts, now: float) -> Counts:
     }
 
 
-_COUNTED: Final = {spec.family for spec in SPECS} | {"crowded", "sizes", "books"}
-_RETAINED: Final = {s.family for s in SPECS if isinstance(s.declaration, Window) and s.declaration.retention}
+_COUNTED: Final = {spec.name for spec in SPECS} | {"crowded", "sizes", "books"}
+_RETAINED: Final = {s.name for s in SPECS if isinstance(s.declaration, Window) and s.declaration.retention}
 
 
 def _add_image(
@@ -194,7 +193,7 @@ def _add_image(
         wanted = [spec for spec in wanted if spec.declaration.on_expiry == "subtract"]
     for event, values, sign in _events_of(record["dynamodb"][entry[-1]], entry):
         counts: Counts = {}
-        names = frozenset(spec.declaration.name for spec in wanted if not _add_parts(counts, spec, values, sign))
+        names = frozenset(spec.name for spec in wanted if not _add_parts(counts, spec, values, sign))
         if specs is None or entry in doubtful:
             # Whoever counted it, if anybody did.
             found.unclear += list(counts.items())
@@ -231,14 +230,13 @@ def _add_redriven(
         # The redrive itself is in quarantine, for as long as somebody does not mend the entry.
         found.waiting[shard, _padded(record), "NewImage"] = frozenset()
         return
-    # What has another name by now is still the same.
     specs = eras.specs_at(record["dynamodb"]["ApproximateCreationDateTime"]) or ()
-    by_family = {spec.family: spec for spec in specs}
+    by_name = {spec.name: spec for spec in specs}
     left: set[str] = set()
     for name in what.names:
-        spec = by_family.get(family(name))
+        spec = by_name.get(name)
         if spec is None or not _add_parts(found.counts, spec, what.values, what.sign):
-            left.add(name if spec is None else spec.declaration.name)
+            left.add(name)
     if left:
         entry = shard, _padded(record), "NewImage" if what.sign > 0 else "OldImage"
         held[entry] = _Held(what.values, what.sign, frozenset(left))
@@ -254,8 +252,8 @@ def _add_derived(
         item = record["dynamodb"].get(image)
         if item is None:
             continue
-        name = family(item["_type"]["S"])
-        if specs is not None and not any(spec.family == name for spec in specs):
+        name = item["_type"]["S"]
+        if specs is not None and not any(spec.name == name for spec in specs):
             continue
         numbers = {attribute: Decimal(value["N"]) for attribute, value in item.items() if "N" in value}
         for key, parts in _derived(name, item["pk"]["S"], numbers):
@@ -330,7 +328,7 @@ def _add_parts(counts: Counts, spec: Spec, values: Values, sign: int) -> bool:
     except UNCOUNTABLE:
         return False
     for key, parts in places:
-        _add(counts, (spec.family, *key), _signed(parts, sign))
+        _add(counts, (spec.name, *key), _signed(parts, sign))
     return True
 
 

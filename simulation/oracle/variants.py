@@ -11,7 +11,6 @@ from dynamodb_counters._declarations import Aggregate, Sum, Window
 from dynamodb_counters._items.conditions import Attr, Condition
 from simulation.oracle.specs import (
     BEYOND_ALL_TEXTS,
-    RENAMED,
     UNCOUNTABLE,
     Parts,
     Spec,
@@ -25,12 +24,6 @@ _MANY_GROUPS: Final = 100
 # Only a number is less than a number, and a text than a text.
 _IS_NUMBER: Final = Attr("amount").lt(Decimal("1E+100"))
 _IS_SHORT: Final = Attr("desk").lt(BEYOND_ALL_TEXTS)
-
-
-def renamed(spec: Spec) -> Spec:
-    """The spec with its other name, if it has one: the same items."""
-    name = RENAMED.get(spec.declaration.name, spec.family)
-    return replace(spec, declaration=replace(spec.declaration, name=name))
 
 
 def folds_less(spec: Spec) -> Spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from simulation.queue.sqs import Message, Queue
 from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
@@ -13,11 +13,16 @@ from simulation.queue.virtual_threads import KilledError, Task, VirtualThreads
 Consume: TypeAlias = Callable[[list[dict[str, Any]], Callable[[], float]], Collection[str]]
 """Handles records with a function that tells the seconds left; returns the ids of messages to deliver again."""
 
+RecursiveLoop: TypeAlias = Literal["Allow", "Terminate"]
+"""Lambda's default is to terminate."""
+
 _TICK: Final = 0.25
 _FIRST: Final = 5
 _MORE_PER_SECOND: Final = 300 / 60
 _MOST: Final = 1000
 """https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
+_MOST_LINKS: Final = 16
+"""https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html"""
 
 
 @dataclass
@@ -31,7 +36,10 @@ class Mapping:
     window: float = 1.0
     timeout: float = 60.0
     max_concurrency: int = _MOST
+    recursive_loop: RecursiveLoop = "Terminate"
     invocations: int = 0
+    dropped: int = 0
+    """Invocations refused because their chain of requests is too long. Their messages stay in the queue."""
     killed: int = 0
     raised: int = 0
     busiest: int = 0
@@ -67,6 +75,11 @@ class Mapping:
         self.busiest = max(self.busiest, len(self._running))
 
     def _invoke(self, messages: Sequence[Message]) -> None:
+        # No page says which header a batch has whose messages have several: the longest chain is the worst.
+        links = 1 + max(message.links for message in messages)
+        if links > _MOST_LINKS and self.recursive_loop == "Terminate":
+            self.dropped += 1
+            return
         consume = self._idle.pop() if self._idle else self.environment()
         ends_at = self.threads.clock() + self.timeout
         self.invocations += 1
@@ -86,4 +99,4 @@ class Mapping:
                         self.queue.delete(message.id)
             self._idle.append(consume)
 
-        self._running.append(self.threads.start(work, ends_at))
+        self._running.append(self.threads.start(work, ends_at, links))

@@ -29,6 +29,8 @@ class Message:
     attributes: Mapping[str, Mapping[str, str]]
     sent_at: float
     visible_at: float
+    links: int = 0
+    """Invocations in the chain of requests that has sent it. Its trace header carries them."""
     receives: int = 0
     is_deleted: bool = False
 
@@ -75,14 +77,16 @@ class Queue:
         """All messages that are not deleted, those in flight included."""
         return [message for _, _, message in self._hidden if not message.is_deleted] + list(self._visible)
 
-    def send(self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None, delay: float = 0) -> str:
+    def send(
+        self, body: str, attributes: Mapping[str, Mapping[str, str]] | None = None, delay: float = 0, links: int = 0
+    ) -> str:
         """Send a message; refuse what SQS refuses."""
         attributes = attributes or {}
         size = message_bytes(body, attributes)
         if not body or size > self.max_bytes or len(attributes) > _MAX_ATTRIBUTES or not 0 <= delay <= MAX_DELAY:
             raise failure("SendMessage", "InvalidParameterValue", f"{size} bytes, delay {delay}")
         now = self.clock()
-        message = Message(str(next(self._numbers)), body, attributes, now, now + delay)
+        message = Message(str(next(self._numbers)), body, attributes, now, now + delay, links)
         self._hide(message)
         return message.id
 
@@ -125,10 +129,10 @@ class Queue:
             del self._in_flight[receipt_handle]
 
     def redrive(self, to: Queue) -> int:
-        """Move all messages, as StartMessageMoveTask does: they are new messages then, with the same attributes."""
+        """Move all messages, as StartMessageMoveTask does: new messages with the same attributes, and trace header."""
         moved = self.messages()
         for message in moved:
-            to.send(message.body, message.attributes)
+            to.send(message.body, message.attributes, links=message.links)
         self._hidden.clear()
         self._visible.clear()
         return len(moved)
@@ -145,6 +149,8 @@ class SQS:
     sleep: Callable[[float], None] = lambda _: None
     refuses: Callable[[], bool] = lambda: False
     latency: float = 0.01
+    links: Callable[[], int] = lambda: 0
+    """Invocations in the caller's chain of requests. botocore sends them along in a header."""
     calls: int = 0
 
     meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
@@ -152,7 +158,8 @@ class SQS:
     def send_message(self, **request: Any) -> dict[str, Any]:
         self._call("SendMessage")
         queue = self.queues[request["QueueUrl"]]
-        return {"MessageId": queue.send(request["MessageBody"], request.get("MessageAttributes"))}
+        attributes = request.get("MessageAttributes")
+        return {"MessageId": queue.send(request["MessageBody"], attributes, links=self.links())}
 
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: N803
         self._call("SendMessageBatch")
@@ -168,7 +175,10 @@ class SQS:
                 continue
             try:
                 self.queues[QueueUrl].send(
-                    entry["MessageBody"], entry.get("MessageAttributes"), entry.get("DelaySeconds", 0)
+                    entry["MessageBody"],
+                    entry.get("MessageAttributes"),
+                    entry.get("DelaySeconds", 0),
+                    self.links(),
                 )
             except Exception as error:  # noqa: BLE001
                 answer["Failed"].append({"Id": entry["Id"], "Code": str(error), "SenderFault": True})

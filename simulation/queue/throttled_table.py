@@ -16,13 +16,17 @@ _CODES: Final = ("ThrottlingError", "ProvisionedThroughputExceeded")
 
 
 class ThrottledTable(MemoryTable):
-    """A table with a token bucket, filled for one second; what it throttles consumes nothing."""
+    """A table with a token bucket, filled for one second; what it throttles consumes nothing.
 
-    def __init__(self, threads: VirtualThreads, units_per_second: float, seed: int) -> None:
+    For the first `outage` seconds it throttles everything.
+    """
+
+    def __init__(self, threads: VirtualThreads, units_per_second: float, seed: int, outage: float = 0) -> None:
         super().__init__(threads.clock, seed=seed)
         self._threads = threads
         self._rate = self._tokens = units_per_second
         self._filled_at = threads.clock()
+        self._outage_ends = threads.clock() + outage
         self._rng = random.Random(seed)
         self.accepted_at = threads.clock()
         """When the last event was accepted."""
@@ -55,7 +59,7 @@ class ThrottledTable(MemoryTable):
         self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
         self._filled_at = now
         units = write_units(item_bytes(item))
-        if self._tokens < units:
+        if self._tokens < units or now < self._outage_ends:
             return False
         self._tokens -= units
         return True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from simulation.clock import VirtualClock
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 _STACK_BYTES: Final = 512 * 1024
@@ -27,16 +26,28 @@ class VirtualThreads:
         self._paused = threading.Semaphore(0)
         self._local = threading.local()
 
-    def start(self, work: Callable[[], R], ends_at: float | None = None) -> Task:
-        """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is."""
-        parent: Task | None = getattr(self._local, "task", None)
-        task = Task(self, work, ends_at if ends_at is not None else parent.ends_at if parent else math.inf)
+    def start(self, work: Callable[[], R], ends_at: float | None = None, links: int | None = None) -> Task:
+        """Start a thread, which is killed at `ends_at`: by default, when the one that starts it is.
+
+        `links` is how long the chain of requests is whose invocation the thread belongs to: by default, its starter's.
+        """
+        parent = self._current()
+        ends_at = ends_at if ends_at is not None else parent.ends_at if parent else math.inf
+        task = Task(self, work, ends_at, self.links() if links is None else links)
         self.clock.call_at(self.clock(), task.begin)
         return task
 
+    def links(self) -> int:
+        """The links of the calling thread's chain of requests: what the SDK stamps on the messages it sends."""
+        task = self._current()
+        return 0 if task is None else task.links
+
+    def _current(self) -> Task | None:
+        return getattr(self._local, "task", None)
+
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass for the calling thread; outside of threads, time stands still."""
-        task: Task | None = getattr(self._local, "task", None)
+        task = self._current()
         if task is None:
             return
         self.clock.call_at(min(self.clock() + seconds, task.ends_at), task.resume)
@@ -56,9 +67,9 @@ class VirtualThreads:
 class Task(threading.Thread):
     """A thread in virtual time, and what it returns or raises."""
 
-    def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float) -> None:
+    def __init__(self, threads: VirtualThreads, work: Callable[[], Any], ends_at: float, links: int) -> None:
         super().__init__(daemon=True)
-        self.ends_at = ends_at
+        self.ends_at, self.links = ends_at, links
         self.is_done = False
         self.waiters: list[Task] = []
         self._threads, self._work = threads, work
@@ -94,7 +105,7 @@ class Task(threading.Thread):
 
     def result(self) -> Any:
         """What the thread returned, once it has ended; raise what it raised."""
-        if getattr(self._threads._local, "task", None) is not None:
+        if self._threads._current() is not None:
             self._threads.wait([self])
         if self._raised is not None:
             raise self._raised
@@ -102,23 +113,10 @@ class Task(threading.Thread):
 
 
 class VirtualPool:
-    """As many of an executor's methods as the runtime calls."""
+    """As much of an executor as writes call."""
 
     def __init__(self, threads: VirtualThreads, size: int) -> None:
         self._threads, self._size = threads, size
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Task:
         return self._threads.start(lambda: work(*arguments))
-
-    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        waiting = list(enumerate(items))
-        done: dict[int, R] = {}
-        queue = iter(waiting)
-
-        def work_off() -> None:
-            for index, item in queue:
-                done[index] = work(item)
-
-        for task in [self.submit(work_off) for _ in range(min(self._size, len(waiting)))]:
-            task.result()
-        return iter([done[index] for index, _ in waiting])

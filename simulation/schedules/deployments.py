@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from simulation.oracle.specs import RENAMED, Spec, family
-from simulation.oracle.variants import folds_less, refiltered, renamed, repaired
+from simulation.oracle.specs import Spec
+from simulation.oracle.variants import folds_less, refiltered, repaired
 
 
 class Deployments:
@@ -35,44 +35,39 @@ class Deployments:
         draw = self._random
         if len(self.made) > 1 and draw.random() < 0.4:
             return self._deploy(draw.choice(self.made[:-1]))
-        changes: list[Callable[[list[Spec]], None]] = [self._rename, self._rename, self._fold_less, self._fold_less]
-        changes += [self._repair] if self._whole else [self._repair, self._refilter, self._add, self._remove]
+        changes: list[Callable[[list[Spec]], None]] = [self._fold_less, self._fold_less, self._repair]
+        changes += [] if self._whole else [self._refilter, self._add, self._remove]
         specs = list(self.current)
         for change in draw.sample(changes, draw.choice((1, 1, 2))):
             change(specs)
         return self._deploy(specs)
 
-    def last(self) -> list[Sequence[Spec]]:
-        """What to deploy at last, one by one, so that every image can be counted by every name it waits for."""
-        families = {spec.family: spec for specs in self.made for spec in specs}
-        originals = [next(spec for spec in self._among if spec.family == name) for name in families]
-        mended = [repaired(spec) for spec in originals]
-        return [self._deploy(mended), self._deploy([renamed(spec) for spec in mended])]
+    def last(self) -> Sequence[Spec]:
+        """What to deploy at last, so that every image can be counted by every name it waits for."""
+        names = dict.fromkeys(spec.name for specs in self.made for spec in specs)
+        originals = [next(spec for spec in self._among if spec.name == name) for name in names]
+        return self._deploy([repaired(spec) for spec in originals])
 
     def _deploy(self, specs: Sequence[Spec]) -> Sequence[Spec]:
         self.made.append(specs)
         return specs
 
-    def _replace(self, specs: list[Spec], made: Callable[[Spec], Spec], among: Sequence[int]) -> None:
-        if among:
-            index = self._random.choice(among)
-            specs[index] = made(specs[index])
-
-    def _rename(self, specs: list[Spec]) -> None:
-        self._replace(specs, renamed, [i for i, spec in enumerate(specs) if spec.family in RENAMED])
+    def _replace(self, specs: list[Spec], made: Callable[[Spec], Spec]) -> None:
+        index = self._random.randrange(len(specs))
+        specs[index] = made(specs[index])
 
     def _fold_less(self, specs: list[Spec]) -> None:
-        self._replace(specs, folds_less, range(len(specs)))
+        self._replace(specs, folds_less)
 
     def _refilter(self, specs: list[Spec]) -> None:
-        self._replace(specs, refiltered, range(len(specs)))
+        self._replace(specs, refiltered)
 
     def _repair(self, specs: list[Spec]) -> None:
         specs[:] = [repaired(spec) for spec in specs]
 
     def _add(self, specs: list[Spec]) -> None:
-        known = {family(spec.declaration.name) for spec in specs}
-        others = [spec for spec in self._among if spec.family not in known]
+        known = {spec.name for spec in specs}
+        others = [spec for spec in self._among if spec.name not in known]
         if others:
             specs.append(self._random.choice(others))
 

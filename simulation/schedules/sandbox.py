@@ -51,10 +51,15 @@ def _once(make: Callable[..., Any], identity: Callable[..., Hashable]) -> Callab
 
 # What a cold start compiles follows from the declarations alone, and takes longer than a short invocation.
 _IDENTITIES: Final[dict[str, Callable[..., Hashable]]] = {
-    "Plan": lambda declarations, others=(): (id(declarations), *map(id, others)),
+    "Plan": id,
     "deployment_id": id,
-    "merged": lambda declared, effective, reads: (id(declared), id(effective), repr(sorted(reads.items()))),
+    "merged": lambda declared, effective, reads, past: (
+        *map(id, (declared, effective, *past.deployments)),
+        past.numbered,
+        repr(sorted(reads.items())),
+    ),
     "deployment_item": id,
+    "decoded": repr,
     "read_deployment": repr,
 }
 for _module in (control, deployments):

@@ -155,20 +155,18 @@ class Schedule:
         """Redrive until nothing waits, by deployments that can count everything; return what is wrong then."""
         self._repairs = True
         redriven_only = self._kind.spoiled or self._kind.ancient
-        wrong = []
-        for specs in [self._deployments.current] if redriven_only else self._deployments.last():
-            self._function.deploy(specs)
-            # Once so that it takes over, once when it is in force, and once for what it has redriven itself.
-            for _ in range(1 if redriven_only else 3):
-                if waiting := self._quarantined():
-                    table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
-                    for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
-                        redrive(table, record)
-                    self._drain()
-                    self._backend.clock.advance(_IN_FORCE_SECONDS)
-            audit = self._audit()
-            wrong += audit.wrong() + audit.wrong_copies(self._function.copies)
-            self._reached[coverage.AGAIN] += audit.waiting
+        self._function.deploy(self._deployments.current if redriven_only else self._deployments.last())
+        # Once so that it takes over, once when it is in force, and once for what it has redriven itself.
+        for _ in range(1 if redriven_only else 3):
+            if waiting := self._quarantined():
+                table = Table(self._backend.name, self._backend.client, clock=self._backend.clock)
+                for record in self._random.choices(waiting, k=2 * len(waiting)) + waiting:
+                    redrive(table, record)
+                self._drain()
+                self._backend.clock.advance(_IN_FORCE_SECONDS)
+        audit = self._audit()
+        wrong = audit.wrong() + audit.wrong_copies(self._function.copies)
+        self._reached[coverage.AGAIN] += audit.waiting
         if not redriven_only:
             if left := audit.waiting:
                 wrong.append(f"quarantine: {left} images cannot be counted after the repair either")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from simulation.oracle.eras import HISTORY_KEY
-from simulation.oracle.specs import family
 from simulation.oracle.truth import Entry, entry_of, is_image
 from simulation.schedules.backend import Backend
 
@@ -51,7 +50,7 @@ class Spoiler:
             return None
         item = dict(self._random.choice(kinds[kind]))
         if kind == "watermark":
-            self.groups.add((family(item["_type"]["S"]), item["pk"]["S"].partition("#~")[0], item["sk"]["S"]))
+            self.groups.add((item["_type"]["S"], item["pk"]["S"].partition("#~")[0], item["sk"]["S"]))
             self._edit(item, self._random.choice(_watermarks(item)))
         elif kind == "quarantine entry":
             if is_image(item["sk"]["S"]):
@@ -60,7 +59,7 @@ class Spoiler:
         elif self._random.random() < 0.5:
             self._backend.client.delete_item(TableName=self._backend.name, Key=_key(item))
         else:
-            self._edit(item, self._random.choice(sorted(item.keys() - {"pk", "sk", "_type", "ttl", "shard"})))
+            self._edit(item, self._random.choice(sorted(item.keys() - {"pk", "sk", "_type", "ttl"})))
         return kind
 
     def _edit(self, item: dict[str, Any], name: str) -> None:

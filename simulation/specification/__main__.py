@@ -9,19 +9,22 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from simulation.engines import EngineUnavailableError
 from simulation.specification.backfill_configurations import BACKFILL_REMOVALS, BACKFILLS
-from simulation.specification.broken_handlers import BROKEN
+from simulation.specification.broken_handlers import BROKEN, BROKEN_TALLIES
 from simulation.specification.configurations import CONFIGURATIONS, REMOVALS
 from simulation.specification.explorations import Configuration, Removal
+from simulation.specification.tally_configurations import TALLIES, TALLY_REMOVALS
+from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.tlc import MODULES, Verdict, check
-from simulation.specification.traces import Trace, compare, trace_of
+from simulation.specification.traces import compare, trace_of
 
 README: Final = MODULES / "README.md"
 _END: Final = "<!-- end -->\n"
@@ -31,6 +34,11 @@ _SEEDS_OF_BROKEN: Final = range(12)
 
 Row = tuple[bool, str]
 """A row of a table, and whether it is as it must be."""
+
+Traced = tuple[Callable[[int], Any], Callable[..., tuple[Verdict, str | None]]]
+"""What makes the trace of a seed, and what compares traces with the specification."""
+
+Contexts = Mapping[str, Callable[[], AbstractContextManager[Any]]]
 
 
 def holds(configuration: Configuration, seconds: float) -> Row:
@@ -51,17 +59,12 @@ def breaks(removal: Removal, configurations: Sequence[Configuration], seconds: f
     return right, f"| {removal.about} | {removal.configuration} | {found} | {steps} | {_size(verdict)} |"
 
 
-def follows(traces: Sequence[Trace]) -> tuple[bool, int, str]:
-    """Whether the specification allows what handlers did, in how many steps, and if not, what it does not."""
-    verdict, wrong = compare(traces, _LONGEST_SECONDS)
-    return wrong is None, verdict.states, wrong or ""
-
-
-def parts(name: str) -> Row:
+def parts(name: str, broken: Contexts, traced: Traced) -> Row:
     """A row for a broken handler, and whether the specification does not allow what it does."""
-    with BROKEN[name]():
-        traces = [trace_of(seed) for seed in _SEEDS_OF_BROKEN]
-    _, wrong = compare(traces, _LONGEST_SECONDS)
+    trace, compared = traced
+    with broken[name]():
+        traces = [trace(seed) for seed in _SEEDS_OF_BROKEN]
+    _, wrong = compared(traces, _LONGEST_SECONDS)
     return wrong is not None, f"| {name} | {_shown(wrong or 'accepted')} |"
 
 
@@ -91,17 +94,24 @@ def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: ar
         yield from pool.map(partial(check_one, seconds=given.seconds), all_of_them)
 
 
-def _traces(given: argparse.Namespace) -> Iterator[Row]:
+def _traces(given: argparse.Namespace, traced: Traced) -> Iterator[Row]:
+    trace, compared = traced
     steps, rejected = 0, ""
     for first in range(0, given.traces, _AT_ONCE):
         last = min(first + _AT_ONCE, given.traces)
-        _, states, wrong = follows([trace_of(seed) for seed in range(first, last)])
-        steps, rejected = steps + states, rejected or wrong
-        print(f"{last} traces, {steps:,} steps {wrong}", flush=True)
+        verdict, wrong = compared([trace(seed) for seed in range(first, last)], _LONGEST_SECONDS)
+        steps, rejected = steps + verdict.states, rejected or wrong or ""
+        print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
     found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
     yield not rejected, f"{given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
 
 
+def _broken(_: argparse.Namespace, broken: Contexts, traced: Traced) -> Iterator[Row]:
+    yield from (parts(name, broken, traced) for name in broken)
+
+
+_HANDLER: Final[Traced] = (trace_of, compare)
+_TALLIES: Final[Traced] = (tally_trace_of, compare_tallies)
 _breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
@@ -109,19 +119,26 @@ _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "assumptions": lambda given: _checks(_breaks, [removal for removal in REMOVALS if removal.assumed], given),
     "backfills": lambda given: _checks(holds, BACKFILLS, given),
     "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
-    "traces": _traces,
-    "broken": lambda _: map(parts, BROKEN),
+    "tallies": lambda given: _checks(holds, TALLIES, given),
+    "tally-guards": lambda given: _checks(partial(breaks, configurations=TALLIES), TALLY_REMOVALS, given),
+    "traces": partial(_traces, traced=_HANDLER),
+    "broken": partial(_broken, broken=BROKEN, traced=_HANDLER),
+    "tally-traces": partial(_traces, traced=_TALLIES),
+    "broken-tallies": partial(_broken, broken=BROKEN_TALLIES, traced=_TALLIES),
 }
 _REMOVED: Final = "from | violated | shortest trace, steps | states until then | seconds |\n|---|---|---|---|---|---|"
 _EXPLORED: Final = "configuration | what takes part | verdict | distinct states | seconds |\n|---|---|---|---|---|"
+_PARTED: Final = "| handler broken on purpose | where its trace and the specification part |\n|---|---|"
 _HEADS: Final = {
     "configurations": f"| {_EXPLORED}",
     "guards": f"| guard removed | {_REMOVED}",
     "assumptions": f"| assumption dropped | {_REMOVED}",
     "backfills": f"| {_EXPLORED}",
     "backfill-guards": f"| guard removed | {_REMOVED}",
-    "traces": "",
-    "broken": "| handler broken on purpose | where its trace and the specification part |\n|---|---|",
+    "tallies": f"| {_EXPLORED}",
+    "tally-guards": f"| guard removed | {_REMOVED}",
+    **dict.fromkeys(("traces", "tally-traces"), ""),
+    **dict.fromkeys(("broken", "broken-tallies"), _PARTED),
 }
 
 

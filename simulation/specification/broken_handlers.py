@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from dynamodb_counters._fold import plan
+from dynamodb_counters._fold.plan import Source
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream import batch, deployments
 from dynamodb_counters._stream.checkpoint_items import Checkpoint
 from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.commit import Committer
 from dynamodb_counters._stream.deployments import Deployments
+from dynamodb_counters._writes import increments
 
 _commit = Committer.commit
 _advance = Checkpoints.advance
+_compiled, _carried = plan._compiled, plan._carried
 
 
 def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
@@ -24,6 +29,10 @@ def _all_but_one(self: Committer, deltas: Any, part: Any) -> Any:
 
 def _stamped_by_clock(self: Checkpoints, shard: str, last: str, created: float, _: float) -> float:
     return _advance(self, shard, last, created, self._table.clock())
+
+
+def _as_any_source(layout: Any, carry: Any) -> Source:
+    return replace(_carried(layout, carry), carries=False)
 
 
 BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
@@ -40,3 +49,12 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "checkpoints are not heeded": lambda: patch.object(batch, "_after", lambda _, records: records),
 }
 """What is wrong, and a context in which it is."""
+
+BROKEN_TALLIES: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
+    "an erasure is tallied by both generations, and carried": lambda: patch.object(
+        plan, "_compiled", lambda declaration, _: _compiled(declaration, [])
+    ),
+    "a group that is deleted takes its tally along": lambda: patch.object(plan, "_carried", _as_any_source),
+    "increments leave no tally": lambda: patch.object(increments, "TALLY_PREFIX", "_other_"),
+}
+"""The same of what becomes of tallies."""

@@ -11,7 +11,7 @@ import pytest
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Items, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.shards import Shard
-from dynamodb_counters._backfill.state import Progress, State
+from dynamodb_counters._backfill.state import SCANNING, WAITING, Progress, State
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._table import Table
@@ -114,30 +114,31 @@ def test_an_aggregate_added_over_twenty_items_of_which_five_change_is_exact(benc
 
 
 class Older:
-    """A client of a table that was there before its stream, by some minutes."""
+    """A client of a table that was there before its stream, by some minutes; both began `hours` before the bench."""
 
-    def __init__(self, client: Any, minutes: int) -> None:
+    def __init__(self, client: Any, minutes: int, hours: float = 0.0) -> None:
         self._client = client
         self._minutes = minutes
+        self._hours = hours
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def describe_table(self, **request: Any) -> Any:
         told = self._client.describe_table(**request)["Table"]
-        began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC)
+        began = datetime(2026, 11, 20, 10, 0, 0, 123000, tzinfo=UTC) - timedelta(hours=self._hours)
         label = (began + timedelta(minutes=self._minutes)).replace(tzinfo=None).isoformat(timespec="milliseconds")
         return {"Table": {**told, "CreationDateTime": began, "LatestStreamLabel": label}}
 
 
-def counted_from_now_on(minutes: int) -> tuple[Workbench, Stream]:
+def counted_from_now_on(minutes: int, hours: float = 0.0) -> tuple[Workbench, Stream]:
     """A table with two items, of whose stream only the second one's record is there still."""
     bench = Workbench([NUMBER])
     put(bench, 1, 10)
     stream = Stream(bench)
     stream.skip()
     put(bench, 2, 10)
-    bench.aggregator = bench.process(Older(bench.table, minutes))
+    bench.aggregator = bench.process(Older(bench.table, minutes, hours))
     stream.deliver()
     return bench, stream
 
@@ -153,6 +154,16 @@ def test_a_table_that_was_there_before_its_stream_is_not_whole() -> None:
 def test_a_table_that_began_with_its_stream_is_whole() -> None:
     bench, _ = counted_from_now_on(minutes=0)
     assert read(bench, NUMBER)[1]
+
+
+@pytest.mark.parametrize(("hours", "is_whole"), [(22.5, True), (23.5, False), (24.5, False), (5000, False)])
+def test_a_table_whose_stream_is_older_than_what_it_shows_is_not_whole(hours: float, *, is_whole: bool) -> None:
+    bench, stream = counted_from_now_on(minutes=0, hours=hours)
+    assert read(bench, NUMBER)[1] is is_whole
+    if not is_whole:
+        assert [*backfill(bench, stream).steps()][-1].phase == "complete"
+        bench.clock.advance(61)
+        assert read(bench, NUMBER) == ({"orders": 2}, True)
 
 
 def verification(bench: Workbench, stream: Stream, **options: Any) -> Verification:
@@ -231,6 +242,21 @@ def test_what_a_scan_takes_for_late_is_no_drift() -> None:
         stream.deliver()
 
     assert [(each.group, each.missing) for each in verifying.differences] == [(bucket, {"h20": -1})]
+
+
+def test_what_a_transaction_counts_long_after_the_cut_is_not_early() -> None:
+    job = Event("job", pk="JOB#{id}", sk="JOB")
+    jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), future_tolerance=timedelta(minutes=5))
+    bench = Workbench([jobs])
+    bench.aggregator.handle({})
+    stream = Stream(bench)
+    verifying = verification(bench, stream)
+    for number, progress in enumerate(verifying.steps()):
+        if progress.phase in (WAITING, SCANNING):
+            bench.counters.record_once(job, {"id": number, "at": bench.clock()}, [jobs])
+            bench.clock.advance(400)
+        stream.deliver()
+    assert (verifying.differences, verifying.compared > 0) == ([], True)
 
 
 def lose(bench: Workbench, stream: Stream) -> dict[str, list[Record]]:

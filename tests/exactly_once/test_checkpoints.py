@@ -222,13 +222,26 @@ def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> Non
     assert bench.deliver([*more, _sell(bench, shard)], shard, bench.process()).checkpoint_lost
 
 
-def test_two_shards_of_one_digest_are_told(bench: Workbench) -> None:
+def test_two_shards_of_one_digest_are_told(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("checkpoints", "checkpoint_items"):
+        monkeypatch.setattr(f"dynamodb_counters._stream.{module}.shard_digest", lambda _: "same")
     one, other, _ = bench.shards()
     bench.deliver([_sell(bench, one)], one)
-    [item] = [item for item in bench.table.items() if item["pk"]["S"].startswith("CHECKPOINT#") and "seen" in item]
-    bench.table.put_item(TableName=bench.table.name, Item={**item, **checkpoint_key(shard_digest(other))})
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match="have the same digest"):
         bench.deliver([_sell(bench, other)], other)
+
+
+@pytest.mark.parametrize("text", ["", "shardId-of-nobody"])
+def test_a_checkpoint_that_names_another_shard_is_lost_and_blocks_none(bench: Workbench, text: str) -> None:
+    shard = bench.shards()[0]
+    records = _counted_and_checkpointed(bench, shard)
+    key = checkpoint_key(shard_digest(shard))
+    item = bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]
+    bench.table.put_item(TableName=bench.table.name, Item={**item, "shard": {"S": text}})
+    bench.clock.advance(HOUR)
+    report = bench.deliver([*records, _sell(bench, shard)], shard, bench.process())
+    assert (report.checkpoint_lost, report.quarantined, _count(bench)) == (True, 1, 2)
+    assert bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]["shard"] == {"S": shard}
 
 
 def test_a_record_older_than_the_guarantee_is_not_counted(bench: Workbench) -> None:

@@ -72,24 +72,6 @@ class _DiesAt:
         return update
 
 
-@pytest.mark.parametrize("back", [False, True], ids=["renamed", "and back"])
-def test_an_aggregate_that_others_look_at_is_renamed(back: bool) -> None:
-    renamed = replace(BY_SHOP, name="by_store")
-    bench = Workbench([BY_SHOP, _shops(BY_SHOP)])
-    _sell(bench, 1, 2, 3)
-    # Its groups are written by the one deployment, and their records are delivered to the other.
-    bench.deliver(bench.records())
-    bench.deploy([renamed, _shops(renamed)])
-    bench.deliver(bench.records())
-    _sell(bench, 4, 5, 6, 7)
-    bench.deliver(bench.records())
-    if back:
-        bench.deploy([BY_SHOP, _shops(BY_SHOP)])
-    _sell(bench, 8)
-    bench.deliver_all()
-    assert _numbers(bench, _shops(BY_SHOP)) == {"shops": 3, "n": 8}
-
-
 def test_a_batch_half_written_by_one_is_finished_by_one_that_folds_less() -> None:
     bench = Workbench([TOTAL, REVENUE])
     _sell(bench, 1)

@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -15,9 +15,11 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from dynamodb_counters._declarations import Aggregate, Count, Event
+from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._stream import books
 from dynamodb_counters._stream.books import GIVEN_UP_AFTER, MOST_BOOKS
 from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
+from dynamodb_counters._stream.deployment_items import deployment_id
 from dynamodb_counters._stream.given_up import OnFailureBucket
 from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
@@ -95,13 +97,16 @@ def _count_only(bench: Workbench, records: list[Record], pk: str) -> None:
         bench.deliver(records, by=bench.process(HookedClient(bench.table, update)))
 
 
-def _put(s3: Any, bench: Workbench, records: list[Record], *, table: str = "", shard: str = "") -> str:
-    """Write what Lambda writes when it gives up."""
+def _put(
+    s3: Any, bench: Workbench, records: list[Record], *, table: str = "", shard: str = "", age: float = GIVEN_UP_AFTER
+) -> str:
+    """Write what Lambda writes when it gives up on a batch of some age."""
     shard = shard or bench.shards()[0]
     first = records[0]["dynamodb"]["SequenceNumber"]
     key = f"aws/lambda/7a2b/{shard}/2026/11/22/2026-11-22T10.00.00-{first}-{len(records)}"
     document = {
-        "requestContext": {"condition": "RetryAttemptsExhausted"},
+        "requestContext": {"condition": "RecordAgeExceeded"},
+        "timestamp": f"{datetime.fromtimestamp(_created(records[0]) + age, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
         "DDBStreamBatchInfo": {
             "shardId": shard,
             "startSequenceNumber": first,
@@ -154,7 +159,7 @@ def test_what_was_counted_together_with_a_given_up_record_is_not_counted_again(b
     _put(s3, bench, [lost])
     bench.deliver(batch[1:])
     assert _counts(bench) == (2, 1)
-    _redrive(s3, bench)
+    assert [(one.skipped, one.problem) for one in _redrive(s3, bench)] == [(0, None)]
     assert _counts(bench) == (2, 2)
 
 
@@ -169,6 +174,41 @@ def test_a_replay_before_and_after_the_redrive_counts_nothing_twice(bench: Workb
         bench.deliver(records, by=bench.process())
         _redrive(s3, bench, keep=True)
         assert _counts(bench) == (3, 3)
+
+
+@pytest.mark.parametrize("is_covered", [False, True], ids=["items", "checkpoint"])
+def test_records_that_a_redrive_skips_are_reported_and_their_object_stays(
+    bench: Workbench, s3: Any, *, is_covered: bool
+) -> None:
+    """Lambda gave up after an hour: no book opens, and later records are counted in the same one."""
+    bench.deliver([_sell(bench, "w")])
+    lost = [_sell(bench, "x"), _sell(bench, "x"), _sell(bench, "y")]
+    bench.clock.advance(HOUR)
+    key = _put(s3, bench, lost, age=HOUR)
+    later = [_sell(bench, "x")]
+    bench.deliver(later)
+    if is_covered:
+        bench.end_window(later)
+    other = _put(s3, bench, [_sell(bench, "z")], age=HOUR)
+
+    done = _command(s3, bench, BUCKET, "--yes", "--json")
+    found = {one["key"]: one for one in done.document["objects"]}
+    assert done.code == 1
+    assert (found[key]["records"], found[key]["skipped"]) == (3, 3)
+    assert "3 of them skipped" in found[key]["problem"]
+    assert "verify what they count, then delete the object" in found[key]["problem"]
+    # What can be counted is, and nothing behind it waits.
+    assert [_counts(bench, shop)[1] for shop in "xyz"] == [1, 0 if is_covered else 1, 1]
+    assert found[other]["problem"] is None
+    again = _redrive(s3, bench)
+    assert [(one.key, one.updated, one.skipped) for one in again] == [(key, 0, 3)]
+
+
+def test_an_early_batch_that_nothing_has_overtaken_is_counted(bench: Workbench, s3: Any) -> None:
+    _put(s3, bench, [_sell(bench), _sell(bench)], age=MINUTE)
+    assert [(one.records, one.skipped, one.problem) for one in _redrive(s3, bench)] == [(2, 0, None)]
+    assert _counts(bench) == (2, 2)
+    assert _redrive(s3, bench) == []
 
 
 def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +339,43 @@ def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> No
     assert "not what Lambda writes" in str(redriven[unreadable])
     assert [batch.problem for batch in _redrive(s3, bench) if batch.key in stuck] == [None, None]
     assert _counts(bench) == (3, 2)
+
+
+def test_a_command_never_takes_over(bench: Workbench, s3: Any) -> None:
+    key = _put(s3, bench, [_sell(bench)])
+    before = list(bench.table.items())
+    other = encode((SALES,))
+    for arguments in ((BUCKET, "--dry-run"), (BUCKET, "--yes")):
+        done = _command(s3, bench, *arguments, "--declarations", other)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert f"invalid declarations={deployment_id((SALES,))!r}: expected" in done.err
+        assert "run the command without --declarations, or deploy them first" in done.err
+    assert list(bench.table.items()) == before
+    done = _command(s3, bench, BUCKET, "--yes", "--declarations", encode((SHOPS, SALES)))
+    assert (done.code, _counts(bench)) == (0, (1, 1))
+    assert key in done.out
+
+
+def test_a_deployment_that_takes_over_while_a_command_counts_stops_it(bench: Workbench, s3: Any) -> None:
+    keys = [_put(s3, bench, [_sell(bench)], shard=f"shardId-0000000000000000000{number}") for number in range(2)]
+    redriving = redrive_bucket(_table(bench), OnFailureBucket(s3, BUCKET))
+    assert next(redriving).problem is None
+    bench.deploy([SALES])
+    [left] = redriving
+    assert left.key in keys
+    assert "the deployment that is in force" in str(left.problem)
+    assert [batch.problem for batch in _redrive(s3, bench)] == [None]
+    assert _counts(bench) == (2, 2)
+
+
+def test_a_command_on_a_table_that_no_deployment_counts_says_what_to_do(s3: Any) -> None:
+    bench = Workbench([SALES])
+    _put(s3, bench, [_sell(bench)])
+    for given in ((), ("--declarations", encode((SALES,)))):
+        done = _command(s3, bench, BUCKET, "--yes", *given)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "the table has no history of deployments" in done.err
+    assert not [item for item in bench.table.items() if item["pk"]["S"] == "CHECKPOINT#"]
 
 
 def _command(s3: Any, bench: Workbench, *arguments: str, table: str = "", **outside: Any) -> Done:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
+from dynamodb_counters._declarations import Aggregate, Count, Event, Items, Sum
 from dynamodb_counters._items.conditions import Attr
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError
@@ -240,3 +240,15 @@ def test_a_spoiled_checkpoint_is_a_lost_one(bench: Workbench, spoiled: dict[str,
     assert _sales(bench) == 2
     [entry] = bench.counters.quarantined()
     assert "may have been counted" in entry.reason
+
+
+def test_items_that_are_not_counted_for_their_type_are_reported() -> None:
+    paths = Aggregate(
+        "paths", Items("path", where=Attr("path").exists()), pk="PATH#{path}", sk="ALL", measures={"n": Count()}
+    )
+    bench = Workbench([paths])
+    for number, more in enumerate(({}, {"_type": {"S": "Path"}}, {"_type": {"S": "Path"}})):
+        item: Any = {"pk": {"S": f"ITEM#{number}"}, "sk": {"S": "ITEM"}, "path": {"S": "/"}, **more}
+        bench.table.put_item(TableName=bench.table.name, Item=item)
+    report = bench.deliver(bench.records())
+    assert (report.updated, report.skipped_types) == (1, {"Path": 2})

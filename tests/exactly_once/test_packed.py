@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -339,3 +340,28 @@ def test_a_layout_that_changes_without_a_date_is_refused(world: World) -> None:
     with pytest.raises(LayoutError):
         world.process().accept(moved, world.sale(1))
     assert _status(world.process(), world.sale(1)) == ["duplicate"]
+
+
+LONGER = replace(SALE, retention=timedelta(days=7))
+
+
+def test_a_longer_retention_counts_no_repetition_again(world: World) -> None:
+    sales = [world.sale(number) for number in range(200)]
+    assert set(_status(world.process(), *sales)) == {"accepted"}
+    assert world.process().accept(LONGER, sales[0]).status == "duplicate"
+    assert world.counted() == {"sales": 200, "amount": 1000}
+
+    world.clock.advance(RETENTION.total_seconds() + 2 * DAY)
+    world.table.expire()
+    assert {outcome.status for outcome in world.process().accept_many(LONGER, sales)} == {"too_late"}
+    assert world.rows() == []
+
+
+def test_a_shorter_retention_holds_for_processes_that_declare_a_longer_one(world: World) -> None:
+    assert world.process().accept(LONGER, world.sale(1)).status == "accepted"
+    assert _status(world.process(), world.sale(2)) == ["accepted"]
+
+    world.clock.advance(RETENTION.total_seconds() + 2 * DAY)
+    world.table.expire()
+    assert world.process().accept_many(LONGER, [world.sale(1), world.sale(2)])[1].status == "too_late"
+    assert [number for _, number, _ in world.rows()] == [1]

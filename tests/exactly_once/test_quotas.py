@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -130,13 +130,15 @@ def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:
     assert granted == CALLS.limit
 
 
-class _Slow(Holding):
+class _Interrupted(Holding):
     """Another thread runs between looking at what is held and taking from it."""
+
+    interrupt: Callable[[], object] = bool
 
     @property
     def units(self) -> int:
         held = self._held
-        time.sleep(0.0002)
+        self.interrupt()
         return held
 
     @units.setter
@@ -144,22 +146,44 @@ class _Slow(Holding):
         self._held = held
 
 
+class _Watched:
+    """A lock that says when a thread has to wait for it."""
+
+    def __init__(self, lock: threading.Lock, waits: threading.Event) -> None:
+        self._lock, self._waits = lock, waits
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._waits.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._writes.leases.Holding", _Slow)
+    monkeypatch.setattr("dynamodb_counters._writes.leases.Holding", _Interrupted)
     clock = VirtualClock()
-    leases = _leases(MemoryTable(clock), clock)
-    granted = Counter[int]()
+    leases = _leases(MemoryTable(clock), clock, replace(CALLS, limit=1, portion=1))
+    [holding] = leases._current()
+    assert holding.reserve(1)
+    waits_or_is_done, granted = threading.Event(), list[bool]()
+    leases._lock = _Watched(leases._lock, waits_or_is_done)  # type: ignore[assignment]
 
-    def work(number: int) -> None:
-        while leases.allow():
-            granted[number] += 1
+    def work() -> None:
+        granted.append(leases.allow())
+        waits_or_is_done.set()
 
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert granted.total() == CALLS.limit
+    def let_another_run() -> None:
+        monkeypatch.setattr(holding, "interrupt", bool)
+        other.start()
+        assert waits_or_is_done.wait(60)
+
+    other = threading.Thread(target=work)
+    monkeypatch.setattr(holding, "interrupt", let_another_run)
+    granted.append(leases.allow())
+    other.join()
+    assert sorted(granted) == [False, True]
 
 
 def test_what_is_reserved_is_no_item_of_other_code() -> None:

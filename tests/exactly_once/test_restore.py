@@ -24,13 +24,16 @@ from simulation.oracle.specs import SPECS, TRADE, Spec, declarations
 from simulation.oracle.truth import Change, actual, differences, expected_so_far
 from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
+from simulation.schedules.housekeeping import housekeeping
+from simulation.schedules.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 from simulation.schedules.writers import Writers
-from tests.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 
 QUARANTINE_SECONDS = 14 * 86_400.0
 SEEDS = 30
 CHUNK = 30
 LOCAL_SEEDS = 2
+PRUNED = (5, 12, 16)
+"""Seeds of copies in which a shard handles a group that another one is about to be handed again."""
 
 
 class World:
@@ -169,6 +172,12 @@ def after_repair(world: World, restored: Copy, history: list[Change], waiting: l
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_what_the_copy_holds_is_counted_exactly(first: int) -> None:
     assert [line for seed in range(first, first + CHUNK) for line in check(seed, MemoryBackend)] == []
+
+
+@pytest.mark.parametrize("seed", PRUNED)
+def test_no_shard_prunes_what_another_one_is_handed_again(seed: int) -> None:
+    with housekeeping(eager=True):
+        assert check(seed, MemoryBackend) == []
 
 
 def test_without_the_command_counts_stay_wrong() -> None:

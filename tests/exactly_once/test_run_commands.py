@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from dynamodb_counters import Count, Distinct, Hierarchy
 from dynamodb_counters._timeline.times import DAY, HOUR
 from simulation.workbench import Workbench
-from tests.exactly_once.test_backfill import NUMBER, REVENUE, Stream, bench, delete, put, read, spoil
+from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Older, Stream, bench, delete, put, read, spoil
 from tests.unit.cli.commands import Done, run
 
 __all__ = ["bench"]
+
+BUYERS = Distinct("buyers", ORDER, pk="BUYERS", sk="NUMBER", member="customer")
+SHOPS = Hierarchy("shops", ORDER, pk="SHOPS", levels=("ALL", "CUSTOMER#{customer}"), measures={"orders": Count()})
 
 
 class Person:
@@ -104,6 +108,69 @@ def test_a_dry_run_tells_what_would_be_backfilled_and_writes_nothing(changed: Co
     assert done.code == 0
     assert done.out.startswith(f"would backfill orders: {len(before)} items, ")
     assert sorted(map(str, changed.bench.table.items())) == before
+
+
+def late(*declared: Any, hours: float = 0.0) -> Counters:
+    """Orders of five customers, of which the stream shows none to an aggregator that the table takes for its first."""
+    bench = Workbench(declared)
+    for number in range(10):
+        put(bench, number, 10, f"customer{number % 5}")
+    counters = Counters(bench)
+    counters.stream.skip()
+    bench.aggregator = bench.process(Older(bench.table, minutes=0, hours=hours))
+    bench.aggregator.handle({})
+    return counters
+
+
+def test_a_distinct_is_backfilled_with_its_members() -> None:
+    counters = late(*BUYERS.parts)
+    assert read(counters.bench, BUYERS.total) == ({"distinct": 0}, True)
+    done = counters("backfill", "buyers", "--yes", "--json")
+    assert (done.code, done.document["names"]) == (0, ["buyers", "buyers-members"])
+    counters.bench.clock.advance(61)
+    assert read(counters.bench, BUYERS.total) == ({"distinct": 5}, True)
+
+
+def test_a_distinct_is_verified_with_its_members() -> None:
+    counters = late(*BUYERS.parts)
+    assert counters("backfill", "--yes", "buyers-members").code == 0
+    counters.bench.clock.advance(61)
+    key = {"pk": {"S": "BUYERS"}, "sk": {"S": "NUMBER#MEMBER#customer1##~1"}}
+    counters.bench.table.delete_item(TableName=counters.bench.table.name, Key=key)
+    counters.stream.deliver()
+    assert read(counters.bench, BUYERS.total) == ({"distinct": 4}, True)
+    assert counters("repair", "buyers", "--yes").code == 0
+    counters.stream.deliver()
+    assert read(counters.bench, BUYERS.total) == ({"distinct": 5}, True)
+
+
+def test_a_removed_distinct_is_dropped_with_its_members(counters: Counters) -> None:
+    counters.bench.deploy([REVENUE, *BUYERS.parts])
+    counters.stream.deliver()
+    put(counters.bench, 100, 10, "eve")
+    counters.stream.deliver()
+    counters.stream.deliver()
+    counters.bench.deploy([REVENUE])
+    counters.bench.clock.advance(2 * DAY + HOUR)
+    counters.stream.deliver()
+    dropped = counters("drop", "buyers", "--yes", "--json").document["dropped"]
+    assert dropped == {"buyers": 1, "buyers-members": 1}
+
+
+def test_a_hierarchy_is_backfilled_with_all_its_levels() -> None:
+    counters = late(*SHOPS.parts, NUMBER)
+    done = counters("backfill", "shops", "--yes", "--json")
+    assert (done.code, done.document["names"]) == (0, ["shops-0", "shops-1"])
+    counters.bench.clock.advance(61)
+    assert read(counters.bench, SHOPS.level(0)) == ({"orders": 10}, True)
+    assert read(counters.bench, SHOPS.level(1), customer="customer1") == ({"orders": 2}, True)
+
+
+def test_a_dry_run_does_not_take_for_whole_what_an_old_stream_no_longer_shows() -> None:
+    counters = late(NUMBER, hours=25)
+    got = counters("get", "orders")
+    assert lines(got.err) == ["not complete: `counters backfill orders` counts what was there before"]
+    assert counters("backfill", "--dry-run").out.startswith("would backfill orders: ")
 
 
 def test_what_a_backfill_has_replaced_is_dropped_once_nobody_can_count_in_it(changed: Counters) -> None:

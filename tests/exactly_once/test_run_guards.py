@@ -23,10 +23,11 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._stream.control import read_control, write_control
+from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.workbench import Workbench
@@ -62,6 +63,7 @@ def test_of_two_scans_that_read_the_same_page_one_goes_on_from_the_others(bench:
             segments=1,
             pace=Pace(None, bench.clock, bench.clock.advance),
             page_items=page_items,
+            quarantine=Quarantine(table, DAY),
         ).rounds()
         for page_items in (3, 5, 7)
     ]
@@ -106,7 +108,8 @@ def test_a_run_begins_anew_if_a_shard_was_split_near_its_cut(bench: Workbench) -
     assert read(bench, NUMBER) == ({"orders": 20}, True)
 
 
-def test_what_a_newer_run_looks_at_is_kept_though_an_older_one_replaces_it() -> None:
+def test_a_complete_backfill_voids_others_of_the_same_names() -> None:
+    """They carry tallies of a generation that is not used any more."""
     bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
     put(bench, 1, 10)
     stream = Stream(bench)
@@ -115,7 +118,25 @@ def test_what_a_newer_run_looks_at_is_kept_though_an_older_one_replaces_it() -> 
     older = backfill(bench, stream, names=["per-customer"]).steps()
     next(older)
     assert [*backfill(bench, stream, names=["customers"]).steps()][-1].phase == "complete"
-    assert [*older][-1].phase == "complete"
+    with pytest.raises(BackfillError, match="is void: a deployment or another backfill has dropped"):
+        list(older)
+    bench.clock.advance(HOUR)
+    put(bench, 2, 10, "eve")
+    stream.deliver()
+    stream.deliver()
+    assert read(bench, CUSTOMERS) == ({"customers": 2}, True)
+
+
+def test_an_old_definition_goes_on_over_the_generation_that_it_looks_at() -> None:
+    bench = Workbench([PER_CUSTOMER, CUSTOMERS], shards=3)
+    put(bench, 1, 10)
+    stream = Stream(bench)
+    stream.deliver()
+    stream.deliver()
+    large = replace(PER_CUSTOMER, where=Attr("price").ge(5))
+    by_order = Aggregate(CUSTOMERS.name, ORDER, pk=CUSTOMERS.pk, sk=CUSTOMERS.sk, measures=CUSTOMERS.measures)
+    bench.deploy([large, by_order], as_declared=True)
+    assert [*backfill(bench, stream, names=["per-customer"]).steps()][-1].phase == "complete"
     bench.clock.advance(HOUR)
     put(bench, 2, 10, "eve")
     stream.deliver()

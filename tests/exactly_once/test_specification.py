@@ -6,9 +6,11 @@ import pytest
 
 from simulation.engines import EngineUnavailableError, maven
 from simulation.specification.backfill_configurations import BACKFILL, BACKFILL_REMOVALS, BACKFILLS, VERIFY
-from simulation.specification.broken_handlers import BROKEN
+from simulation.specification.broken_handlers import BROKEN, BROKEN_TALLIES
 from simulation.specification.configurations import CONFIGURATIONS, COUNTING, REMOVALS
 from simulation.specification.explorations import Configuration, Removal, Specification
+from simulation.specification.tally_configurations import TALLIES, TALLY, TALLY_REMOVALS
+from simulation.specification.tally_traces import compare_tallies, tally_trace_of
 from simulation.specification.tlc import DEADLOCK, PROGRAM, check, installed
 from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
@@ -17,11 +19,13 @@ TRACES = 12
 LONG = ("core", "checkpoints", "folds more, with checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
-ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS)
-ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS)
+ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES)
+ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS)
 ITEM_EXPIRES = 174
 """Of this seed, an item expires between a batch and its retry."""
-SEEDS_OF_BROKEN = range(6)
+SEEDS_OF_BROKEN = range(6, 12)
+SEEDS_OF_TALLIES = range(6)
+SOME_BROKEN_TALLIES = ("an erasure is tallied by both generations, and carried",)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +57,7 @@ def test_without_a_guard_some_state_counts_wrong(removal: Removal) -> None:
     assert verdict.violated in {*specification.invariants} - {"TypeOK"}
 
 
-@pytest.mark.parametrize("specification", [COUNTING, BACKFILL, VERIFY], ids=lambda s: s.module)
+@pytest.mark.parametrize("specification", [COUNTING, BACKFILL, VERIFY, TALLY], ids=lambda s: s.module)
 def test_every_guard_is_removed_from_some_configuration(specification: Specification) -> None:
     removed = {r.guard for r in ALL_REMOVALS if r.of(ALL_CONFIGURATIONS).specification is specification}
     assert removed - {None} == specification.guards
@@ -72,3 +76,21 @@ def test_a_broken_handler_is_told_from_the_specification(broken: str) -> None:
     verdict, wrong = compare(traces)
     assert wrong is not None
     assert verdict.violated in (DEADLOCK, "AtMostOnce")
+
+
+def test_tallies_become_what_the_specification_allows() -> None:
+    traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
+    verdict, wrong = compare_tallies(traces)
+    assert wrong is None
+    assert verdict.states > 50 * len(traces)
+    met = {step["op"] for trace in traces for step in trace.log}
+    assert met == {"put", "fold", "direct", "base", "switch", "gone", "over"}
+
+
+@pytest.mark.parametrize("broken", SOME_BROKEN_TALLIES)
+def test_a_tally_that_goes_wrong_is_told_from_the_specification(broken: str) -> None:
+    with BROKEN_TALLIES[broken]():
+        traces = [tally_trace_of(seed) for seed in SEEDS_OF_TALLIES]
+    verdict, wrong = compare_tallies(traces)
+    assert wrong is not None
+    assert verdict.violated in (DEADLOCK, "Balanced")

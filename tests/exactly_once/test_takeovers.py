@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._stream.batch import Aggregator
@@ -162,37 +160,3 @@ def test_a_lost_history_leaves_in_doubt_what_was_begun() -> None:
     waiting = list(bench.counters.quarantined())
     assert sorted(entry.names for entry in waiting) == [("other",), ("sales",)]
     assert all("may have been counted" in entry.reason for entry in waiting)
-
-
-@pytest.mark.parametrize("before_first", [True, False], ids=["before the boundary", "after it"])
-def test_an_aggregate_that_is_renamed_goes_on_counting_in_those_that_look_at_it(before_first: bool) -> None:
-    shops = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})
-    total = Aggregate("total", shops, pk="TOTAL", sk="ALL", measures={"n": Sum("n"), "shops": Count()})
-    renamed = replace(shops, name="stores")
-    total_after = replace(total, source=renamed)
-    bench = Workbench([shops, total])
-    bench.aggregator.handle({})
-    if before_first:
-        _sell(bench, 1)
-    # What the older one has counted is in the stream once the newer one holds.
-    bench.deploy([renamed, total_after])
-    _sell(bench, 2)
-    bench.deliver_all()
-    _sell(bench, 3)
-    bench.deliver_all()
-
-    assert bench.counters.get(total_after, {}).measures == {"n": 2 + before_first, "shops": 1}
-    assert list(bench.counters.quarantined()) == []
-
-
-def test_what_a_transaction_has_counted_is_taken_back_under_another_name() -> None:
-    bench = Workbench([ONE])
-    bench.aggregator.handle({})
-    bench.counters.record_once(SALE, {"shop": "x", "id": 1}, [ONE])
-    renamed = replace(ONE, name="sold")
-    bench.deploy([renamed])
-    bench.counters.retract(SALE, {"shop": "x", "id": 1})
-
-    bench.deliver_all()
-
-    assert _counts(bench, renamed) == [0]

@@ -9,6 +9,7 @@ Break: TypeAlias = Callable[[dict[str, Any]], object]
 
 _STREAM: Final = "CountersBlog"
 _HTTP: Final = "ingest_everything"
+_VERIFIED: Final = "aggregator_verified"
 _DIRECT: Final = "ingest_direct"
 _KEY: Final = {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Statement": []}}}
 _OWN: Final = {"Type": "AWS::Lambda::Function", "Properties": {}}
@@ -98,6 +99,7 @@ def _in_a_vpc(document: dict[str, Any]) -> None:
 
 _MAPPING: Final = "Lambda::EventSourceMapping"
 _DESTINATION: Final = "MaximumRecordAgeInSeconds"
+_STREAM_ARN: Final = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/2026"
 _FUNCTION: Final = "Lambda::Function"
 _ALARM: Final = "CloudWatch::Alarm"
 _STAGE: Final = "ApiGatewayV2::Stage"
@@ -134,6 +136,12 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, sets(_MAPPING, _DESTINATION, DestinationConfig=None)),
     ],
     "no_record_is_older_than_its_mapping": [(_STREAM, sets(_MAPPING, _DESTINATION, StartingPosition="LATEST"))],
+    "tables_keep_their_names": [(_STREAM, sets("DynamoDB::GlobalTable", TableName="countsntscounterstable48105cc6"))],
+    "functions_know_the_tables_whose_streams_they_read": [
+        (_STREAM, sets(_MAPPING, _DESTINATION, EventSourceArn={"Fn::GetAtt": ["Other", "StreamArn"]})),
+        ("apart_minimal", _variables(SOURCE_TABLE_ARN="arn:aws:dynamodb:us-east-1:123456789012:table/other")),
+        (_STREAM, sets(_MAPPING, _DESTINATION, EventSourceArn=_STREAM_ARN)),
+    ],
     "roles_may_write_to_the_destination": [(_STREAM, forbids("s3:PutObject")), (_STREAM, forbids("s3:ListBucket"))],
     "messages_stay_hidden_while_they_are_handled": [
         (_HTTP, sets("SQS::Queue", "RedrivePolicy", VisibilityTimeout=779)),
@@ -142,6 +150,11 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
     "messages_are_tried_five_times": [
         (_HTTP, sets("SQS::Queue", "RedrivePolicy", RedrivePolicy=None)),
         (_HTTP, lambda document: _redrive(document).update(maxReceiveCount=4)),
+    ],
+    "only_what_feeds_its_own_queue_may_loop": [
+        (_HTTP, sets(_FUNCTION, "ingest_queue", RecursiveLoop=None)),
+        (_HTTP, sets(_FUNCTION, "ingest_http", RecursiveLoop="Allow")),
+        (_STREAM, sets(_FUNCTION, RecursiveLoop="Allow")),
     ],
     "dead_letters_outlive_their_queue": [(_HTTP, sets("SQS::Queue", MessageRetentionPeriod=1_209_600))],
     "queues_stay_within_bounds": [(_HTTP, sets("SQS::Queue", MessageRetentionPeriod=1_209_601))],
@@ -220,6 +233,22 @@ BREAKAGES: Final[dict[str, list[tuple[str, Break]]]] = {
         (_STREAM, removes(_ALARM, "DroppedEventCount")),
         (_STREAM, removes(_ALARM, "GivenUpWaiting")),
         (_STREAM, sets(_ALARM, "PolledEventCount", Statistic="Sum")),
+    ],
+    "schedules_have_a_heartbeat": [
+        (_STREAM, removes(_ALARM, "Watched")),
+        (_STREAM, sets(_ALARM, "Watched", TreatMissingData="notBreaching")),
+        (_VERIFIED, removes(_ALARM, "VerifierRan")),
+        (_VERIFIED, removes(_ALARM, "GroupsVerified")),
+    ],
+    "functions_have_an_errors_alarm": [
+        (_STREAM, removes(_ALARM, "'Errors'")),
+        (_VERIFIED, removes(_ALARM, "Verifier")),
+        (_HTTP, removes(_ALARM, "'Errors'")),
+        ("api_minimal", removes(_ALARM, "'Errors'")),
+    ],
+    "ranking_indexes_are_watched": [
+        ("CountersLeaderboard", removes(_ALARM, "GlobalSecondaryIndexName")),
+        ("CountersLeaderboard", sets(_ALARM, "GlobalSecondaryIndexName", MetricName="ReadThrottleEvents")),
     ],
     "queues_are_watched": [
         (_HTTP, removes(_ALARM, "ApproximateNumberOfMessagesVisible")),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tests.gate.function_rules import variables
 from tests.gate.rule import rule
-from tests.gate.template import Resource, Template, covers
+from tests.gate.template import Resource, Template, covers, references
 
 _DAY: Final = 86_400
 
@@ -109,3 +110,25 @@ def roles_may_write_to_the_destination(template: Template) -> Iterator[str]:
             allowed = [one.resource for one in template.allowed(function["Role"]) if one.action == action]
             if not any(covers(one, resource) for one in allowed):
                 yield f"{function.id}: {action} on {bucket.id} is not allowed"
+
+
+@rule("AWSCloudFormation/latest/TemplateReference/aws-resource-dynamodb-globaltable.html")
+def tables_keep_their_names(template: Template) -> Iterator[str]:
+    """A name replaces a table that was deployed without one by an empty table: CDK makes it up, silently."""
+    for table in template.each("DynamoDB::GlobalTable", "DynamoDB::Table"):
+        if table["TableName"] is not None:
+            yield f"{table.id}: the name {table['TableName']}"
+
+
+@rule("lambda/latest/dg/with-ddb.html")
+def functions_know_the_tables_whose_streams_they_read(template: Template) -> Iterator[str]:
+    """Stream and name are of one table: else records of one are counted into another."""
+    for mapping, function in template.mappings("stream"):
+        known = [variables(function).get(name) for name in ("TABLE_NAME", "SOURCE_TABLE_ARN")]
+        stream = mapping["EventSourceArn"]
+        if isinstance(stream, str):
+            is_known = any(isinstance(one, str) and one.partition("table/")[2] in stream for one in known)
+        else:
+            is_known = references(stream) <= references(known)
+        if not is_known:
+            yield f"{mapping.id}: the stream {stream} of another table"

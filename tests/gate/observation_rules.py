@@ -17,10 +17,16 @@ _DIMENSIONS: Final = {
     "AWS/Lambda": ({"FunctionName"}, {"EventSourceMappingUUID"}),
     "AWS/SQS": ({"QueueName"},),
     "AWS/ApiGateway": ({"ApiId"}, {"ApiId", "Stage"}),
-    "AWS/DynamoDB": ({"TableName"},),
+    "AWS/DynamoDB": ({"TableName"}, {"TableName", "GlobalSecondaryIndexName"}),
     "DynamoDBCounters": ({"service"},),
 }
-_COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "GivenUpWaiting", "GivenUpOldest"}
+_HEARTBEATS: Final = {
+    ("aggregator", None): "Watched",
+    ("verifier", False): "VerifierRan",
+    ("verifier", True): "GroupsVerified",
+}
+"""What a schedule's invocations emit once they have done their work, by handler and `begin`."""
+_COUNTED_BY_SCHEDULE: Final = {"QuarantineWaiting", "QuarantineExpiring", "GivenUpWaiting", "GivenUpOldest", "Drift"}
 
 
 @cache
@@ -129,6 +135,50 @@ def queues_are_watched(template: Template) -> Iterator[str]:
         for one, metric in ((queue, "ApproximateAgeOfOldestMessage"), (dead, "ApproximateNumberOfMessagesVisible")):
             if one is not None and metric not in [alarm["MetricName"] for alarm in _alarms_on(template, one)]:
                 yield f"{one.id}: no alarm on {metric}"
+
+
+@rule("eventbridge/latest/userguide/eb-create-rule-schedule.html")
+def schedules_have_a_heartbeat(template: Template) -> Iterator[str]:
+    """An alarm on its absence: a rule, a permission or a function that is broken emits nothing."""
+    for one in template.each("Events::Rule"):
+        for target in one["Targets"] or () if one["ScheduleExpression"] else ():
+            function = template.of(target["Arn"], "Lambda::Function")
+            if function is None:
+                continue
+            handler = str(function["Handler"]).split(".")[-2]
+            heartbeat = _HEARTBEATS.get((handler, json.loads(target.get("Input", "{}")).get("begin")))
+            service = function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+            if not any(
+                (alarm["MetricName"], alarm["TreatMissingData"], alarm["Statistic"])
+                == (heartbeat, "breaching", "SampleCount")
+                and alarm["Dimensions"] == [{"Name": "service", "Value": service}]
+                for alarm in template.each("CloudWatch::Alarm")
+            ):
+                yield f"{one.id}: no alarm on the absence of {heartbeat}"
+
+
+@rule("lambda/latest/dg/monitoring-metrics-types.html")
+def functions_have_an_errors_alarm(template: Template) -> Iterator[str]:
+    """Always: a function that raises does nothing of what it is there for."""
+    for function in template.each("Lambda::Function"):
+        if "Errors" not in [alarm["MetricName"] for alarm in _alarms_on(template, function)]:
+            yield f"{function.id}: no alarm on Errors"
+
+
+@rule("amazondynamodb/latest/developerguide/metrics-dimensions.html")
+def ranking_indexes_are_watched(template: Template) -> Iterator[str]:
+    """An index that is throttled throttles the writes of its table; only the index's own metric says so."""
+    counted = {name for mapping, _ in template.mappings("stream") for name in references(mapping["EventSourceArn"])}
+    for table in template.each("DynamoDB::GlobalTable"):
+        for index in (table["GlobalSecondaryIndexes"] or ()) if table.id in counted else ():
+            watched = [
+                alarm
+                for alarm in _alarms_on(template, table)
+                if {"Name": "GlobalSecondaryIndexName", "Value": index["IndexName"]} in alarm["Dimensions"]
+                and alarm["MetricName"] == "WriteThrottleEvents"
+            ]
+            if not watched:
+                yield f"{table.id}: no alarm on WriteThrottleEvents of {index['IndexName']}"
 
 
 def _alarms_on(template: Template, *watched: Resource) -> list[Resource]:

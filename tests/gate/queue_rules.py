@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.gate.rule import rule
-from tests.gate.template import Resource, Template
+from tests.gate.template import Resource, Template, covers
 
 _LONGEST_WINDOW: Final = 300
+_LOOPS: Final = "lambda/latest/dg/invocation-recursion.html"
 _CONFIGURE: Final = "lambda/latest/dg/services-sqs-configure.html"
 
 
@@ -40,6 +41,23 @@ def messages_are_tried_five_times(template: Template) -> Iterator[str]:
             yield f"{queue.id}: no dead-letter queue"
         elif policy["maxReceiveCount"] < 5:
             yield f"{queue.id}: {policy['maxReceiveCount']} receives"
+
+
+@rule(_LOOPS)
+def only_what_feeds_its_own_queue_may_loop(template: Template) -> Iterator[str]:
+    """Lambda ends a chain of about 16 invocations: what is sent again as often becomes a dead letter."""
+    looping = {
+        function.id
+        for _, queue, function in _sources(template)
+        if any(
+            one.action == "sqs:SendMessage" and covers(one.resource, {"Fn::GetAtt": [queue.id, "Arn"]})
+            for one in template.allowed(function["Role"])
+        )
+    }
+    for function in template.each("Lambda::Function"):
+        expected = "Allow" if function.id in looping else None
+        if function["RecursiveLoop"] != expected:
+            yield f"{function.id}: RecursiveLoop {function['RecursiveLoop']}, expected {expected}"
 
 
 @rule("AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html")

@@ -102,9 +102,8 @@ def test_a_series_compares_and_adds_up(store: Customers) -> None:
     assert sum(day.count for day in days) == ask.between(window, _C, start, end, consistent=True).count
     assert compared.change == compared.current.count - compared.previous.count
     assert [each.count for each in many] == [compared.current.count, 0]
-    allowed = [
-        ask.allow(window, _C, compared.current.count + 5, last=timedelta(days=10), n=n, consistent=True) for n in (5, 6)
-    ]
+    covering = ask.between(window, _C, end - timedelta(days=10), end, consistent=True).count
+    allowed = [ask.allow(window, _C, covering + 5, last=timedelta(days=10), n=n, consistent=True) for n in (5, 6)]
     assert allowed == [True, False]
 
 

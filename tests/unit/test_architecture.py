@@ -39,6 +39,8 @@ from dynamodb_counters._backfill.shards import Shard
 from dynamodb_counters._declarations import flatten
 from dynamodb_counters._items import table_schema
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.redrive_entries import purge
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
@@ -114,6 +116,7 @@ EXAMPLES = {
     "Event": "URL#/ T#2026-11-20T10:30:00Z#CID#c1",
     "Event: with a version": "ORDER#1 ORDER",
     "Event: counted by `record_once`": "JOB#1 JOB",
+    "Event: discarded": "SALE#7 SALE",
     "Chunk": "PACK#click#0 *T10:30*#000000",
     "Chunk: with an erased event": "PACK#click#0 *T10:20*#000000",
     "Layout": "PACK#click LAYOUT",
@@ -130,19 +133,21 @@ EXAMPLES = {
     "Bucket: hour": "URL#/ WINDOW#views_24h#H#2026-11-20T10",
     "Bucket: day": "URL#/ WINDOW#views_24h#D#2026-11-20",
     "Bucket: month": "URL#/ WINDOW#views_24h#N#2026-11",
-    "Quarantined image": f"QUARANTINE#* {SHARD}#*Image",
+    "Quarantined image": f"QUARANTINE#* {SHARD}#*101#NewImage",
+    "Quarantined image: redriven": f"QUARANTINE#* {SHARD}#*[!0]?#NewImage",
     "Quarantined delta": f"QUARANTINE#* {SHARD}#*#shops",
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
     "Deployment": "CHECKPOINT# DEPLOYMENT#bb6*",
     "Generations": "CHECKPOINT# GENERATIONS",
-    "Run": "CHECKPOINT#run~* RUN",
+    "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
     "Log page": "CHECKPOINT#run~*~log~* *",
     "Scan page": "CHECKPOINT#run~*~scan~0 00000000",
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
     "Expired": "CHECKPOINT# EXPIRED#players",
+    "Expired: groups with a time": "CHECKPOINT# EXPIRED#views_24h",
     "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
@@ -219,7 +224,7 @@ def test_the_update_of_a_batch_is_the_one_that_is_sent(moto_engine: Engine) -> N
     _hold("### The update", _shown_request(sent))
 
 
-def test_a_redriven_item_differs_in_its_state_alone(moto_engine: Engine) -> None:
+def test_a_redriven_item_differs_in_its_state_and_its_time_alone(moto_engine: Engine) -> None:
     world = World(moto_engine, DECLARATIONS)
     world.write_every_kind()
     before = world.items()
@@ -228,7 +233,8 @@ def test_a_redriven_item_differs_in_its_state_alone(moto_engine: Engine) -> None
     after = world.items()
 
     changed = [key for key in after if after[key] != before[key]]
-    assert [{**before[key], "state": {"S": "released"}} for key in changed] == [after[key] for key in changed]
+    state = {"state": {"S": "released"}, "changed_at": {"N": f"{world.time:.0f}"}}
+    assert [{**before[key], **state} for key in changed] == [after[key] for key in changed]
     assert len(changed) == 2
 
 
@@ -266,6 +272,10 @@ class World:
         )
         self._sequence = FIRST_SEQUENCE
         self._seen: dict[str, Item] = {}
+
+    @property
+    def time(self) -> float:
+        return self._store.clock.now
 
     def items(self) -> dict[str, Item]:
         """All items by `pk`, a space and `sk`."""
@@ -317,8 +327,20 @@ class World:
         self.counters.accept(CLICK, {"ad": "7", "time": "2026-11-20T10:20:00Z", "clientId": "c3"})
         self.counters.erase(CLICK, {"clientId": "c3"}, counts="keep")
         self.backfill("customers")
-        self.expire({**{name: {"S": value} for name, value in path.items()}, "ttl": {"N": str(NOW)}})
+        view = {"pk": "URL#/", "sk": "T#1#CID#c1", "_type": "view", "url": "/", "time": "2026-11-13T10:30:00Z"}
+        for values in (path, view):
+            self.expire({**{name: {"S": value} for name, value in values.items()}, "ttl": {"N": str(NOW)}})
         self.counters.leases(CALLS, {"customer": "7"}).allow()
+        for number in (6, 7):
+            self.counters.accept(SALE, {"id": number, "shop": "b"})
+        self.deliver_all()
+        redriven, discarded = [
+            next(entry for entry in self.counters.quarantined() if name in str(entry.content))
+            for name in ("SALE#6", "SALE#7")
+        ]
+        self.counters.redrive(redriven)
+        Discards(self._store.table).discard(discarded)
+        purge(self._store.table, discarded)
 
     def expire(self, item: Item) -> None:
         expired = self._record(None, item)

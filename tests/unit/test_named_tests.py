@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 _PROJECT = Path(__file__).parents[2]
-_PAGES = ("changing-declarations.md", "erasure.md", "restore.md")
+_PAGES = ("changing-declarations.md", "erasure.md", "packed-events.md", "quotas.md", "restore.md", "writing-events.md")
 
 
 def _tests() -> set[str]:

@@ -24,7 +24,8 @@ _ROOMS = {
         _fold
         _cost
         _price_file
-        _clients _table
+        _clients
+        _table
         _layouts _statuses
         _writes _stream _reads
         _backfill _erase
@@ -40,7 +41,7 @@ _ROOMS = {
     _CONSTRUCTS: """
         _arguments _monitoring _nag _staging _synth
         _batching _function_settings _log_groups _table_schemas _tenancy
-        _http _metrics _observed
+        _http _metrics _observed _places
         _registry
         _grants _validations
         _functions
@@ -59,10 +60,10 @@ _ROOMS = {
         faults
         protocol packed_protocol oracle
         schedules
-        specification
         mechanisms handler_process workbench throttled_burst
-        run_mechanisms quota_mechanisms retention_mechanisms
+        run_mechanisms quota_mechanisms retention_mechanisms tally_mechanisms
         mutations soak hostile backfill quotas replay
+        pairs specification
     """,
 }
 _LEVELS = {

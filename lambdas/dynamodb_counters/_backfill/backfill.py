@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Final
 
-from dynamodb_counters._backfill.baseline import Pages, baselines
-from dynamodb_counters._backfill.opening import Opening, opening
+from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
+from dynamodb_counters._backfill.opening import Opening, opening, wanted
 from dynamodb_counters._backfill.runner import OPEN_AFTER, TRIES, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._declarations.meaning import same_meaning
+from dynamodb_counters._declarations.meaning import fingerprint, same_meaning
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
@@ -28,12 +29,14 @@ from dynamodb_counters._items.table_schema import BASELINE
 from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER
-from dynamodb_counters._stream.control import Control, read_control, write_control
+from dynamodb_counters._stream.control import NUMBERED, Control, read_control, write_control
 from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
+from dynamodb_counters._stream.redrive_entries import confirm, settle
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
 
+WITHHOLDING: Final = "withholding"
 ADDING: Final = "adding"
 
 _AT_A_TIME: Final = 256
@@ -47,24 +50,25 @@ class Backfill(Runner):
     """Backfills some declarations of a table; by default all that are not whole, or wait for it."""
 
     names: Collection[str] = ()
+    settled: int = 0
+    """Entries of the quarantine that wait for nothing any more."""
+    withheld: int = 0
+    """Entries of the quarantine that wait for what was filled: it cannot count them."""
 
     def _try_to_open(self, seen: Control, opened: float) -> State | None:
         history = self._known(seen)
         declared = self._folded(seen.declared)
-        since = self._since(opened)
-        folded = self._folded(history.at(since).deployment)
-        names = wanted(self.names, seen, declared, folded)
-        if not names:
-            raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
-        number = 1 + int(seen.item.get("generation", {}).get("N", "0"))
-        new = opening(names, declared, folded, seen, number)
+        number = 1 + seen.numbered
+        openings = self._openings(seen, history, declared, self._since(opened), number)
+        first = next(openings)
+        since, folded, new = next((each for each in chain([first], openings) if not _is_mixed(*each[1:])), first)
         run = Run(f"{number}r{secrets.token_hex(8)}", "backfill", since, new.scanned)
         # What takes over later counts them, too.
         later = [era for era in history.eras if era.valid_from > since]
         sets = [_with(folded, new), *(_with(self._folded(era.deployment), new) for era in later)]
         eras = [era for era in history.eras if era.valid_from <= since]
         eras.append(Era(since, deployment_id(sets[0]), run.id))
-        eras += [Era(era.valid_from, deployment_id(part)) for era, part in zip(later, sets[1:], strict=True)]
+        eras += [replace(era, deployment=deployment_id(part)) for era, part in zip(later, sets[1:], strict=True)]
         state = self._state(run, opened)
         written = write_control(
             self.table,
@@ -72,19 +76,53 @@ class Backfill(Runner):
             History(tuple(eras)),
             runs=(*seen.runs, run),
             deployments=sets,
-            attributes={"generation": {"N": str(number)}},
+            attributes={NUMBERED: {"N": str(number)}},
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
         return state if written else None
 
+    def _openings(
+        self, seen: Control, history: History, declared: Collection[Declaration], since: int, number: int
+    ) -> Iterator[tuple[int, tuple[Declaration, ...], Opening]]:
+        """When a run may begin, from `since` on, what is folded then, and what it opens."""
+        for moment in (since, *(era.valid_from for era in history.eras if era.valid_from > since)):
+            folded = self._folded(history.at(moment).deployment)
+            names = wanted(self.names, seen, declared, folded)
+            if not names:
+                raise BackfillError("nothing to backfill: every declaration counts all there is, as it is declared")
+            later = (era for era in reversed(history.eras) if era.valid_from > moment)
+            coming = [each for era in later for each in self._folded(era.deployment)]
+            yield moment, folded, opening(names, declared, folded, seen, number, coming=coming)
+
     def _finish(self, state: State) -> Iterator[Progress]:
-        self._enter(state, DRAINING, ADDING)
+        self._enter(state, DRAINING, WITHHOLDING)
+        if state.phase == WITHHOLDING:
+            yield from self._withhold(state)
+            self._enter(state, WITHHOLDING, ADDING)
         if state.phase == ADDING:
             yield from self._add(state)
+        self.withheld = state.withheld
+        if state.phase == COMPLETE:
+            folded = self._folded(self._known(read_control(self.table)).last.deployment)
+            self.settled += settle(self.table, {declaration.name for declaration in folded})
+
+    def _withhold(self, state: State) -> Iterator[Progress]:
+        """Let what the baseline lacks wait in quarantine, as if the stream had brought it."""
+        keys = withheld(self._pages(state))
+        state.withheld = 0
+        while some := list(islice(keys, _AT_A_TIME)):
+            for _, outcome in self.table.side_by_side(partial(confirm, self.table), some):
+                if isinstance(outcome, Exception):
+                    raise outcome
+                self._pace.spend(1.0)
+            state.withheld += len(some)
+            yield self._progress(state, state.withheld, 0)
+
+    def _pages(self, state: State) -> Pages:
+        return Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
 
     def _add(self, state: State) -> Iterator[Progress]:
-        plan = self._plan(state)
-        pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
+        plan, pages = self._plan(state), self._pages(state)
         added = 0
         for part, parts, sums in baselines(pages, state.parts_done, state.parts):
             # The log that was read for the sums may go on beyond what the shards had acknowledged.
@@ -158,13 +196,15 @@ class Backfill(Runner):
                 raise BackfillError(f"run {state.run.id} is void: a deployment has changed or dropped what it fills")
             bases = {base_name(declaration.name) for declaration in filled}
             number = generation_number(filled[0].name)
-            status = Status(number, history.last.deployment)
+            told = {base_name(declaration.name): fingerprint(declaration) for declaration in filled}
+            statuses = {name: Status(number, history.last.deployment, definition=each) for name, each in told.items()}
             kept = _with_sources(
                 folded,
                 {
                     declaration.name
                     for declaration in folded
-                    if base_name(declaration.name) not in bases or generation_number(declaration.name) >= number
+                    # A later run that fills the same carries the tallies of what nobody uses any more: it is void.
+                    if base_name(declaration.name) not in bases or generation_number(declaration.name) == number
                 },
             )
             ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
@@ -176,7 +216,7 @@ class Backfill(Runner):
                 _followed(history, folded, kept, ends),
                 # Others may fill earlier generations of the same names.
                 runs=[run for run in seen.runs if run != state.run and names.issuperset(run.names)],
-                statuses=seen.statuses | dict.fromkeys(bases, status),
+                statuses=seen.statuses | statuses,
                 deployments=(kept,),
                 also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
             ):
@@ -199,6 +239,16 @@ class Backfill(Runner):
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
         return written is not None
+
+
+def _is_mixed(folded: Collection[Declaration], new: Opening) -> bool:
+    """Whether a generation is counted whose tallies are carried by one that is to be carried, too.
+
+    What the first tallies could reach the second too late to be carried further.
+    """
+    held = {declaration.name: declaration.carries for declaration in folded}
+    before = [held.get(each.carries.name) for each in new.generations if each.carries is not None]
+    return any(each is not None and each.name in held for each in before)
 
 
 def _with(folded: Collection[Declaration], new: Opening) -> tuple[Declaration, ...]:
@@ -225,33 +275,6 @@ def _followed(
         return history
     begins = max(valid_from, history.last.valid_from + 1)
     return History((*history.eras, Era(begins, deployment_id(kept))))
-
-
-def wanted(
-    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
-) -> set[str]:
-    """What to backfill: names, or all that is unfinished; and what they look at, as far as that is unfinished."""
-    left = _unfinished(seen, declared, folded)
-    found = set(names) or left
-    for declaration in declared:
-        over = declaration
-        while declaration.name in found and isinstance(over.source, Aggregate):
-            over = over.source
-            found |= {over.name} & left
-    return found
-
-
-def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
-    """Names that do not count everything there is, or count as they were declared before."""
-    statuses, reads = seen.statuses, seen.reads
-    known = {declaration.name: declaration for declaration in folded}
-    unfinished = {name for name, status in statuses.items() if not status.whole}
-    for declaration in declared:
-        number = reads.get(declaration.name, 0)
-        held = known.get(f"{declaration.name}~{number}" if number else declaration.name)
-        if held is None or not same_meaning(declaration, held):
-            unfinished.add(declaration.name)
-    return unfinished & {declaration.name for declaration in declared}
 
 
 def _filled(run: Run, folded: Collection[Declaration]) -> list[Declaration]:

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from decimal import localcontext
 from typing import Any, Final
 
-from dynamodb_counters._backfill.scan import EXPIRING
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._stream.quarantine_items import quarantine_key
 from dynamodb_counters._stream.run_items import (
     ROWS,
     LoggedChange,
     Run,
+    ScannedItem,
     Sums,
+    found_by,
     log_key,
     scan_key,
     unpack_log,
@@ -44,14 +46,10 @@ class Pages:
     segments: int
     lineage: Lineage
 
-    def scanned(self) -> Iterator[tuple[str, Sums]]:
-        """Each item that contributed when it was read."""
+    def scanned(self) -> Iterator[ScannedItem]:
+        """Each item that contributed when it was read, or would have."""
         for page in self._scan_pages():
             yield from unpack_scanned(page[ROWS]["B"])
-
-    def expiring(self) -> frozenset[str]:
-        """Declarations to which items contribute that expire."""
-        return frozenset(name for page in self._scan_pages() for name in page[EXPIRING]["S"].split())
 
     def logged(self) -> Iterator[tuple[str, LoggedChange]]:
         """Each logged change with its shard, some of them repeatedly; parents before children."""
@@ -87,26 +85,43 @@ class TooManyError(Exception):
     """A part does not fit into memory."""
 
 
-def first_changes(pages: Pages, part: int, parts: int) -> dict[str, Sums]:
-    """What items that changed after the cut had contributed before, by digest."""
-    found: dict[str, tuple[tuple[int, str], Sums]] = {}
+def first_changes(pages: Pages, part: int, parts: int) -> dict[str, tuple[str, LoggedChange]]:
+    """The first change after the cut of each item that changed, and its shard, by the item's digest."""
+    found: dict[str, tuple[tuple[int, str], str, LoggedChange]] = {}
     depths = {shard: pages.lineage.depth(shard) for shard in pages.lineage.parents}
     for shard, change in pages.logged():
         if not change.digest or part_of(change.digest, parts) != part:
             continue
         place = depths[shard], change.sequence
         if change.digest not in found or place < found[change.digest][0]:
-            found[change.digest] = place, change.old
-    return {digest: old for digest, (_, old) in found.items()}
+            found[change.digest] = place, shard, change
+    return {digest: (shard, change) for digest, (_, shard, change) in found.items()}
 
 
 def contributions(pages: Pages, part: int, parts: int) -> Iterator[Sums]:
     """What each item of a part had contributed at the cut."""
     changed = first_changes(pages, part, parts)
-    for digest, sums in pages.scanned():
-        if digest not in changed and part_of(digest, parts) == part:
-            yield sums
-    yield from changed.values()
+    for item in pages.scanned():
+        if item.digest not in changed and part_of(item.digest, parts) == part:
+            yield item.sums
+    for _, change in changed.values():
+        yield change.old
+
+
+def withheld(pages: Pages) -> Iterator[Mapping[str, Any]]:
+    """The keys of the entries that hold what could not be folded of items as they were at the cut."""
+    parts = _item_parts(pages)
+    for part in range(parts):
+        changed = first_changes(pages, part, parts)
+        for item in pages.scanned():
+            if item.entries and item.digest not in changed and part_of(item.digest, parts) == part:
+                yield from (quarantine_key(found_by(pages.run.id), one, old_format=False) for one in item.entries)
+        for shard, change in changed.values():
+            yield from (quarantine_key(shard, one, old_format=False) for one in change.entries)
+
+
+def _item_parts(pages: Pages) -> int:
+    return 1 + sum(1 for _ in pages.logged()) // MOST_HELD
 
 
 def sum_up(contributed: Iterable[Sums], part: int, parts: int) -> dict[GroupRef, dict[str, Number]]:
@@ -132,7 +147,7 @@ def part_of(text: str, parts: int) -> int:
 
 def baselines(pages: Pages, done: int, parts: int) -> Iterator[tuple[int, int, dict[GroupRef, dict[str, Number]]]]:
     """The baselines of all groups, in so many parts that each fits into memory: part, parts, sums."""
-    items = 1 + sum(1 for _ in pages.logged()) // MOST_HELD
+    items = _item_parts(pages)
     part = done
     while part < parts:
         every = (each for number in range(items) for each in contributions(pages, number, items))

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._declarations.composites import with_parts
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SKEW
-from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._stream.control import read_control, read_declarations, stored_deployments
+from dynamodb_counters._stream.deployment_items import decoded
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
@@ -66,13 +69,18 @@ class Dropping:
             if declarations is None:
                 raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
             used |= {declaration.name for declaration in declarations}
-        for name in self.names:
-            if name in map(base_name, used):
+        stored = [decoded(item) or () for item in stored_deployments(self.table).values()]
+        names = {name for declarations in stored for name in with_parts(self.names, declarations)}
+        past = [each for declarations in stored for each in declarations]
+        known = {base_name(each.name) for each in past}
+        events = {each.source.name for each in past if isinstance(each.source, Event)}
+        live = set(map(base_name, used))
+        for name in sorted(names):
+            if name in live or name in events or name not in known:
                 raise BackfillError(f"invalid name={name!r}: expected one that was removed two days ago, or earlier")
-        replaced = {name for name, number in seen.reads.items() if number} | set(self.names)
 
-        def is_left(name: str) -> bool:
-            return name not in used and (generation_number(name) > 0 or name in replaced)
+        def is_left(kind: str) -> bool:
+            return kind not in used and kind not in events and base_name(kind) in live | names
 
         return is_left
 

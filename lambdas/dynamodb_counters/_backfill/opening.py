@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynamodb_counters._declarations import Aggregate, Declaration
+from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, generation
+from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._stream.control import Control
 from dynamodb_counters.errors import BackfillError
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The generations that a run fills, and those of them that the scan counts; the others look at these."""
+    """The generations that a run fills, and those of them for which the scan finds something.
+
+    The others look at these alone, and have no tally to carry.
+    """
 
     generations: tuple[Declaration, ...]
     scanned: tuple[str, ...]
+
+
+def wanted(
+    names: Collection[str], seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]
+) -> set[str]:
+    """What to backfill: names, or all that is unfinished; and what they look at, as far as that is unfinished."""
+    left = _unfinished(seen, declared, folded)
+    found = with_parts(names, declared) or left
+    for declaration in declared:
+        over = declaration
+        while declaration.name in found and isinstance(over.source, Aggregate):
+            over = over.source
+            found |= {over.name} & left
+    return found
+
+
+def _unfinished(seen: Control, declared: Collection[Declaration], folded: Collection[Declaration]) -> set[str]:
+    """Names that do not count everything there is, or count as they were declared before."""
+    statuses, reads = seen.statuses, seen.reads
+    known = {declaration.name: declaration for declaration in folded}
+    unfinished = {name for name, status in statuses.items() if not status.whole}
+    for declaration in declared:
+        number = reads.get(declaration.name, 0)
+        held = known.get(f"{declaration.name}~{number}" if number else declaration.name)
+        if held is None or not same_meaning(declaration, held):
+            unfinished.add(declaration.name)
+    return unfinished & {declaration.name for declaration in declared}
 
 
 def opening(
@@ -25,14 +57,20 @@ def opening(
     folded: Iterable[Declaration],
     control: Control,
     number: int,
+    *,
+    coming: Iterable[Declaration] = (),
 ) -> Opening:
-    """Open generation `number` of what is declared under some names, and of all that is declared over them."""
+    """Open generation `number` of what is declared under some names, and of all that is declared over them.
+
+    What is `coming` is counted from an era on that is to begin, and can be incremented before.
+    """
     by_name = {declaration.name: declaration for declaration in declared}
     for name in names:
         if name not in by_name:
             known = ", ".join(sorted(by_name)) or "none"
             raise BackfillError(f"invalid name={name!r}: expected a declaration of the deployed stack: {known}")
     read = {declaration.name: declaration for declaration in folded}
+    incremented = {declaration.name: declaration for declaration in coming} | read
     built: dict[str, Declaration] = {}
 
     def build(name: str) -> Declaration:
@@ -45,14 +83,20 @@ def opening(
                 if not isinstance(below, Aggregate):
                     raise BackfillError(f"{name!r} counts {source.name!r}, which nothing counts: backfill that, too")
                 source = below
-            built[name] = generation(declaration, number, source)
+            before = incremented.get(_read_name(name, control))
+            carries = replace(before, carries=None) if type(before) is type(declaration) else None
+            built[name] = generation(declaration, number, source, carries)
         return built[name]
 
     for name, declaration in by_name.items():
         if _is_over(declaration, names, by_name):
             build(name)
     filled = {declaration.name for declaration in built.values()}
-    scanned = [declaration.name for declaration in built.values() if declaration.source.name not in filled]
+    scanned = [
+        declaration.name
+        for declaration in built.values()
+        if declaration.source.name not in filled or declaration.carries is not None
+    ]
     return Opening(tuple(built[name] for name in sorted(built)), tuple(sorted(scanned)))
 
 

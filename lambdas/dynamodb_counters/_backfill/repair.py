@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from dynamodb_counters._backfill.verdicts import EXPIRED, Verdict
 from dynamodb_counters._declarations.groups import Key
 from dynamodb_counters._fold.item_layout import GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
+from dynamodb_counters._items.table_schema import PK, REPAIRED, SCORE, SK
 from dynamodb_counters._table import Table
-
-Verdict = Literal["drift", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,10 @@ class Difference:
         The group: field to text; for a window also the tier and the start of the bucket.
     missing : mapping of str to int or Decimal
         What the items lack, by attribute; negative if they have too much.
-    verdict : {"drift", "unknown"}
-        ``"unknown"``: the source cannot tell, `reason` says why.
+    verdict : {"drift", "unknown", "waiting"}
+        ``"unknown"``: the source cannot tell, `reason` says why. ``"waiting"``: entries of the quarantine wait for it.
     reason : str
-        Why it is unknown; "" otherwise.
+        Why it is unknown, or why more than this may be missing; "" if neither.
     """
 
     name: str
@@ -51,15 +50,28 @@ def repair_key(layout: ItemLayout, ref: GroupRef) -> Key:
     return {PK: {"S": key[PK]}, SK: {"S": key[SK]}}
 
 
-def repaired(table: Table, plan: Plan, run: str, differences: Iterable[Difference]) -> tuple[int, int]:
-    """Repair what drifted; return how many were repaired, and how many another repair was before."""
-    drifted = [difference for difference in differences if difference.verdict == "drift"]
-    done = sum(_repair(table, plan.programs[difference.ref[0]].layout, run, difference) for difference in drifted)
-    return done, len(drifted) - done
+def repaired(
+    table: Table, plan: Plan, run: str, differences: Iterable[Difference], *, unknown: bool = False
+) -> tuple[int, int]:
+    """Repair groups that drifted; return how many were repaired, and how many another repair was before.
+
+    With `unknown`, groups that may count what has expired are repaired, too: they lose that.
+    """
+    groups: dict[GroupRef, list[Difference]] = {}
+    for difference in differences:
+        if difference.verdict == "drift" or (unknown and difference.reason == EXPIRED):
+            groups.setdefault(difference.ref, []).append(difference)
+    done = sum(_repair(table, plan.programs[ref[0]].layout, run, found) for ref, found in groups.items())
+    return done, len(groups) - done
 
 
-def _repair(table: Table, layout: ItemLayout, run: str, difference: Difference) -> bool:
-    update = Update(layout, difference.ref[1], difference.missing, "")
+def _repair(table: Table, layout: ItemLayout, run: str, found: Sequence[Difference]) -> bool:
+    """Repair a group by what was found of it, in one update."""
+    difference = found[0]
+    missing: dict[str, Number] = {SCORE: 0}
+    for each in found:
+        missing |= each.missing
+    update = Update(layout, difference.ref[1], missing, "")
     update.set(REPAIRED, {"S": run})
     request = update.request(table.name)
     request["ExpressionAttributeNames"]["#repaired"] = REPAIRED

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from dynamodb_counters._backfill.log_tail import CLOCKS, LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
-from dynamodb_counters._backfill.shards import ONLY, DescribeShards, Lineage, Shard
+from dynamodb_counters._backfill.shards import DescribeShards, Lineage, Shard
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.state import (
     COMPLETE,
@@ -34,7 +34,9 @@ from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.deployment_items import History
-from dynamodb_counters._stream.run_items import Run, run_item, run_key
+from dynamodb_counters._stream.origins import Origins
+from dynamodb_counters._stream.quarantine import RETENTION, Quarantine
+from dynamodb_counters._stream.run_items import ONLY_SHARD, Run, run_item, run_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
@@ -45,6 +47,7 @@ OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 
 TRIES: Final = 5
 
+_DROPPED: Final = "run {} is void: a deployment or another backfill has dropped what it looks at"
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
@@ -186,19 +189,20 @@ class Runner(ABC):
         folded = self._folded(self._known(read_control(self.table)).last.deployment)
         if not {declaration.name for declaration in folded}.issuperset(state.run.names):
             self._void(state)
-            raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+            raise BackfillError(_DROPPED.format(state.run.id))
         return Plan(folded)
 
     def _scan(self, state: State) -> Iterator[Progress]:
-        sources = self._sources()
+        sources, plan = self._sources(), self._plan(state)
         scan = Scan(
             table=self.table,
             sources=sources,
             run=state.run,
-            plan=self._plan(state),
+            plan=plan,
             segments=state.segments,
             pace=self._pace,
             page_items=self.page_items,
+            quarantine=self._quarantine(plan),
         )
         described = [self.table.client.describe_table(TableName=source.table.name)["Table"] for source in sources]
         total = sum(table.get("ItemCount", 0) for table in described)
@@ -221,10 +225,10 @@ class Runner(ABC):
                 # Nobody logs for it any more.
                 self._void(state)
                 if state.phase == VOID:
-                    raise BackfillError(f"run {state.run.id} is void: a deployment has dropped what it looks at")
+                    raise BackfillError(_DROPPED.format(state.run.id))
             if state.phase != phase:
                 return
-            for shard in (*state.lineage.parents, ONLY):
+            for shard in (*state.lineage.parents, ONLY_SHARD):
                 if not acknowledged.get(shard):
                     acknowledged[shard] = has_passed(shard)
             waiting = state.lineage.waiting(acknowledged)
@@ -243,6 +247,11 @@ class Runner(ABC):
 
     def _log(self, state: State) -> LogTail:
         return LogTail(state.run, self.table, self.source, self.now, self._pace)
+
+    def _quarantine(self, plan: Plan) -> Quarantine:
+        origins = Origins(self.table.name, None if self.source is None else self.source.arn)
+        declared = [program.layout.declaration for program in plan.programs.values()]
+        return Quarantine(self.table, RETENTION, origins.ttl_of(declared))
 
     def _sources(self) -> tuple[Source, ...]:
         """What is scanned: the table of the counts, and the source table if there is one."""
@@ -315,7 +324,7 @@ class Runner(ABC):
             raise BackfillError(f"run {state.run.id} is void: another process gave it up")
         known.lineage.parents |= state.lineage.parents
         state.phase, state.lineage = known.phase, known.lineage
-        state.parts_done, state.parts = known.parts_done, known.parts
+        state.parts_done, state.parts, state.withheld = known.parts_done, known.parts, known.withheld
         state.ended_at, state.items = known.ended_at, known.items
 
     def _void(self, state: State) -> None:

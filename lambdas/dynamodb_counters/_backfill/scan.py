@@ -7,31 +7,34 @@ from the page that stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dynamodb_counters._backfill.group_items import group_of_item
 from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._declarations import Items
+from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.table_schema import PK, TTL, TYPE
+from dynamodb_counters._items.table_schema import PK, TYPE
+from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._stream.quarantine_items import PROVISIONAL
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
     ROWS,
     Run,
+    ScannedItem,
+    found_by,
     is_bookkeeping,
     item_digest,
     pack_scanned,
     run_item,
     scan_key,
 )
-from dynamodb_counters._stream.run_logs import contribution
+from dynamodb_counters._stream.run_logs import Held, folded_alone, is_filled, sums_of
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 
 _END: Final = "end"
-EXPIRING: Final = "expiring"
 _ITEMS: Final = "items"
 
 
@@ -75,6 +78,7 @@ class Scan:
     segments: int
     pace: Pace
     page_items: int
+    quarantine: Quarantine
     _segments: list[_Segment] = field(default_factory=list)
 
     def rounds(self) -> Iterator[Scanned]:
@@ -139,15 +143,18 @@ class Scan:
             segment.start = answer["LastEvaluatedKey"]
             self.pace.spend(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
             return
-        expiring = set[str]()
-        rows = pack_scanned(self._rows(source, answer["Items"], expiring))
+        unfoldable: list[Unfoldable] = []
+        rows = pack_scanned(self._rows(source, answer["Items"], unfoldable))
         if len(rows) > MOST_BYTES:
             if segment.limit == 1:
                 raise BackfillError(f"an item contributes to too many groups: {len(rows)} bytes")
             segment.limit = max(1, segment.limit // 2)
             return
+        for image in unfoldable:
+            # Before the page that names them.
+            self.quarantine.keep_one(found_by(self.run.id), image, state=PROVISIONAL)
+            self.pace.spend(1.0)
         values = {"page": segment.page, "before": segment.items, _ITEMS: len(answer["Items"]), ROWS: rows}
-        values[EXPIRING] = " ".join(sorted(expiring))
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())
         if "LastEvaluatedKey" in answer:
             item[_END] = {"M": answer["LastEvaluatedKey"]}
@@ -170,25 +177,27 @@ class Scan:
         self.pace.spend(units + put.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
         self._adopt(segment, item)
 
-    def _rows(self, source: Source, items: Sequence[Image], expiring: set[str]) -> Iterator[tuple[str, Any]]:
+    def _rows(self, source: Source, items: Sequence[Image], unfoldable: list[Unfoldable]) -> Iterator[ScannedItem]:
         names = frozenset(self.run.names)
         for item in items:
-            if not source.is_foreign and is_bookkeeping(item):
+            if not source.is_foreign and (is_bookkeeping(item) or is_filled(self.run, item)):
                 continue
-            sums = contribution(self.plan, names, item, self.run.since, is_foreign=source.is_foreign)
-            if sums:
-                expiring |= {name for name, _ in sums if self._expires(name, item)}
-                keys = {name: item[name] for name in source.key_names}
-                yield item_digest(keys, is_foreign=bool(source.is_foreign)), sums
+            keys = {name: item[name] for name in source.key_names}
+            held = Held(keys, source.is_foreign, source.table.name)
+            folded = folded_alone(self.plan, names, item, self.run.since, held)
+            digest = item_digest(keys, is_foreign=bool(source.is_foreign))
+            lacking = [
+                replace(image, image_name=f"{digest}#{image.image_name}")
+                for image in folded.unfoldable
+                if self.run.kind == "backfill"
+            ]
+            unfoldable += lacking
+            if (sums := sums_of(folded)) or lacking:
+                yield ScannedItem(digest, sums, tuple(image.entry_id for image in lacking))
             if source.is_foreign:
                 continue
             if self.run.kind == "verify" and item.get(TYPE, {}).get("S") in names:
                 # A group is compared though nothing may contribute to it.
                 group = group_of_item(self.plan.programs[item[TYPE]["S"]].layout.declaration, item)
                 if group is not None:
-                    yield "", {(item[TYPE]["S"], group): {}}
-
-    def _expires(self, name: str, item: Image) -> bool:
-        source = self.plan.programs[name].layout.declaration.source
-        ttl = source.table_keys.ttl if isinstance(source, Items) else TTL
-        return ttl in item
+                    yield ScannedItem("", {(item[TYPE]["S"], group): {}})

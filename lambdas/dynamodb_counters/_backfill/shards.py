@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-ONLY: str = "only"
-"""What an emulator's single shard is called where events do not name it."""
+from dynamodb_counters._stream.run_items import ONLY_SHARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +64,4 @@ class Lineage:
             parent = self.parents.get(shard, "")
             return bool(parent) and is_done(parent)
 
-        return [] if acknowledged.get(ONLY) else sorted(shard for shard in self.open if not is_done(shard))
+        return [] if acknowledged.get(ONLY_SHARD) else sorted(shard for shard in self.open if not is_done(shard))

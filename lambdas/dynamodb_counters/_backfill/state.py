@@ -24,11 +24,11 @@ class Progress:
 
     Parameters
     ----------
-    phase : {"waiting", "scanning", "draining", "adding", "complete"}
+    phase : {"waiting", "scanning", "draining", "withholding", "adding", "complete"}
     run : str
         The run's id, by which another process goes on with it.
     done, total : int
-        Of the phase: seconds, items scanned, shards, groups; total 0 if nobody knows.
+        Of the phase: seconds, items scanned, shards, entries, groups; total 0 if nobody knows.
     units : float
         Capacity units consumed by this process.
     """
@@ -53,6 +53,8 @@ class State:
     items: int = 0
     parts_done: int = 0
     parts: int = 1
+    withheld: int = 0
+    """Entries of the quarantine with what could not be folded."""
 
     def values(self) -> dict[str, Any]:
         shards = json.dumps([self.lineage.parents, sorted(self.lineage.open)])
@@ -68,6 +70,7 @@ class State:
             "items": self.items,
             "parts_done": self.parts_done,
             "parts": self.parts,
+            "withheld": self.withheld,
         }
 
     @classmethod
@@ -84,4 +87,5 @@ class State:
             int(item["items"]["N"]),
             int(item["parts_done"]["N"]),
             int(item["parts"]["N"]),
+            int(item["withheld"]["N"]),
         )

@@ -8,32 +8,35 @@ exactly it beside live updates.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import ClassVar, Final
 
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
-from dynamodb_counters._backfill.group_items import counted
-from dynamodb_counters._backfill.repair import Difference, Verdict, repair_key, repaired
+from dynamodb_counters._backfill.group_items import counted, shown
+from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
+from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
 from dynamodb_counters._backfill.runner import SPLITTING, TRIES, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
-from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
+from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
+from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
-from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times, late_parts
+from dynamodb_counters._fold.closing_times import late_parts
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
 from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._items.attributes import TIER_MARK, Image
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
-from dynamodb_counters._items.table_schema import NONCE_PREFIX, PK, REPAIRED, SK
+from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._stream.checkpoint_items import BOOK
 from dynamodb_counters._stream.control import Control, read_control, write_control
 from dynamodb_counters._stream.expired_items import read_expired
+from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.watermarks import Watermark, sequence_of
-from dynamodb_counters._timeline.tiers import BY_LETTER
 from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
 
@@ -65,7 +68,7 @@ class Verification(Runner):
     sample: float = 1.0
     differences: list[Difference] = field(default_factory=list)
     compared: int = 0
-    _expiring: frozenset[str] = frozenset()
+    _expired: Mapping[str, float] = field(default_factory=dict)
     _repair_plan: Plan = field(init=False)
     _run_id: str = ""
     _cut_at: float = 0.0
@@ -79,7 +82,7 @@ class Verification(Runner):
         reads = {base_name(declaration.name): 0 for declaration in folded} | seen.reads
         statuses = seen.statuses
         names = []
-        for name in self.names or sorted(reads):
+        for name in sorted(with_parts(self.names, self._folded(seen.declared)) or reads):
             read = f"{name}~{reads[name]}" if reads.get(name) else name
             for era in history.eras:
                 if (era.valid_from > opened or era == history.at(opened)) and read not in {
@@ -109,7 +112,7 @@ class Verification(Runner):
         self._run_id, self._cut_at = state.run.id, state.run.since
         self._repair_plan = plan = self._plan(state)
         pages = Pages(self.table, state.run, state.segments * len(self._sources()), state.lineage)
-        self._expiring = pages.expiring() | read_expired(self.table)
+        self._expired = read_expired(self.table)
         for part, parts, baseline in baselines(pages, 0, 1):
             sums = self._with_later(pages, baseline, part, parts)
             yield self._progress(state, self.compared, self.compared + len(sums))
@@ -152,9 +155,16 @@ class Verification(Runner):
             expected, unsettled = self._expected(pages, sums, held)
             found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in left}
             left = [ref for ref in left if found[ref] and unsettled.get(ref) and again < _AGAIN - 1]
-            for ref in sorted(found.keys() - set(left)):
-                if found[ref]:
-                    self._note(plan.programs[ref[0]].layout, ref, found[ref], held[ref], unsettled.get(ref, ""))
+            told = [ref for ref in sorted(found.keys() - set(left)) if found[ref]]
+            waits = quarantined_groups(self.table, self._origins(), plan, state.run) if told else Counter()
+            for ref in told:
+                layout = plan.programs[ref[0]].layout
+                judged = self._judge(layout, ref, found[ref], held[ref])
+                if waits[ref]:
+                    judged = [("waiting", WAITS[waits[ref] > 1].format(waits[ref]), found[ref])]
+                elif ref in unsettled:
+                    judged = [("unknown", unsettled[ref], found[ref])]
+                self._note(layout, ref, held[ref], judged)
             if not left:
                 break
             self.table.sleep(_PAUSE)
@@ -234,6 +244,7 @@ class Verification(Runner):
             return {}
         with localcontext(EXACT):
             found = counted(layout.declaration, ref[1], held.items)
+            expected = shown(layout.declaration, expected)
             missing = {name: expected.get(name, 0) - found.get(name, 0) for name in {**expected, **found}}
         late = late_parts(layout.declaration, ref[1], self._cut_at)
         return {name: number for name, number in sorted(missing.items()) if number and name not in late}
@@ -243,26 +254,36 @@ class Verification(Runner):
         if layout.closing_time is not None and layout.closing_time(group) <= self._cut_at:
             # The scan took for late what had been counted in time.
             return True
-        if _counts_gone(layout.declaration, group, self.now()):
+        if counts_gone(layout.declaration, group, self.now()):
             return True
         expires_at = layout.expires_at(group)
         return expires_at is not None and expires_at <= self.now()
 
-    def _note(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held, reason: str) -> None:
-        """Note a difference, and why it is none for certain."""
-        if any(name.startswith(NONCE_PREFIX) for item in held.items for name in item):
-            reason = "it was incremented directly: no source item tells of that"
-        elif _may_have_expired(layout.declaration, ref, self._cut_at, self._expiring):
-            reason = "events may have expired that it still counts"
+    def _origins(self) -> Origins:
+        return Origins(self.table.name, None if self.source is None else self.source.arn)
+
+    def _judge(self, layout: ItemLayout, ref: GroupRef, missing: dict[str, Number], held: _Held) -> Iterable[Judged]:
+        until, is_gone = self._expired.get(ref[0]), not held.items
+        return judge(layout.declaration, ref[1], missing, until, is_gone=is_gone)
+
+    def _note(self, layout: ItemLayout, ref: GroupRef, held: _Held, judged: Iterable[Judged]) -> None:
         key = identity(repair_key(layout, ref))
         mark = next((item.get(REPAIRED) for item in held.items if identity(item) == key), None)
-        verdict: Verdict = "unknown" if reason else "drift"
-        found = Difference(base_name(ref[0]), layout.values(ref[1]), missing, verdict, reason, ref, mark)
-        self.differences.append(found)
+        name, group = base_name(ref[0]), layout.values(ref[1])
+        for verdict, why, numbers in judged:
+            self.differences.append(Difference(name, group, numbers, verdict, why, ref, mark))
 
-    def repair(self) -> tuple[int, int]:
-        """Add to each group what it lacks, once; return how many were repaired, and how many another repair was."""
-        return repaired(self.table, self._repair_plan, self._run_id, self.differences)
+    def groups(self, verdict: Verdict, reason: str = "") -> int:
+        """How many groups have differences of a verdict, perhaps for one reason."""
+        found = (each for each in self.differences if each.verdict == verdict)
+        return len({each.ref for each in found if not reason or each.reason == reason})
+
+    def repair(self, *, unknown: bool = False) -> tuple[int, int]:
+        """Add to each group what it lacks, once; return how many were repaired, and how many another repair was.
+
+        With `unknown`, groups are repaired, too, that may count what has expired.
+        """
+        return repaired(self.table, self._repair_plan, self._run_id, self.differences, unknown=unknown)
 
     def _close(self, seen: Control, state: State) -> bool:
         assert seen.history is not None
@@ -284,36 +305,3 @@ def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:
 
 def _keys(layout: ItemLayout, ref: GroupRef) -> list[Key]:
     return [{PK: {"S": key[PK]}, SK: {"S": key[SK]}} for key in layout.keys(ref[1])]
-
-
-def _counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
-    """Whether a group counts groups of a source with a retention that may be deleted."""
-    source = declaration.source
-    if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
-        return False
-    if not _tells_time(declaration):
-        return False
-    return closing_times(declaration.fields, source.retention)(group) + KEPT_ON - LANDED <= now
-
-
-def _tells_time(declaration: Declaration) -> bool:
-    return any(TIER_MARK in field for field in declaration.fields)
-
-
-def _may_have_expired(declaration: Declaration, ref: GroupRef, since: float, expiring: Collection[str]) -> bool:
-    """Whether events may be gone that a group counts for good."""
-    source = declaration.source
-    if declaration.on_expiry != "keep":
-        return False
-    if isinstance(source, Items):
-        return ref[0] in expiring
-    if isinstance(source, Aggregate):
-        return source.retention is not None and not _tells_time(declaration)
-    if not isinstance(source, Event) or source.retention is None:
-        return False
-    if not isinstance(declaration, Window) or declaration.future_tolerance is None:
-        return True
-    # An event is kept from when it was accepted, at the earliest so long before its own time.
-    letter, bucket = ref[1][-2:]
-    oldest = since - source.retention.total_seconds() + declaration.future_tolerance.total_seconds()
-    return BY_LETTER[letter].start(bucket) < oldest

@@ -20,10 +20,10 @@ _MESSAGES_PER_CALL: Final = 10
 _IDLE_POLLS: Final = 21_600 / DAY
 """Five pollers that wait 20 seconds each ask an idle queue, too."""
 
-ALARMS: Final = {"aggregator": (7, 11), "ingest": (4, 8)}
+ALARMS: Final = {"aggregator": (9, 12), "ingest": (6, 9)}
 """Of the constructs, without and with `monitoring=True`."""
 
-METRICS: Final = {"aggregator": 14, "ingest": 12}
+METRICS: Final = {"aggregator": 16, "ingest": 12}
 
 
 def dynamodb(writes: float, reads: float, stored_bytes: float, price: Price) -> dict[str, float]:

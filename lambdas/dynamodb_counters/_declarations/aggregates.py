@@ -18,6 +18,7 @@ from dynamodb_counters._declarations.checks import (
     require_where,
 )
 from dynamodb_counters._declarations.deprecated import old_names
+from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
@@ -26,9 +27,10 @@ from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
-OnExpiry: TypeAlias = Literal["keep", "subtract"]
+OnExpiry: TypeAlias = Literal["keep", "subtract", "tally"]
 OnChange: TypeAlias = Literal["backfill", "keep", "fail"]
 ON_CHANGE: Final = ("backfill", "keep", "fail")
+ON_EXPIRY: Final = ("keep", "subtract", "tally")
 
 MAX_WRITE_SHARDS: Final = 100
 """Most items that a read adds up."""
@@ -61,7 +63,7 @@ class Ranking:
         together.
     write_shards : int, optional
         Number of index partitions that share a leaderboard's writes, 1 to 100; a read merges them. Raise it beyond
-        1,000 changes per second. Default 1.
+        500 changes of score per second. Default 1.
 
     Examples
     --------
@@ -105,8 +107,10 @@ class Aggregate:
         in each group those that belong to it.
     where : Condition, optional
         Which items of the source to count. Default: all.
-    on_expiry : {"keep", "subtract"}, optional
-        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. Default ``"keep"``.
+    on_expiry : {"keep", "subtract", "tally"}, optional
+        Whether an item stays counted that is deleted by TTL, or by anyone after its ``ttl``. ``"tally"`` keeps it
+        counted and notes so in the group, for a write as the item cost when it came: verification then knows what the
+        group must hold. Default ``"keep"``.
     write_shards : int, optional
         Number of items that share a group's writes, 1 to 100; a read adds them up. Raise it for a group that changes in
         every batch of a table with many stream shards. Changing it later loses what was counted. Default 1.
@@ -122,6 +126,8 @@ class Aggregate:
     retention : timedelta or None, optional
         How long a group counts after the end of the one minute, hour, day or month in its key. What changes later is
         late: dropped, and metered. TTL deletes the group three days after that. Default None: for good.
+    carries : Aggregate, optional
+        Set by a backfill: the generation before, whose tallies this one carries on.
 
     Examples
     --------
@@ -141,21 +147,25 @@ class Aggregate:
     ranking: Ranking | None = None
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    # Not in the repr, which the CDK writes into templates: those of everybody else would change.
+    # Few have them, so the repr tells them only where they are set.
     retention: timedelta | None = field(default=None, repr=False)
+    carries: Aggregate | None = field(default=None, repr=False)
+
+    __repr__ = shown
 
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items | Aggregate):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
-        require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
         require_choice("on_change", self.on_change, ON_CHANGE)
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
         require_count("max_groups", self.max_groups, MOST_GROUPS)
         require_measures(self.measures, MEASURES)
+        object.__setattr__(self, "measures", Frozen(self.measures))
         fields = self.fields
         require_retention(self.retention, fields)
         for attribute in self.attributes:

@@ -9,7 +9,8 @@ from typing import Any, Final
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.effective import Change, Kind, Merged
-from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._declarations.generations import base_name, left_behind
+from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.summary import aspects, event_words
 
@@ -97,7 +98,19 @@ _REKEYED: Final = Advice(
     "count twice what comes again",
     "keep the event's old keys",
 )
+_NAMED: Final = "; named {former}, which is removed, it would go on with those counts"
 _EVENT: Final = Advice("changed", "holds for events that come from the deployment on", "as before")
+_KEPT_LONGER: Final = Advice(
+    "kept longer",
+    "holds for events that come from the deployment on; those from before are forgotten as they were to be",
+    "count twice what comes again after the old retention",
+    "send no event again that is older than its old retention",
+)
+_PACKED_LONGER: Final = Advice(
+    "kept longer",
+    "holds for events from about an hour ahead; earlier ones are refused as too late when they were to be",
+    "as before",
+)
 _REPACKED: Final = Advice(
     "packed otherwise",
     "each event is kept as its own time says",
@@ -124,7 +137,10 @@ def advice(merged: Merged, name: str, *, first: bool = False) -> Advice:
     event = _rekeyed(change)
     if event and change.kind in ("unchanged", "adjusted"):
         found = _REKEYED
-    named = {"name": name, "root": root, "reason": change.reason, "event": event}
+    former = _former_name(merged, change)
+    if former:
+        found = replace(found, does=found.does + _NAMED)
+    named = {"name": name, "root": root, "reason": change.reason, "event": event, "former": former}
     return Advice(*(text.format_map(named) for text in astuple(found)))
 
 
@@ -132,26 +148,37 @@ def differences(change: Change) -> list[tuple[str, str, str]]:
     """The aspects in which a declared definition differs from the one that readers use: aspect, before, after."""
     if change.before is None or change.after is None:
         return []
-    return _changed(_flat(aspects(change.before)), _flat(aspects(change.after)))
+    found = _changed(_flat(aspects(change.before)), _flat(aspects(change.after)))
+    lost = left_behind(change.after, change.before) if change.kind == "waits" else []
+    return [*found, *((f"tally of {name}", "carried", "left behind") for name in lost)]
 
 
-def event_differences(
-    declared: Iterable[Declaration], folded: Iterable[Declaration]
-) -> dict[str, list[tuple[str, str, str]]]:
-    """The aspects in which declared events differ from those of the same name so far."""
+@dataclass(frozen=True, slots=True)
+class EventChange:
+    """The aspects in which an event differs from the one so far, before and after, and what follows."""
+
+    aspects: list[tuple[str, str, str]]
+    advice: Advice
+
+
+def event_differences(declared: Iterable[Declaration], folded: Iterable[Declaration]) -> dict[str, EventChange]:
+    """What has changed of declared events beside those of the same name so far."""
     before = {each.source.name: each.source for each in folded}
     after = {each.source.name: each.source for each in declared}
     found = {}
     for name in sorted(before.keys() & after.keys()):
         old, new = before[name], after[name]
         if isinstance(old, Event) and isinstance(new, Event) and old != new:
-            found[name] = _changed(event_words(old), event_words(new))
+            found[name] = EventChange(_changed(event_words(old), event_words(new)), _event_advice(old, new))
     return found
 
 
-def event_advice(changes: Iterable[tuple[str, str, str]]) -> Advice:
-    """What follows from changed aspects of an event."""
-    return _REPACKED if any(aspect == "packed" for aspect, _, _ in changes) else _EVENT
+def _event_advice(old: Event, new: Event) -> Advice:
+    if old.packed != new.packed:
+        return _REPACKED
+    if old.retention is None or (new.retention is not None and new.retention <= old.retention):
+        return _EVENT
+    return _KEPT_LONGER if new.packed is None else _PACKED_LONGER
 
 
 def told(merged: Merged) -> str:
@@ -172,9 +199,6 @@ _PHRASES: Final[dict[Kind, str]] = {
 
 
 def _phrases(merged: Merged) -> Iterator[str]:
-    renamed = [f"{each.renamed_from} to {name}" for name, each in merged.changes.items() if each.renamed_from]
-    if renamed:
-        yield f"renames {', '.join(renamed)}"
     for kind, phrase in _PHRASES.items():
         names = [name for name, change in merged.changes.items() if change.kind == kind]
         if names:
@@ -189,6 +213,21 @@ def _rekeyed(change: Change) -> str:
     if isinstance(old, Event) and isinstance(new, Event) and (old.pk, old.sk) != (new.pk, new.sk):
         return new.name if old.name == new.name else ""
     return ""
+
+
+def _former_name(merged: Merged, change: Change) -> str:
+    """The removed declaration that a new one seems to be, by another name."""
+    if change.kind != "new" or change.after is None:
+        return ""
+    for name, other in merged.changes.items():
+        if other.kind in ("removed", "needed") and other.before is not None and _is_alike(other.before, change.after):
+            return name
+    return ""
+
+
+def _is_alike(one: Declaration, two: Declaration) -> bool:
+    keys = [(each.pk_template.text, each.sk_template.text) for each in (one, two)]
+    return same_meaning(one, two) or (type(one) is type(two) and keys[0] == keys[1])
 
 
 def _root(declaration: Declaration) -> Event | Items:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -53,14 +53,14 @@ def require_attribute(argument: str, name: object) -> None:
         raise InvalidArgumentError(argument, name, "an attribute name that is not reserved (pk, sk, ttl, _…)")
 
 
-def require_where(where: object, *, bookkeeping: bool = False) -> None:
-    """Refuse all but None and conditions; those on this package's attributes unless `bookkeeping` is other code's."""
+def require_where(where: object, *, bookkeeping: bool = False, allowed: Collection[str] = ()) -> None:
+    """Refuse all but None and conditions; on this package's attributes only those `allowed`."""
     if where is None:
         return
     if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
     for name in where.attributes:
-        if name.startswith(RESERVED_PREFIX) and not bookkeeping:
+        if name.startswith(RESERVED_PREFIX) and name not in allowed and not bookkeeping:
             raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 
 

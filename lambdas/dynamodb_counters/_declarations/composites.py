@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
+from typing import Final
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import is_name, require_name, require_retention
+from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
+from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters._items.conditions import Attr, Condition
 from dynamodb_counters.errors import InvalidArgumentError
+
+MEMBERS: Final = "-members"
+"""What ends the name of the aggregate that counts the members of a `Distinct`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,10 @@ class Distinct:
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
-    # Not in the repr, which the CDK writes into templates: those of everybody else would change.
+    # Few have one, so the repr tells it only where it is set.
     retention: timedelta | None = field(default=None, repr=False)
+
+    __repr__ = shown
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -75,7 +84,7 @@ class Distinct:
     def members(self) -> Aggregate:
         """The aggregate that counts each member's items, in the measure ``items``."""
         return Aggregate(
-            f"{self.name}-members",
+            f"{self.name}{MEMBERS}",
             self.source,
             pk=self.pk,
             sk=f"{self.sk}#MEMBER#{{{self.member}}}",
@@ -149,7 +158,9 @@ class Hierarchy:
         for level in self.levels if isinstance(self.levels, Mapping) else ():
             if not is_name(level):
                 raise InvalidArgumentError("levels", level, "names: a letter, then letters, digits, '-' or '_'")
-        _ = self.parts
+        object.__setattr__(self, "measures", self.parts[0].measures)
+        if isinstance(self.levels, Mapping):
+            object.__setattr__(self, "levels", Frozen(self.levels))
 
     def level(self, level: str | int) -> Aggregate:
         """The aggregate of a level, by its name or, if levels have none, its number.
@@ -185,3 +196,29 @@ class Hierarchy:
             )
             for level, sk in self._templates.items()
         )
+
+
+def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -> set[str]:
+    """Names as a person gives them, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels.
+
+    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
+    >>> declared = Distinct("visitors", view, pk="URL#{url}", sk="VISITORS", member="client").parts
+    >>> sorted(with_parts(["visitors"], declared))
+    ['visitors', 'visitors-members']
+    """
+    aggregates = [one for one in declared if isinstance(one, Aggregate)]
+    found = set[str]()
+    for name in names:
+        sources = [one.source for one in aggregates if one.name == name]
+        members = [each.name for each in sources if isinstance(each, Aggregate) and each.name == f"{name}{MEMBERS}"]
+        found |= {name, *members} if any(one.name == name for one in declared) else _levels(name, aggregates) or {name}
+    return found
+
+
+def _levels(name: str, aggregates: Iterable[Aggregate]) -> set[str]:
+    """The levels of a hierarchy, which differ in their sort keys alone; none if there is no hierarchy of that name."""
+    levels = [one for one in aggregates if one.name.startswith(f"{name}-")]
+    is_one = all(
+        (one.source, one.pk, one.measures) == (two.source, two.pk, two.measures) for one, two in pairwise(levels)
+    )
+    return {one.name for one in levels} if is_one and len(levels) > 1 else set()

@@ -53,6 +53,8 @@ def flatten(declared: Iterable[Declarable]) -> tuple[Declaration, ...]:
         named: Declaration | Event | Items = part
         while isinstance(named, Aggregate | Window):
             require_name(named.name)
+            if named.carries is not None:
+                raise InvalidArgumentError("carries", named.carries.name, "nothing: a backfill sets it")
             named = named.source
         require_name(named.name)
     return parts
@@ -92,6 +94,11 @@ def require_consistent(
     _require_leaderboards_apart([part for part in declarations if isinstance(part, Aggregate)])
 
 
+def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
+    """Whether two could write the same item, or rank groups in the same leaderboard."""
+    return _meet(one, two) or _rank_together(one, two)
+
+
 def _keys(part: Declaration | Event) -> list[tuple[KeyTemplate, KeyTemplate]]:
     """Templates of the keys that its items have: partition and sort key."""
     own = [(part.pk_template, part.sk_template)]
@@ -121,14 +128,18 @@ def _require_not_reserved(part: Declaration | Event) -> None:
 
 
 def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
-    pairs = product(_keys(one), _keys(two))
-    if not any(pk.overlaps(other_pk) and sk.overlaps(other_sk) for (pk, sk), (other_pk, other_sk) in pairs):
+    if not _meet(one, two):
         return
     if isinstance(two, Window):
         raise InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")
     raise InvalidArgumentError(
         "sk", two.sk, f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
     )
+
+
+def _meet(one: Declaration | Event, two: Declaration | Event) -> bool:
+    pairs = product(_keys(one), _keys(two))
+    return any(pk.overlaps(other_pk) and sk.overlaps(other_sk) for (pk, sk), (other_pk, other_sk) in pairs)
 
 
 def _is_renamed(one: Declaration | Event, two: Declaration | Event, declarations: Iterable[Declaration]) -> bool:
@@ -146,10 +157,14 @@ def _require_one_table(sources: list[Items]) -> None:
 
 
 def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:
-    ranked = [(aggregate, aggregate.ranking) for aggregate in aggregates if aggregate.ranking is not None]
-    for index, (one, first) in enumerate(ranked):
-        for _, second in ranked[index + 1 :]:
-            if first.template.overlaps(second.template):
+    for index, one in enumerate(aggregates):
+        for two in aggregates[index + 1 :]:
+            if two.ranking is not None and _rank_together(one, two):
                 raise InvalidArgumentError(
-                    "leaderboard", second.leaderboard, f"a leaderboard that cannot hold groups of {one.name!r}"
+                    "leaderboard", two.ranking.leaderboard, f"a leaderboard that cannot hold groups of {one.name!r}"
                 )
+
+
+def _rank_together(one: Declaration | Event, two: Declaration | Event) -> bool:
+    boards = [each.ranking.template for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
+    return len(boards) > 1 and boards[0].overlaps(boards[1])

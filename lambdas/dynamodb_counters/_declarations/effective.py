@@ -14,6 +14,7 @@ from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
 from dynamodb_counters._declarations.meaning import same_items, same_meaning
+from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError
@@ -37,7 +38,6 @@ class Change:
     """The definition that readers used, as it was declared."""
     after: Declaration | None
     """The declared definition."""
-    renamed_from: str = ""
     reason: str = ""
 
 
@@ -51,7 +51,7 @@ class Merged:
     effective: tuple[Declaration, ...]
     changes: Mapping[str, Change]
     reads: Mapping[str, int]
-    """The generation that readers use, if not 0, also of names that replace others."""
+    """The generation that readers use, if not 0."""
 
     @property
     def refused(self) -> dict[str, str]:
@@ -60,13 +60,20 @@ class Merged:
 
 
 def merged(
-    declared: Iterable[Declaration], effective: Iterable[Declaration], reads: Mapping[str, int] | None = None
+    declared: Iterable[Declaration],
+    effective: Iterable[Declaration],
+    reads: Mapping[str, int] | None = None,
+    past: Past = Past(),  # noqa: B008 - frozen
 ) -> Merged:
-    """What is folded once `declared` takes over from `effective`, of which readers use the generations `reads`."""
+    """What is folded once `declared` takes over from `effective`, of which readers use the generations `reads`.
+
+    What is new begins in items that nothing in the `past` has written.
+    """
     declared, effective = tuple(declared), tuple(effective)
     held = {each.name: each for each in effective}
+    past = Past((*past.deployments, effective), past.numbered)
     while True:
-        merge = _Merge(declared, tuple(held.values()), reads or {})
+        merge = _Merge(declared, tuple(held.values()), reads or {}, past)
         found = merge.done()
         if found.refused:
             return replace(found, effective=tuple(sorted(effective, key=_key)), reads=dict(reads or {}))
@@ -79,14 +86,19 @@ class _Merge:
     """One merge. A key is a base name with the number of a generation."""
 
     def __init__(
-        self, declared: tuple[Declaration, ...], effective: tuple[Declaration, ...], reads: Mapping[str, int]
+        self,
+        declared: tuple[Declaration, ...],
+        effective: tuple[Declaration, ...],
+        reads: Mapping[str, int],
+        past: Past,
     ) -> None:
         self.void: set[str] = set()
         """Statuses that nobody reads and that lost their source: the merge is to be done again without them."""
         self._policies = {each.name: each.on_change for each in declared}
         self._wanted = {each.name: definition(each) for each in declared}
         self._plain_sources = {each.source.name: each.source for each in declared}
-        self._old_names: dict[str, str] = {}
+        self._past = past
+        self._promised = reads
         self._held: dict[str, dict[int, Declaration]] = {}
         self._reads: dict[str, int] = {}
         self._hold(effective, reads)
@@ -111,45 +123,41 @@ class _Merge:
         return Merged(
             tuple(self._built[key] for key in sorted(self._built)),
             {name: self._change(name) for name in sorted(self._kinds)},
-            {name: number for name, number in sorted(self._reads.items()) if number and (name, number) in self._built},
+            {name: number for name, number in sorted(self._reads.items()) if number and self._is_read(name, number)},
         )
 
+    def _is_read(self, name: str, number: int) -> bool:
+        """Whether a generation is folded, or will be: nothing else may be read of what is not counted yet."""
+        return (name, number) in self._built or self._kinds.get(name) == "waits"
+
     def _hold(self, effective: Iterable[Declaration], reads: Mapping[str, int]) -> None:
-        """Note what is folded so far; an aggregate that now has another name for its keys is renamed first."""
         for each in effective:
             self._held.setdefault(base_name(each.name), {})[generation_number(each.name)] = each
         self._reads = {name: reads.get(name, 0) for name in self._held}
         for name, numbers in self._held.items():
             if self._reads[name] not in numbers:
                 self._reads[name] = min(numbers)
-        added = {_keys(each): name for name, each in self._wanted.items() if name not in self._held}
-        gone = {name: numbers[self._reads[name]] for name, numbers in self._held.items() if name not in self._wanted}
-        new_names = {
-            name: added[_keys(each)]
-            for name, each in gone.items()
-            if isinstance(each, Aggregate) and _keys(each) in added
-        }
-        self._old_names = {new: old for old, new in new_names.items()}
-        self._reads = {new_names.get(name, name): number for name, number in self._reads.items()}
-        self._held = {
-            new_names.get(name, name): {number: _renamed(each, new_names) for number, each in numbers.items()}
-            for name, numbers in self._held.items()
-        }
 
     def _decide(self, name: str) -> None:
         """Choose the generations of a name that stay, and by which definitions they may be folded, best first."""
+        if name in self._kinds:
+            return
         wanted, held = self._wanted[name], self._held.get(name, {})
+        policy = self._policies[name]
         if not held:
             self._kinds[name] = "new"
-            self._options[name, 0] = (wanted,)
+            looks_at = self._read_source(wanted)
+            # What waited for its source begins where it was to begin.
+            read = self._promised.get(name, 0) or self._past.number(wanted, looks_at, keeps=policy == "keep")
+            self._reads[name] = read
+            self._options[name, read] = (wanted,)
             return
         read = self._reads[name]
         equal = {number for number, each in held.items() if same_meaning(each, wanted)}
-        policy = self._policies[name]
         if equal:
             self._kinds[name] = "filling" if read not in equal else self._touched(held[read], wanted)
             self._options |= {(name, number): (wanted, held[number]) for number in equal}
-        elif policy == "keep":
+        elif policy == "keep" and not self._past.is_taken(generation(wanted, read)):
             self._kinds[name] = "keep"
             self._options[name, read] = (wanted, held[read])
         elif policy == "fail":
@@ -160,6 +168,16 @@ class _Merge:
         else:
             self._kinds[name] = "waits"
         self._options.setdefault((name, read), (held[read],))
+
+    def _read_source(self, declaration: Declaration) -> str:
+        """What readers use of the aggregate that a new declaration looks at; "" if it looks at none."""
+        source = declaration.source
+        if not isinstance(source, Aggregate):
+            return ""
+        if source.name in self._wanted:
+            self._decide(source.name)
+        number = self._reads.get(source.name, 0)
+        return f"{source.name}~{number}" if number else source.name
 
     @staticmethod
     def _touched(held: Declaration, wanted: Declaration) -> Kind:
@@ -193,7 +211,9 @@ class _Merge:
                 if key in self._built:
                     break
                 try:
-                    self._built[key] = generation(option, number, self._source(key, option))
+                    held = self._held.get(name, {}).get(number)
+                    carries = held.carries if held is not None else None
+                    self._built[key] = generation(option, number, self._source(key, option), carries)
                 except InvalidArgumentError:
                     if option is options[-1]:
                         raise
@@ -268,25 +288,9 @@ class _Merge:
             self._kinds[name],
             None if held is None else generation(held[self._reads[name]], 0),
             self._wanted.get(name),
-            self._old_names.get(name, ""),
             self._reasons.get(name, ""),
         )
 
 
 def _key(declaration: Declaration) -> _Key:
     return base_name(declaration.name), generation_number(declaration.name)
-
-
-def _keys(declaration: Declaration) -> tuple[str, str]:
-    plain = generation(declaration, 0)
-    return plain.pk_template.text, plain.sk_template.text
-
-
-def _renamed(declaration: Declaration, new_names: Mapping[str, str]) -> Declaration:
-    base, tilde, number = declaration.name.partition("~")
-    name = f"{new_names.get(base, base)}{tilde}{number}"
-    if isinstance(declaration, Window) or not isinstance(declaration.source, Aggregate):
-        return replace(declaration, name=name)
-    source = _renamed(declaration.source, new_names)
-    assert isinstance(source, Aggregate)
-    return replace(declaration, name=name, source=source)

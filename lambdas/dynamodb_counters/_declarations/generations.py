@@ -6,6 +6,7 @@ never empty, so no value of another declaration renders such a key. A window has
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -35,6 +36,18 @@ def generation_number(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def is_replaced(name: str, folded: Collection[str]) -> bool:
+    """Whether a later generation has taken a name's place, so that nobody counts or reads it any more.
+
+    What waits for it in quarantine is settled: the later one has counted it, or keeps an entry of its own.
+
+    >>> is_replaced("views", {"views~3"}), is_replaced("views", {"views", "views~3"}), is_replaced("views", {"likes"})
+    (True, False, False)
+    """
+    of_same = (each for each in folded if base_name(each) == base_name(name))
+    return name not in folded and any(generation_number(each) > generation_number(name) for each in of_same)
+
+
 def definition(declaration: Declared) -> Declared:
     """A declaration without its `on_change`, nor that of its sources."""
     source: Any = declaration.source
@@ -44,11 +57,19 @@ def definition(declaration: Declared) -> Declared:
     return replace(declaration, source=below, on_change="backfill")
 
 
-def generation(declaration: Declared, number: int, source: Event | Items | Aggregate | None = None) -> Declared:
-    """The declaration of a generation, over another `source` if given; number 0 is the definition itself."""
+def generation(
+    declaration: Declared,
+    number: int,
+    source: Event | Items | Aggregate | None = None,
+    carries: Declared | None = None,
+) -> Declared:
+    """The declaration of a generation, over another `source` if given; number 0 is the definition itself.
+
+    It `carries` the tallies of the generation that readers used when it was opened.
+    """
     defined = definition(declaration)
     name, before = base_name(defined.name), generation_number(defined.name)
-    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name}
+    changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name, "carries": carries}
     if source is not None:
         changed["source"] = source
     if isinstance(defined, Aggregate):
@@ -57,6 +78,33 @@ def generation(declaration: Declared, number: int, source: Event | Items | Aggre
             leaderboard = _marked(defined.ranking.leaderboard, before, number)
             changed["ranking"] = replace(defined.ranking, leaderboard=leaderboard)
     return replace(defined, **changed)
+
+
+def carried(after: Aggregate | Window, before: Aggregate | Window) -> frozenset[str]:
+    """The attributes of an aggregate, or the tiers of a window, whose tallies have a place in the next generation.
+
+    Tallies of groups with more fields add up; those of groups with fewer cannot be told apart.
+    """
+    if not set(after.fields) <= set(before.fields):
+        return frozenset()
+    if isinstance(after, Aggregate) and isinstance(before, Aggregate):
+        old = {name: measure.attributes(name) for name, measure in before.measures.items()}
+        new = {name: measure.attributes(name) for name, measure in after.measures.items()}
+        return frozenset(attribute for name, each in new.items() if old.get(name) == each for attribute in each)
+    if isinstance(after, Window) and isinstance(before, Window) and type(after.measure) is type(before.measure):
+        return frozenset(tier.letter for tier in after.kept_tiers if tier in before.kept_tiers)
+    return frozenset()
+
+
+def left_behind(after: Aggregate | Window, before: Aggregate | Window) -> list[str]:
+    """The measures of an aggregate, or the tiers of a window, that both have, and whose tallies have no place."""
+    kept = carried(after, before)
+    if isinstance(after, Aggregate) and isinstance(before, Aggregate):
+        both = [name for name in after.measures if name in before.measures]
+        return [name for name in both if not kept.issuperset(after.measures[name].attributes(name))]
+    if isinstance(after, Window) and isinstance(before, Window):
+        return [tier.name for tier in after.kept_tiers if tier.letter not in kept]
+    return []
 
 
 def _marked(template: str, before: int, number: int) -> str:

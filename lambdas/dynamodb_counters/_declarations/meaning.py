@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
@@ -23,6 +25,12 @@ def same_meaning(one: Declaration, two: Declaration, *, limits: bool = False) ->
     return bool(_meaning(one, limits=limits) == _meaning(two, limits=limits))
 
 
+def fingerprint(declaration: Declaration) -> str:
+    """A short text, the same for definitions that count the same within the same limits."""
+    text = json.dumps(_meaning(declaration, limits=True), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def same_items(one: Items, two: Items) -> bool:
     """Whether two sources are the same items, whatever they are called."""
     return bool(_items(one) == _items(two))
@@ -34,7 +42,7 @@ def _items(source: Items) -> Any:
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     plain = generation(declaration, 0)
-    skipped = {"name", "source", "on_change", "tiers", *(() if limits else _LIMITS)}
+    skipped = {"name", "source", "on_change", "carries", "tiers", *(() if limits else _LIMITS)}
     parts = {each.name: _plain(getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped}
     if isinstance(plain, Window):
         parts["tiers"] = tuple(tier.name for tier in plain.kept_tiers)

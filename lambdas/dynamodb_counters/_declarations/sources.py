@@ -11,11 +11,12 @@ from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
 from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
+from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.table_keys import OURS, TableKeys
 from dynamodb_counters._items.conditions import Condition
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
-from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, is_reserved
+from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, TYPE, is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
 
 
@@ -61,6 +62,8 @@ class Event:
     packed: Packed | None = None
     attributes: AttributeTypes | None = field(default=None, hash=False, repr=False)
 
+    __repr__ = shown
+
     def __post_init__(self) -> None:
         require_name(self.name)
         require_plain_key("pk", self.pk)
@@ -70,7 +73,7 @@ class Event:
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
         self._require_packable()
         if self.attributes is not None:
-            object.__setattr__(self, "attributes", attributes_of(self.attributes))
+            object.__setattr__(self, "attributes", Frozen(attributes_of(self.attributes)))
         self.known.require_key("pk", self.pk_template.fields)
         self.known.require_key("sk", self.sk_template.fields)
         if self.version is not None:
@@ -140,7 +143,8 @@ class Items:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     where : Condition, optional
         What distinguishes them from the table's other items, such as ``Attr("user_submitted_path").exists()``; may test
-        fields of the keys. Default: all whose keys match.
+        fields of the keys. In the table of the counts, an item with the attribute ``_type`` counts only if it names
+        that: ``Attr("_type").eq("User")``. Default: all whose keys match.
     pk, sk : str, optional
         Templates of the partition and the sort key, such as ``"ACCOUNT#{account}"``: only keys of this form match. The
         fields, which hold no ``#``, count like attributes, as text and as number; they come before attributes of the
@@ -170,7 +174,7 @@ class Items:
             raise InvalidArgumentError("keys", self.keys, "a TableKeys, or None for the keys 'pk' and 'sk'")
         if self.where is not None and not isinstance(self.where, Condition):
             raise InvalidArgumentError("where", self.where, "a Condition such as Attr('path').exists()")
-        require_where(self.where, bookkeeping=self.keys is not None)
+        require_where(self.where, bookkeeping=self.keys is not None, allowed=(TYPE,))
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
                 require_plain_key(argument, text)

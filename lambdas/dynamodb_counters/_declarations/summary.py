@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
@@ -18,6 +18,9 @@ from dynamodb_counters._declarations.words import condition_words, length_words,
 
 Words: TypeAlias = dict[str, Any]
 """Texts by aspect; what is kept has one text a measure."""
+
+
+_EXPIRED: Final = {"keep": "stay counted", "subtract": "are taken back", "tally": "move into the tally"}
 
 
 def summarized(parts: Iterable[Declaration | Event]) -> dict[str, Words]:
@@ -56,7 +59,7 @@ def aspects(declaration: Declaration) -> Words:
     words["per"] = ", ".join(declaration.fields) or "all together"
     words["key"] = declaration.pk if isinstance(declaration, Window) else f"{declaration.pk} / {declaration.sk}"
     words |= _window_words(declaration) if isinstance(declaration, Window) else _aggregate_words(declaration)
-    words["expired items"] = "are taken back" if declaration.on_expiry == "subtract" else "stay counted"
+    words["expired items"] = _EXPIRED[declaration.on_expiry]
     words["on change"] = declaration.on_change
     return words
 

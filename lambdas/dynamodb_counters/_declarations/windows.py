@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
-from dynamodb_counters._declarations.aggregates import ON_CHANGE, OnChange, OnExpiry
+from dynamodb_counters._declarations.aggregates import ON_CHANGE, ON_EXPIRY, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import (
     require_attribute,
     require_choice,
@@ -74,7 +74,7 @@ class Window:
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
         already counted when `longest` changes: a new tier lacks everything counted before.
-    on_change
+    on_change, carries
         As in `Aggregate`.
 
     Examples
@@ -98,6 +98,7 @@ class Window:
     longest: timedelta | None = None
     tiers: tuple[str, ...] | None = None
     on_change: OnChange = "backfill"
+    carries: Window | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_name(self.name, generations=True)
@@ -117,7 +118,7 @@ class Window:
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
-        require_choice("on_expiry", self.on_expiry, ("keep", "subtract"))
+        require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
         require_choice("on_change", self.on_change, ON_CHANGE)
         if self.precision not in _PRECISIONS:
             raise InvalidArgumentError("precision", self.precision, "1 second, 1 minute, 1 hour or 1 day")

@@ -31,8 +31,8 @@ def words_of(declaration: Declaration) -> str:
     parts = [*_details(declaration)]
     if declaration.where is not None:
         parts.append(f"where {condition_words(declaration.where)}")
-    if declaration.on_expiry == "subtract":
-        parts.append("less what expires")
+    if declaration.on_expiry != "keep":
+        parts.append("less expired items" if declaration.on_expiry == "subtract" else "expired items in the tally")
     return f"{source_words(declaration.source)} {by}: {', '.join(parts)}"
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations.composites import MEMBERS
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.decimals import parse_number, whole
@@ -16,8 +17,6 @@ from dynamodb_counters._timeline.tiers import TOTAL
 from dynamodb_counters.errors import UnparsableKeyError
 
 MOST_ITEMS: Final = 5_000
-_MEMBERS: Final = "-members"
-"""What ends the names of aggregates that only feed others."""
 
 Counts: TypeAlias = dict[tuple[str, tuple[tuple[str, str], ...]], Mapping[str, Any]]
 """Measures by the name of what counts and its group."""
@@ -30,7 +29,7 @@ class TableCounts:
         self.table = table
         self.is_too_large = False
         self._client = client
-        self._declared = {one.name: one for one in declarations if not one.name.endswith(_MEMBERS)}
+        self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
         self._known: Counts = {}
 
     def changed(self) -> Counts:
@@ -46,7 +45,7 @@ class TableCounts:
 
     def declared(self, declarations: tuple[Declaration, ...]) -> None:
         """Count by other declarations from now on."""
-        self._declared = {one.name: one for one in declarations if not one.name.endswith(_MEMBERS)}
+        self._declared = {one.name: one for one in declarations if not one.name.endswith(MEMBERS)}
 
     def _items(self) -> Iterator[Mapping[str, Any]]:
         for page in self._client.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):

@@ -14,6 +14,7 @@ from dynamodb_counters._erase.packed_erase import PackedEvents
 from dynamodb_counters._erase.plain_erase import EventItems
 from dynamodb_counters._erase.quarantine_erase import QuarantineCopies
 from dynamodb_counters._erase.queue_erase import QueueCopies
+from dynamodb_counters._erase.run_pages import RunPages
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import EraseError, InvalidArgumentError
 
@@ -41,6 +42,10 @@ class Erased:
         Of those in quarantine and in the buckets, how many waited to be counted.
     out_of_sight : int
         Messages that a consumer had at the time, or that were delayed: nobody could look into them.
+    pages : int
+        Pages of backfills and verifications that are over. They name groups, whoever they are of.
+    runs : int
+        Backfills and verifications that are open, or ended less than an hour ago: their pages stay until then.
     """
 
     events: int = 0
@@ -50,6 +55,8 @@ class Erased:
     given_up: int = 0
     uncounted: int = 0
     out_of_sight: int = 0
+    pages: int = 0
+    runs: int = 0
 
 
 class Eraser:
@@ -73,6 +80,7 @@ class Eraser:
         urls, names = _texts("queues", queues), _texts("buckets", buckets)
         sqs = sqs or (get_session().create_client("sqs") if urls else None)
         s3 = s3 or (get_session().create_client("s3") if names else None)
+        self._pages = RunPages(table)
         self._queues = [QueueCopies(sqs, url, wanted) for url in urls]
         self._buckets = [BucketCopies(s3, name, wanted) for name in names]
 
@@ -104,6 +112,7 @@ class Eraser:
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
         in_quarantine = self._quarantine.sweep(writes=writes)
+        in_pages = self._pages.sweep(writes=writes)
         return Erased(
             events=events,
             packed=packed,
@@ -112,6 +121,8 @@ class Eraser:
             given_up=given_up,
             uncounted=in_quarantine.waiting + given_up,
             out_of_sight=out_of_sight,
+            pages=in_pages.found,
+            runs=in_pages.runs,
         )
 
 

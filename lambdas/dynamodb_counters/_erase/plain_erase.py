@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dynamodb_counters._erase.matching import Wanted
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import ERASED, ONCE_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CountersError
@@ -59,7 +59,7 @@ class EventItems:
         self._table.client.delete_item(TableName=self._table.name, Key=_key(item))
 
     def _expire(self, item: Mapping[str, Any]) -> None:
-        """Let an event's time run out, then delete it: as far as counts go, what expired is not taken back.
+        """Mark an event and let its time run out, then delete it: its counts stay, and move into the tally.
 
         A newer version that comes in between has its own time, which runs out likewise.
         """
@@ -67,14 +67,14 @@ class EventItems:
         request: Any = {
             "TableName": self._table.name,
             "Key": _key(item),
-            "ExpressionAttributeNames": {"#ttl": TTL},
-            "ExpressionAttributeValues": {":over": over},
+            "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
+            "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
         for _ in self._table.tries(_TRIES):
             try:
                 client.update_item(
                     **request,
-                    UpdateExpression="SET #ttl = :over",
+                    UpdateExpression="SET #ttl = :over, #erased = :erased",
                     ConditionExpression=f"attribute_exists({PK})",
                 )
             except client.exceptions.ConditionalCheckFailedException:
@@ -82,7 +82,7 @@ class EventItems:
             try:
                 client.delete_item(
                     **request,
-                    ConditionExpression="#ttl = :over",
+                    ConditionExpression="#ttl = :over AND #erased = :erased",
                 )
             except client.exceptions.ConditionalCheckFailedException:
                 continue

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution
 from dynamodb_counters._fold.plan import Program
-from dynamodb_counters._fold.records import NEW, OLD, Record
+from dynamodb_counters._fold.records import NEW, OLD, Record, is_erasure
 from dynamodb_counters._items.chunks import Chunk, Row
-from dynamodb_counters._items.table_schema import TTL, TYPE
+from dynamodb_counters._items.table_schema import ERASED, TTL, TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ def record_of_row(record: Record, image_name: str, row: Row, event: str) -> Reco
     image = {**row.values, TYPE: {"S": event}}
     if TTL in images[image_name]:
         image[TTL] = images[image_name][TTL]
+    if is_erasure(record):
+        image[ERASED] = {"BOOL": True}
     # What a new chunk takes back, and what an expired one had accepted, leaves the counts.
     if (row.sign == "+") == (image_name == NEW):
         return {**record, "eventName": "INSERT", "dynamodb": {**change, NEW: image}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
@@ -59,8 +60,8 @@ class Folded:
     deltas: list[Delta] = field(default_factory=list)
     unfoldable: list[Unfoldable] = field(default_factory=list)
     late: int = 0
-    expired: set[str] = field(default_factory=set)
-    """Declarations that go on counting what has expired."""
+    skipped_types: Counter[str] = field(default_factory=Counter)
+    """Changes of items that `Items` would count but for a type that nothing declares, by type."""
     changes: int = 0
     """How many changes were folded, if there was a limit."""
     events: int = 0

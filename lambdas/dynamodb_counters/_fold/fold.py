@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
-from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
 from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
@@ -31,6 +30,7 @@ from dynamodb_counters._fold.records import (
 )
 from dynamodb_counters._items.chunks import decode_chunk, lost_rows
 from dynamodb_counters._items.decimals import EXACT
+from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import CHUNK
 
 AppliedThrough: TypeAlias = Mapping[GroupRef, str]
@@ -112,10 +112,11 @@ class _Folding:
             return []
         failed: dict[str, Exception] = {}
         try:
-            images = change.record["dynamodb"]
-            sources = self._plan.sources(images[image_name], is_foreign=change.is_foreign)
-            if not sources and not change.is_foreign and image_name == OLD and images.get(NEW) is not None:
-                sources = self._plan.sources_before_rename(images[OLD], images[NEW])
+            image = change.record["dynamodb"][image_name]
+            sources = self._plan.sources(image, is_foreign=change.is_foreign)
+            if not sources and (image_name == NEW or change.record["dynamodb"].get(NEW) is None):
+                skipped = self._plan.skipped_type(image, is_foreign=change.is_foreign)
+                self._folded.skipped_types.update(() if skipped is None else (skipped,))
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
         except UNFOLDABLE as error:
             self._unfoldable(change, image_name, reason_of(error), tuple(sorted(change.names or ())))
@@ -137,7 +138,7 @@ class _Folding:
             if source.packs:
                 if not programs and is_erasure(change.record):
                     continue
-                contributions += self._chunk(source, programs, change, image_name)
+                contributions += self._chunk(source, programs, change, image_name, failed)
                 continue
             try:
                 shown = image if source.show is None else source.show(image)
@@ -160,13 +161,22 @@ class _Folding:
         return contributions
 
     def _chunk(
-        self, source: Source, programs: Sequence[Program], change: Change, image_name: str
+        self,
+        source: Source,
+        programs: Sequence[Program],
+        change: Change,
+        image_name: str,
+        failed: dict[str, Exception],
     ) -> list[Contribution]:
         """What the events of a chunk contribute; each that cannot be folded is left to quarantine on its own."""
         images = change.record["dynamodb"]
-        chunk = decode_chunk(images[image_name][CHUNK])
-        if is_erasure(change.record):
-            chunk = lost_rows(chunk, decode_chunk(images[NEW][CHUNK]))
+        try:
+            chunk = decode_chunk(images[image_name][CHUNK])
+            if is_erasure(change.record):
+                chunk = lost_rows(chunk, decode_chunk(images[NEW][CHUNK]))
+        except UNFOLDABLE as error:
+            failed |= {program.layout.name: error for program in programs}
+            return []
         found = fold_chunk(chunk, programs, change.created)
         self._folded.events += chunk.rows - 1
         self._folded.late += found.late
@@ -179,24 +189,24 @@ class _Folding:
 
     def _programs(self, source: Source, change: Change, image_name: str) -> Sequence[Program]:
         """Which declarations count an image of a source."""
+        if source.carries and change.record.get("eventName") == "REMOVE":
+            return ()
         programs: Sequence[Program] = source.programs
-        if source.insert_is_counted:
-            names = counted_in(change.record["dynamodb"][image_name])
-            counted = self._plan.present_names(names)
-            inserts = change.record.get("eventName") == "INSERT"
+        if source.insert_is_counted and change.record.get("eventName") == "INSERT":
             # The transaction has counted in the generations that readers use.
-            bases = set(map(base_name, (*names, *counted)))
-            programs = [
-                program
-                for program in programs
-                if base_name(program.layout.name) in bases and not (inserts and program.layout.name in counted)
-            ]
+            names = counted_in(change.record["dynamodb"][image_name])
+            programs = [program for program in programs if program.layout.name not in names]
         if image_name == OLD and is_expiry(change.record, source.ttl):
-            self._folded.expired |= {program.layout.name for program in programs if program.keeps_expired}
-            programs = [program for program in programs if not program.keeps_expired]
+            is_erased = is_erasure(change.record)
+            leaving = (program.on_erasure if is_erased else program.on_expiry for program in programs)
+            programs = [program for program in leaving if program is not None]
         if change.names is not None:
-            waited_for = self._plan.present_names(change.names)
-            programs = [program for program in programs if program.layout.name in waited_for]
+            programs = [program for program in programs if program.layout.name in change.names]
+        images = change.record["dynamodb"]
+        # What a mark is put on has been counted as little before as after.
+        if marks := set[str]() if change.is_foreign else stored_marks(images.get(OLD), images.get(NEW)):
+            image = images[image_name]
+            programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
         return programs
 
     def _quarantined_delta(self, change: Change, delta: QuarantinedDelta) -> list[Contribution]:
@@ -211,7 +221,7 @@ class _Folding:
             return [(program.layout, group, delta.numbers)]
         except UNFOLDABLE as error:
             # The redrive itself goes to quarantine, to be redriven again once the aggregate is back.
-            self._unfoldable(change, NEW, reason_of(error))
+            self._unfoldable(change, NEW, reason_of(error), (delta.name,))
             return []
 
     def _unfoldable(self, change: Change, image_name: str, reason: str, names: tuple[str, ...] = ()) -> None:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window, require_consistent
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.member_paths import member_list
 from dynamodb_counters._fold.chunk_contributions import ByColumns, compile_columns
-from dynamodb_counters._fold.contributions import Contribute, compile_aggregate, until_closed
+from dynamodb_counters._fold.contributions import UNFOLDABLE, Contribute, compile_aggregate, until_closed
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.member_contributions import compile_members
+from dynamodb_counters._fold.tallies import Carry, compile_carried, compile_carry, tallying, tallying_columns
 from dynamodb_counters._fold.window_contributions import compile_window
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.conditions import Predicate, compile_condition
 from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import ONCE_SUFFIX, PACK_SUFFIX, PK, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import (
+    CHECKPOINT,
+    ONCE_SUFFIX,
+    PACK_SUFFIX,
+    PK,
+    QUARANTINE,
+    QUOTA,
+    SK,
+    TTL,
+    TYPE,
+)
+
+_OWN_TYPES: Final = frozenset((CHECKPOINT, QUARANTINE, QUOTA))
 
 _ZERO: Final = {"N": "0"}
 
@@ -28,8 +44,11 @@ class Program:
 
     layout: ItemLayout
     contribute: Contribute
-    keeps_expired: bool
     by_columns: ByColumns | None = None
+    on_expiry: Program | None = None
+    """How an image that has expired is taken back; None if it stays counted."""
+    on_erasure: Program | None = None
+    """The same of an image that is erased with its counts kept."""
 
 
 @dataclass(slots=True)
@@ -41,7 +60,11 @@ class Source:
     show: Callable[[Image], Image | None] | None = None
     """How an item looks to those that count it; None for items that are seen as they are."""
     ttl: str | None = TTL
+    looks_at_type: bool = False
+    """Whether its condition names the attribute in which other code, too, keeps the type of an item."""
     programs: list[Program] = field(default_factory=list)
+    carries: bool = False
+    """Whether these are groups of a generation before, looked at for their tallies, which stay when a group goes."""
     insert_is_counted: bool = False
     """Whether the transaction that inserts such an item counts it."""
     packs: str = ""
@@ -49,30 +72,37 @@ class Source:
 
 
 class Plan:
-    """All declarations of one table, compiled; refuses declarations that contradict each other.
+    """All declarations of one table, compiled; refuses declarations that contradict each other."""
 
-    `others` are declarations of other deployments, which may have written the same groups under another name.
-    """
-
-    def __init__(self, declarations: tuple[Declaration, ...], others: Iterable[tuple[Declaration, ...]] = ()) -> None:
+    def __init__(self, declarations: tuple[Declaration, ...]) -> None:
         require_consistent(declarations)
-        self.programs = {declaration.name: _compiled(declaration) for declaration in declarations}
-        self._names = {*self.programs, *(declaration.source.name for declaration in declarations)}
-        self._by_type: dict[str, tuple[Source]] = {}
+        carries = _carries(declarations)
+        self.programs = {
+            declaration.name: _compiled(declaration, [carry for _, carry in carries.get(declaration.name, ())])
+            for declaration in declarations
+        }
+        self._by_type: dict[str, tuple[Source, ...]] = {}
         self._untyped: dict[str, Source] = {}
+        sources = [declaration.source for declaration in declarations]
+        self._names = {*self.programs, *(source.name for source in sources if not isinstance(source, Items))}
         for program in self.programs.values():
             source = program.layout.declaration.source
             if isinstance(source, Items):
                 self._untyped.setdefault(source.name, _of_items(source)).programs.append(program)
                 continue
             show = _as_source(source) if isinstance(source, Aggregate) else None
-            [found] = self._by_type.setdefault(source.name, (Source(show=show),))
-            found.programs.append(program)
+            [counted] = self._by_type.setdefault(source.name, (Source(show=show),))
+            counted.programs.append(program)
             if isinstance(source, Event):
-                counted_once = Source(programs=found.programs, insert_is_counted=True)
+                counted_once = Source(programs=counted.programs, insert_is_counted=True)
                 self._by_type[source.name + ONCE_SUFFIX] = (counted_once,)
-                self._by_type[source.name + PACK_SUFFIX] = (Source(programs=found.programs, packs=source.name),)
-        self._add_other_names(declarations, [part for other in others for part in other])
+                self._by_type[source.name + PACK_SUFFIX] = (Source(programs=counted.programs, packs=source.name),)
+        for name, found in carries.items():
+            for layout, carry in found:
+                carried = _carried(layout, carry)
+                self._by_type[name] = (*self._by_type.get(name, ()), carried)
+        self._typed = tuple(source for source in self._untyped.values() if source.looks_at_type)
+        self._blind = tuple(source for source in self._untyped.values() if not source.looks_at_type)
 
     def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
         """What may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
@@ -81,40 +111,56 @@ class Plan:
         typed = image.get(TYPE)
         if typed is None and is_foreign is False:
             return ()
-        return self._untyped.values() if typed is None else self._by_type.get(typed.get("S", ""), ())
+        if typed is None:
+            return self._untyped.values()
+        name = typed.get("S", "")
+        found = self._by_type.get(name)
+        if found is not None:
+            return found
+        return self._typed if self._typed and is_foreign is None and not self._is_ours(name) else ()
 
-    def sources_before_rename(self, old: Image, new: Image) -> Sequence[Source]:
-        """Sources of a group's old image written under a name its aggregate has no longer: those of the new image."""
-        unknown = TYPE in old and old[TYPE].get("S") not in self._names
-        return [source for source in self.sources(new) if unknown and source.show is not None]
+    def skipped_type(self, image: Image, *, is_foreign: bool | None) -> str | None:
+        """The type of an item that `Items` would count if it had none; None for all others."""
+        if not self._blind or is_foreign is not None or TYPE not in image:
+            return None
+        name = str(image[TYPE].get("S", ""))
+        return name if not self._is_ours(name) and any(map(partial(_is_of, image), self._blind)) else None
 
-    def present_names(self, names: Iterable[str]) -> frozenset[str]:
-        """What declarations of these names are called here."""
-        return frozenset(self.programs[name].layout.name for name in names if name in self.programs)
-
-    def _add_other_names(self, declarations: Iterable[Declaration], others: Iterable[Declaration]) -> None:
-        """Know groups by the names that other deployments write: the same keys, the same groups."""
-        by_keys = {_keys(declaration): declaration.name for declaration in declarations}
-        for other in others:
-            name = by_keys.get(_keys(other))
-            if name is not None and other.name not in self._names:
-                self.programs.setdefault(other.name, self.programs[name])
-                if name in self._by_type:
-                    self._by_type.setdefault(other.name, self._by_type[name])
+    def _is_ours(self, name: str) -> bool:
+        return name in _OWN_TYPES or base_name(name.removesuffix(ONCE_SUFFIX).removesuffix(PACK_SUFFIX)) in self._names
 
 
-def _keys(declaration: Declaration) -> tuple[str, str]:
-    return declaration.pk_template.text, declaration.sk_template.text
+def _carries(declarations: Iterable[Declaration]) -> dict[str, list[tuple[ItemLayout, Carry]]]:
+    """How generations carry the tallies of those before, by the names of these."""
+    found: dict[str, list[tuple[ItemLayout, Carry]]] = {}
+    for declaration in declarations:
+        if declaration.carries is not None:
+            layout = ItemLayout(declaration)
+            carry = compile_carry(layout, declaration.carries)
+            if carry is not None:
+                found.setdefault(declaration.carries.name, []).append((layout, carry))
+    return found
 
 
-def _compiled(declaration: Declaration) -> Program:
+def _carried(layout: ItemLayout, carry: Carry) -> Source:
+    before = layout.declaration.carries
+    assert before is not None
+    # Never late: the next generation was relieved of what the one before had tallied in time.
+    return Source(programs=[Program(layout, compile_carried(before, carry))], carries=True)
+
+
+def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:
     layout = ItemLayout(declaration)
     if isinstance(declaration, Window):
         contribute = compile_window(layout, declaration)
     else:
         contribute = _of_aggregate(layout, declaration)
     by_columns = compile_columns(layout, declaration) if isinstance(declaration, Aggregate) else None
-    return Program(layout, contribute, declaration.on_expiry == "keep", by_columns)
+    program = Program(layout, contribute, by_columns)
+    if declaration.on_expiry == "subtract":
+        return replace(program, on_expiry=program, on_erasure=program)
+    tally = Program(layout, tallying(contribute, carries), by_columns and tallying_columns(by_columns, carries))
+    return replace(program, on_expiry=tally if declaration.on_expiry == "tally" else None, on_erasure=tally)
 
 
 def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
@@ -130,7 +176,16 @@ def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
 
 def _of_items(items: Items) -> Source:
     holds = None if items.where is None else compile_condition(items.where)
-    return Source(holds, show_foreign(items), ttl=items.table_keys.ttl)
+    looks_at_type = items.where is not None and TYPE in items.where.attributes
+    return Source(holds, show_foreign(items), ttl=items.table_keys.ttl, looks_at_type=looks_at_type)
+
+
+def _is_of(image: Image, source: Source) -> bool:
+    """Whether an item is of a source, but for its type."""
+    with suppress(*UNFOLDABLE):
+        shown = image if source.show is None else source.show(image)
+        return shown is not None and (source.holds is None or source.holds(shown))
+    return False
 
 
 def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:

@@ -86,9 +86,11 @@ def counted_in(image: Image) -> list[str]:
 
 
 def is_erasure(record: Record) -> bool:
-    """Whether rows of erased events were taken out of a chunk."""
+    """Whether an event was erased with its counts kept, or rows of erased events were taken out of a chunk."""
     new, old = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
-    return CHUNK in new and CHUNK in old and new.get(ERASED) != old.get(ERASED)
+    if CHUNK in old:
+        return CHUNK in new and new.get(ERASED) != old.get(ERASED)
+    return record.get("eventName") == "REMOVE" and ERASED in old
 
 
 def padded(sequence: str) -> str:

@@ -23,7 +23,8 @@ class Update:
         if ranked is not None:
             leaderboard, by = ranked
             self._set[LEADERBOARD] = {"S": leaderboard}
-            self._added[SCORE] = typed_number(measures.get(by, 0))
+            # Only a repair tells it from its measure.
+            self._added[SCORE] = typed_number(measures.get(SCORE, measures.get(by, 0)))
         for name, text in layout.stored_values(group, self.key).items():
             self._set[name] = {"S": text}
         expires_at = layout.expires_at(group)

@@ -34,9 +34,9 @@ def cpu_limit(seconds: float = MAX_CPU_SECONDS) -> Iterator[None]:
 
 
 @contextmanager
-def time_limit(seconds_left: float) -> Iterator[None]:
+def time_limit(seconds_left: float, detail: str = "the counts cannot be read now; retry") -> Iterator[None]:
     """End before the function's own timeout, which the API would answer with a bare 5xx."""
-    detail, seconds = "the counts cannot be read now; retry", max(_TO_ANSWER, seconds_left - _TO_ANSWER)
+    seconds = max(_TO_ANSWER, seconds_left - _TO_ANSWER)
     with _limit(signal.SIGALRM, signal.ITIMER_REAL, seconds, HTTPStatus.SERVICE_UNAVAILABLE, detail):
         yield
 

@@ -38,7 +38,8 @@ CHUNK: Final = "_chunk"
 """The attribute that holds a chunk's events."""
 
 ERASED: Final = "_erased"
-"""The attribute of a chunk with the digests of events that were erased, of 16 bytes each."""
+"""The attribute of a chunk with the digests of events that were erased, of 16 bytes each; of an event, a mark that it
+is being erased and its counts are kept."""
 
 LEADERBOARD: Final = "_board"
 """Partition key of the ranking index: the leaderboard a group is on."""
@@ -76,11 +77,14 @@ LAST_RESET: Final = "_reset"
 REPAIRED: Final = "_r"
 """The verification whose difference was last added to a group."""
 
-TAKEN_PREFIX: Final = "_taken_"
-"""Starts the attributes with what resets have taken from each measure."""
+TALLY_PREFIX: Final = "_tally_"
+"""Starts the attributes with a group's tally: the part of each measure that its sources do not show."""
 
 COUNTED_IN: Final = "_in"
 """The names of the declarations in which a transaction has counted an event."""
+
+NOT_IN: Final = "_out"
+"""Names declarations that do not count an image of an item: it was discarded from their quarantine."""
 
 QUOTA: Final = "_quota"
 """The type of items that hold what is reserved of a quota, which no declaration can have as its name."""

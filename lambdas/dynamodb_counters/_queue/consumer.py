@@ -14,19 +14,19 @@ from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._queue.messages import Message, Sending, dead_letter, read_message, sent_again
 from dynamodb_counters._queue.sending import Queues
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, ending_at, time_left
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.accept import accept_many
-from dynamodb_counters._writes.insert import TRANSIENT
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.errors import CountersError
 
-_RESERVE_SECONDS: Final = 20.0
-"""Nothing new starts with less time left: the slowest request takes 12 seconds, and what is left must be sent on."""
+_LONGEST_RESERVE: Final = 20.0
+_SHARE_OF_A_REQUEST: Final = 0.4
 
 _MOST_EVENTS: Final = 1000
 _MOST_PACKED_EVENTS: Final = 20_000
@@ -41,6 +41,16 @@ _SUSPICIOUS: Final = 3
 """After so many receives, a message keeps its count, so that one that crashes ends as a dead letter."""
 
 _Part: TypeAlias = tuple[Message, int]
+
+
+def _reserve(seconds: float) -> float:
+    """Nothing new starts with less time left: a request may just have started, and what is left must be sent on."""
+    return min(_LONGEST_RESERVE, seconds / 3)
+
+
+def longest_request(timeout: float) -> float:
+    """How long a request of a function with such a timeout may take: twice that fits into the reserve."""
+    return _SHARE_OF_A_REQUEST * _reserve(timeout)
 
 
 @dataclass(slots=True)
@@ -69,11 +79,13 @@ class Consumer:
         self._admission = admission
         self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS
 
-    def consume(self, records: Sequence[Mapping[str, Any]], time_left: Callable[[], float]) -> Consumed:
+    def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> Consumed:
         """Handle a batch of records in the time left."""
-        now, seconds = self._table.clock(), time_left()
-        self._table.deadline.at = now + seconds - min(_RESERVE_SECONDS, seconds / 3)
-        messages = [read_message(record, now) for record in records]
+        now, seconds = self._table.clock(), seconds_left()
+        with ending_at(now + seconds - _reserve(seconds)):
+            return self._consume([read_message(record, now) for record in records])
+
+    def _consume(self, messages: Sequence[Message]) -> Consumed:
         consumed = Consumed()
         groups = list(self._groups(messages))
         for group in groups:
@@ -93,7 +105,7 @@ class Consumer:
             yield from (those[start : start + size] for start in range(0, len(those), size))
 
     def _is_late(self) -> bool:
-        return self._table.clock() >= self._table.deadline.at
+        return time_left(self._table.clock()) <= 0
 
     def _handle(self, group: Sequence[Message], consumed: Consumed) -> list[Message]:
         for parts in self._slices(group):
@@ -183,6 +195,4 @@ class Consumer:
 
 
 def _is_fault(error: Exception) -> bool:
-    if isinstance(error, ClientError):
-        return error.response["Error"]["Code"] not in TRANSIENT
-    return isinstance(error, CountersError)
+    return not may_pass(error)

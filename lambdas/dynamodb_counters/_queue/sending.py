@@ -22,14 +22,17 @@ _MOST_BYTES: Final = 250_000
 class Queues:
     """The queue and its dead-letter queue, by URL."""
 
-    def __init__(self, table: Table, urls: Mapping[Target, str]) -> None:
+    def __init__(
+        self, table: Table, urls: Mapping[Target, str], longest_request: float = _clients.LONGEST_REQUEST
+    ) -> None:
         self._table = table
         self._urls = urls
+        self._longest_request = longest_request
 
     @cached_property
     def _sqs(self) -> SQSClient:
         # Most batches send nothing.
-        return cast("SQSClient", _clients.make_service_client("sqs"))
+        return cast("SQSClient", _clients.make_service_client("sqs", self._longest_request))
 
     def send(self, sendings: Sequence[Sending]) -> set[str]:
         """Send messages; return the ids of the sources of those that could not be sent."""

@@ -142,9 +142,10 @@ class WindowReads:
     ) -> bool:
         """Return whether `n` more keep a group's count in the trailing `last` within a limit.
 
-        Ask before the call is served: of at most 300, call 300 is allowed and call 301 is not. The stream counts an
-        event a moment after it was accepted, so a group may exceed its limit by what arrives in that moment; `leases`
-        hold a limit exactly.
+        Ask before the call is served: of at most 300, call 300 is allowed and call 301 is not. The unit of precision in
+        which `last` begins counts whole, so a refusal may come early by what happened in it. The stream counts an event
+        a moment after it was accepted, so a group may exceed its limit by what arrives in that moment; `leases` hold a
+        limit exactly.
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class WindowReads:
         require_storable("limit", limit)
         if require_storable("n", n) <= 0:
             raise InvalidArgumentError("n", n, "a number above 0")
-        return self.window(window, values, last=last, as_of=as_of, consistent=consistent).count + n <= limit
+        return self._at_most(window, values, last, as_of, consistent=consistent) + n <= limit
 
     def over_limit(
         self,
@@ -193,7 +194,7 @@ class WindowReads:
         """
         warnings.warn("over_limit is deprecated, use allow: would one more pass?", DeprecationWarning, stacklevel=2)
         require_storable("limit", limit)
-        return self.window(window, values, last=last, as_of=as_of, consistent=consistent).count > limit
+        return self._at_most(window, values, last, as_of, consistent=consistent) > limit
 
     def calendar(
         self,
@@ -296,6 +297,23 @@ class WindowReads:
         first, last = self._checked(window, start, end)
         intervals = steps(first, last, step, time_zone(tz), window.unit)
         return count_series(self._table, window, values, intervals, consistent=consistent)
+
+    def _at_most(
+        self,
+        window: Window,
+        values: Mapping[str, object],
+        last: timedelta,
+        as_of: datetime | None,
+        *,
+        consistent: bool,
+    ) -> Number:
+        """What a limiter goes by: the count of the trailing `last` and the rest of the unit in which it begins."""
+        require_window(window)
+        now, until = self._now_and_until(as_of)
+        interval = Interval.covering(until, last, window.unit)
+        # That unit's bucket ends later than what is asked for begins, so it is retained as long.
+        require_retained(window, "last", until - last.total_seconds(), now)
+        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0].count
 
     def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
         now = self._table.clock()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import Record, created_of, sequence_number
 from dynamodb_counters._stream.books import Book, Books
@@ -23,8 +25,9 @@ from dynamodb_counters._stream.pruning import Pruner
 from dynamodb_counters._stream.quarantine import Kept, Quarantine
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.retrying_client import RetryingClient
+from dynamodb_counters._stream.run_items import ONLY_SHARD
 from dynamodb_counters._stream.watermarks import Watermark
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, ending_at
 from dynamodb_counters.errors import ShardUnknownError
 
 _MOST_WRITES: Final = 10_000
@@ -36,8 +39,6 @@ _APPLIED_THROUGH: Final = "applied_through"
 
 _CREATED: Final = "created"
 _BOOK: Final = "book"
-
-_ONLY_SHARD: Final = "only"
 
 
 @dataclass(slots=True)
@@ -59,6 +60,10 @@ class Report:
     checkpoint_lost: bool = False
     """The checkpoint, or the history of deployments."""
     takeover: str = ""
+    skipped_types: Counter[str] = field(default_factory=Counter)
+    """Records of items that are not counted for a type that nothing declares, by type."""
+    overtaken: int = 0
+    """Records of a batch that Lambda gave up on, where later ones of its shard had been counted in the same book."""
     touched: int = 0
     """Items and entries of the quarantine."""
     applied_through: str | None = None
@@ -75,6 +80,7 @@ class Report:
         self.write_units += done.write_units
         self.touched += touched
         self.late += late
+        self.overtaken += len(done.overtaken)
 
     def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """What the function returns, and the tumbling window's next invocation is given."""
@@ -88,7 +94,8 @@ class Aggregator:
     """Keeps the aggregates of one table current.
 
     `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
-    `source_table` is the ARN of the table whose `Items` are counted, if that is another.
+    `source_table` is the ARN of the table whose `Items` are counted, if that is another. An operator's tool
+    never `takes_over` the table.
     """
 
     def __init__(
@@ -100,12 +107,13 @@ class Aggregator:
         single_shard: bool = False,
         source_table: str | None = None,
         name: str = "",
+        takes_over: bool = True,
     ) -> None:
         self._origins = Origins(table.name, source_table)
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
-        self._deployments = Deployments(retrying, declarations, name, source_table or "")
+        self._deployments = Deployments(retrying, declarations, name, source_table or "", takes_over=takes_over)
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
@@ -121,16 +129,22 @@ class Aggregator:
         `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
         Lambda had `given_up` may be old, and later ones may have been counted.
         """
-        records = event.get("Records") or []
         # When this invocation has ended at the latest.
-        deadline = self._client.deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
-        if not records:
+        deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
+        with ending_at(deadline):
+            if event.get("Records"):
+                return self._batch(event, deadline, given_up=given_up)
             return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
+
+    def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
+        records = event["Records"]
         shard = self._shard(event)
         report = Report(records=len(records))
         for book in self._books.of(shard, records, deadline, self._clock(), given_up=given_up):
             fresh = _after(book.checkpoint.applied_through, book.records)
             report.redelivered += len(book.records) - len(fresh)
+            if given_up and book.checkpoint.applied_through > sequence_number(records[-1]):
+                report.overtaken += len(book.records)
             report.checkpoint_lost |= book.checkpoint.just_lost
             if fresh:
                 self._count(book, fresh, deadline, report, given_up=given_up)
@@ -149,10 +163,12 @@ class Aggregator:
         watermark = Watermark(
             shard, old_format=checkpoint.old_format, now=self._clock(), book=book.name, before=book.before
         )
+        given_up_through = sequence_number(records[-1]) if given_up else ""
         batch = unwrap(records, self._origins)
         unfoldable = batch.unreadable
         for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
-            report.write_units += self._deployments.log(plan, shard, changes)
+            self._expired.note(expired_until(plan, changes))
+            report.write_units += self._deployments.log(plan, shard, changes, self._quarantine)
             fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
             unfoldable += doubtful
             while fresh:
@@ -164,8 +180,8 @@ class Aggregator:
                 report.events += folded.events
                 if kept.withheld:
                     folded = fold(plan, counted, withheld=kept.withheld)
-                self._expired.note(folded.expired)
-                part = Part(plan, counted, kept.withheld, watermark, checkpoint)
+                report.skipped_types += folded.skipped_types
+                part = Part(plan, counted, kept.withheld, watermark, checkpoint, given_up_through)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
                 touched = len(folded.deltas) + kept.new - done.skipped + done.unguarded * WORTH_A_WRITE
@@ -194,7 +210,7 @@ class Aggregator:
             report.checkpoint_lost |= takeover.history_lost
 
     def _keep(self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, report: Report) -> Kept:
-        kept = self._quarantine.keep(shard, images, old_format=checkpoint.old_format)
+        kept = self._quarantine.keep(shard, self._deployments.awaited(images), old_format=checkpoint.old_format)
         report.quarantined += kept.new
         report.touched += kept.new
         return kept
@@ -213,7 +229,7 @@ class Aggregator:
         if shard:
             return self._origins.shard(str(shard), event)
         if self._single_shard:
-            return self._origins.shard(_ONLY_SHARD, event)
+            return self._origins.shard(ONLY_SHARD, event)
         raise ShardUnknownError(
             "the event has no shardId, without which a redelivery cannot be told from a new record: configure a "
             "tumbling window on the event source mapping, or single_shard if the stream has one shard"

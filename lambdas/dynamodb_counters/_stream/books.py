@@ -25,9 +25,9 @@ from dynamodb_counters._timeline.times import HOUR
 GIVEN_UP_AFTER: Final = 23 * HOUR
 """`MaximumRecordAgeInSeconds` of the mapping."""
 
-_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
+OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
 
-_TELL_AFTER: Final = _OPEN_AFTER - 2 * SETTLED_AFTER
+_TELL_AFTER: Final = OPEN_AFTER - 2 * SETTLED_AFTER
 """Invocations that began earlier, and told nothing, are over when a book may open."""
 
 MOST_BOOKS: Final = 20
@@ -89,7 +89,7 @@ class Books:
         first, last = sequence_number(records[0]), sequence_number(records[-1])
         while not known.successor and now >= known.met_at + _TELL_AFTER and last > known.applied_through:
             told = _met(records)
-            missing = first > known.met and now >= known.met_at + _OPEN_AFTER
+            missing = first > known.met and now >= known.met_at + OPEN_AFTER
             if missing and not is_last and not known.old_format:
                 if first <= known.tried and now < known.busy:
                     raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
-from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._fold.records import OLD, Record, created_of, sequence_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import close_runs
-from dynamodb_counters._stream.deployment_items import AGGREGATOR, history_key
+from dynamodb_counters._stream.control import close_runs, hand_over, read_control
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
+from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.restored_images import (
     Images,
@@ -34,13 +34,12 @@ from dynamodb_counters._stream.restored_images import (
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, MINUTE
+from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import CommitError, RestoreError
 
 _BATCH: Final = 1000
 _TRIES: Final = 10
 _NAMED: Final = 10
-_QUARANTINE_SECONDS: Final = 90 * DAY
 
 _DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
 """Key of the item that tells which stream the table has caught up with."""
@@ -91,7 +90,7 @@ class CatchUp:
         self._stream = stream
         self._at = at
         self._declarations = last_declarations(table, RestoreError) if declarations is None else declarations
-        self._deployments = Deployments(table, self._declarations)
+        self._deployments = Deployments(table, self._declarations, takes_over=False)
 
     def is_done(self) -> bool:
         return bool(self._table.read_item(_DONE).get("stream", {}).get("S") == self._stream)
@@ -106,13 +105,19 @@ class CatchUp:
         kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())))
         chains = chains_of(record for records in kept.values() for record in records)
+        # Of what began later, the first records may not have been read: nothing tells what it was before these.
+        chains = {
+            key: chain
+            for key, chain in chains.items()
+            if created_of(chain[0]) <= until or OLD not in chain[0]["dynamodb"]
+        }
         items = dict(zip(chains, self._table.pool.map(self._item, chains), strict=True))
         # Read after the items, so that it has every change they show.
         own = self._read(self._own, own_shards, lambda _: "")
         before = first_images(record for records in own.values() for record in records)
         copy = compare(chains, {**items, **before}, self._at)
         self._refuse(
-            copy.unknown,
+            [key for key in copy.unknown if created_of(chains[key][0]) <= until],
             "are none of the original's images: written before the table's stream was enabled, or the original's "
             "stream has forgotten records",
         )
@@ -147,12 +152,20 @@ class CatchUp:
 
     def count(self, uncounted: Uncounted) -> tuple[int, int]:
         """Count it; return how many items were updated, and how many entries quarantined."""
-        aggregator = Aggregator(self._table, self._declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS)
+        aggregator = Aggregator(
+            self._table,
+            self._declarations,
+            quarantine_retention_seconds=RETENTION,
+            # A copy made before the original's first batch has no history: it begins with what is passed.
+            takes_over=not self._has_history(),
+        )
         updated = quarantined = 0
         # What is counted here is in no run's log.
         close_runs(self._table)
-        for shard, records in uncounted.records.items():
+        # All before any: a batch of one shard prunes watermarks that the checkpoint of another covers.
+        for shard in uncounted.records:
             self._step_back(shard, uncounted.counted_through[shard])
+        for shard, records in uncounted.records.items():
             for start in range(0, len(records), _BATCH):
                 report = self._deliver(aggregator, {"shardId": shard, "Records": records[start : start + _BATCH]})
                 updated += report.updated
@@ -202,13 +215,7 @@ class CatchUp:
             return
 
     def _finish(self) -> None:
-        if AGGREGATOR in self._table.read_item(history_key()):
-            self._table.client.update_item(
-                TableName=self._table.name,
-                Key=history_key(),
-                UpdateExpression="REMOVE #aggregator",
-                ExpressionAttributeNames={"#aggregator": AGGREGATOR},
-            )
+        hand_over(self._table)
         done: Any = {**_DONE, TYPE: {"S": CHECKPOINT}, "stream": {"S": self._stream}}
         self._table.client.put_item(TableName=self._table.name, Item=done)
 
@@ -223,11 +230,14 @@ class CatchUp:
         batches = [unwrap([record]) for record in records]
         if any(batch.unreadable for batch in batches):
             return True
-        if self._table.read_item(history_key()):  # Without, it would begin one.
+        if self._has_history():
             self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
         parts = self._deployments.parts([change for batch in batches for change in batch.changes])
         folded = [fold(plan, changes) for plan, changes, _ in parts]
         return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
+
+    def _has_history(self) -> bool:
+        return read_control(self._table).history is not None
 
     def _checkpoint(self, shard: str) -> Checkpoint:
         try:

@@ -291,7 +291,9 @@ class Checkpoints:
 
 def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
     try:
-        return Checkpoint.of(item) if "S" in item["shard"] else None
+        # Of two shards with the same digest, either name is right.
+        is_named = shard_digest(item["shard"]["S"]) == item[PK]["S"].removeprefix(CHECKPOINT_PREFIX)
+        return Checkpoint.of(item) if is_named else None
     except (LookupError, ValueError):
         return None
 

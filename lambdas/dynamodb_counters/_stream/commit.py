@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from botocore.exceptions import ClientError
@@ -57,6 +57,8 @@ class Part:
     withheld: Collection[str]
     watermark: Watermark
     checkpoint: Checkpoint
+    given_up_through: str = ""
+    """The last record of the batch, if Lambda gave up on it."""
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
@@ -79,6 +81,8 @@ class Committed:
     unguarded: int = 0
     """Of the entries, those of an item that takes no watermark: only the checkpoint keeps them from being counted."""
     write_units: float = 0.0
+    overtaken: set[str] = field(default_factory=set)
+    """Records that Lambda gave up on and that an item refuses because it has applied later ones."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,8 @@ class Committer:
                     done.updated += 1
                 elif answer.applied_through >= delta.last:
                     done.skipped += 1
+                    if "" < part.given_up_through < answer.applied_through:
+                        done.overtaken |= {of_record.last for of_record in part.fold_each(delta.ref)}
                 else:
                     applied_through[delta.ref] = answer.applied_through
             deltas = part.fold(applied_through) if applied_through else []

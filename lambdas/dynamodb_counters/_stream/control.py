@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._items.table_schema import CHECKPOINT, PK, TYPE
+from dynamodb_counters._declarations.past import Past
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._statuses import (
     STATUS,
     Status,
@@ -20,8 +21,12 @@ from dynamodb_counters._statuses import (
     read_statuses,
 )
 from dynamodb_counters._stream.deployment_items import (
+    AGGREGATOR,
+    FOLDED,
     HISTORY,
     History,
+    declared_item,
+    decoded,
     deployment_id,
     deployment_item,
     history_key,
@@ -39,6 +44,10 @@ SOURCE: Final = "source"
 
 KNOWS_RUNS: Final = "knows_runs"
 """Attribute with the time from which on no version runs that does not log what runs need."""
+
+
+NUMBERED: Final = "generation"
+"""Attribute with the number of the last generation of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,11 @@ class Control:
         return str(self.item.get(SOURCE, {}).get("S", ""))
 
     @property
+    def numbered(self) -> int:
+        """The number of the last generation of all."""
+        return max([int(self.item.get(NUMBERED, {}).get("N", "0")), *self.reads.values()])
+
+    @property
     def knows_runs(self) -> float | None:
         """From when on no version runs that does not log what runs need; None if nobody can tell."""
         stamp = self.item.get(KNOWS_RUNS, {}).get("N")
@@ -95,6 +109,47 @@ def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] 
     return read_deployment(table.read_item(deployment_key(deployment)))
 
 
+def stored_deployments(table: Table) -> dict[str, Mapping[str, Any]]:
+    """The items of all deployments that the table has ever had, by their ids."""
+    found: dict[str, Mapping[str, Any]] = {}
+    start: Any = {}
+    while True:
+        page = table.client.query(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
+            ExpressionAttributeValues={":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": DEPLOYMENT_PREFIX}},
+            ConsistentRead=True,
+            **start,
+        )
+        found |= {item[SK]["S"].removeprefix(DEPLOYMENT_PREFIX): item for item in page["Items"]}
+        if "LastEvaluatedKey" not in page:
+            return found
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
+    """What has ever been folded; what only a stack has declared has written nothing."""
+    read = [(item, decoded(item)) for item in stored]
+    return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
+
+
+def counting_aggregator(table: Table) -> str:
+    """Return the aggregator that alone may take over, or "" if any may."""
+    found: str = table.read_item(history_key()).get(AGGREGATOR, {}).get("S", "")
+    return found
+
+
+def hand_over(table: Table) -> None:
+    """Let any aggregator take over."""
+    if counting_aggregator(table):
+        table.client.update_item(
+            TableName=table.name,
+            Key=history_key(),
+            UpdateExpression="REMOVE #aggregator",
+            ExpressionAttributeNames={"#aggregator": AGGREGATOR},
+        )
+
+
 def write_control(
     table: Table,
     seen: Control,
@@ -103,6 +158,7 @@ def write_control(
     runs: Iterable[Run] | None = None,
     statuses: Mapping[str, Status] | None = None,
     deployments: Iterable[tuple[Declaration, ...]] = (),
+    declared: tuple[Declaration, ...] | None = None,
     attributes: Mapping[str, Any] | None = None,
     also: Iterable[dict[str, Any]] = (),
 ) -> Control | None:
@@ -116,8 +172,9 @@ def write_control(
         new = replace(new, generations=generations_item(statuses))
         items.append(_put(table, new.generations, seen.generations, (STATUS,)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
-    known = {deployment_id(part): part for part in deployments}
-    items += [{"Put": {"TableName": table.name, "Item": deployment_item(part)}} for part in known.values()]
+    known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
+    known |= {deployment_id(part): deployment_item(part) for part in deployments}
+    items += [{"Put": {"TableName": table.name, "Item": item}} for item in known.values()]
     client = table.client
     try:
         client.transact_write_items(TransactItems=[*items, *also])  # type: ignore[list-item]

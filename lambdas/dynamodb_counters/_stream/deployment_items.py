@@ -22,6 +22,9 @@ FOLD_VERSION: Final = 1
 UNKNOWN: Final = "?"
 """Stands for a deployment that nobody can tell any more."""
 
+FOLDED: Final = "folded"
+"""Attribute of a deployment by which the table is, or was, counted."""
+
 HISTORY: Final = "history"
 AGGREGATOR: Final = "aggregator"
 
@@ -82,18 +85,28 @@ def history_key() -> dict[str, Any]:
 
 
 def deployment_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
+    """The item of a deployment by which a table is counted."""
     return {
         **deployment_key(deployment_id(declarations)),
         TYPE: {"S": CHECKPOINT},
         "version": {"N": str(FOLD_VERSION)},
         "declarations": {"S": _text(declarations)},
+        FOLDED: {"BOOL": True},
     }
+
+
+def declared_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
+    """The item of what a stack declares, and nothing has been counted by so far."""
+    return {name: value for name, value in deployment_item(declarations).items() if name != FOLDED}
 
 
 def read_deployment(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
     """The declarations of a deployment; None if this version cannot fold by them."""
-    if item.get("version", {}).get("N") != str(FOLD_VERSION):
-        return None
+    return decoded(item) if item.get("version", {}).get("N") == str(FOLD_VERSION) else None
+
+
+def decoded(item: Mapping[str, Any]) -> tuple[Declaration, ...] | None:
+    """What a deployment declares, whatever version folded by it; None if nobody can tell."""
     try:
         return decode(item["declarations"]["S"])
     except (LookupError, InvalidArgumentError):

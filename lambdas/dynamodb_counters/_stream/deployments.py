@@ -15,7 +15,7 @@ until a backfill has brought its next generation as far. A backfill opens an era
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -24,19 +24,25 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import told as changes_told
 from dynamodb_counters._declarations.effective import Merged, merged
-from dynamodb_counters._declarations.generations import definition
+from dynamodb_counters._declarations.generations import definition, is_replaced
+from dynamodb_counters._declarations.meaning import fingerprint
+from dynamodb_counters._declarations.past import Past
+from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
-from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK
-from dynamodb_counters._statuses import Status, deployment_key
+from dynamodb_counters._statuses import Status
+from dynamodb_counters._stream.books import GIVEN_UP_AFTER
 from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
 from dynamodb_counters._stream.control import (
     DECLARED,
     KNOWS_RUNS,
+    NUMBERED,
     SOURCE,
     Control,
+    past_of,
     read_control,
     read_declarations,
+    stored_deployments,
     write_control,
 )
 from dynamodb_counters._stream.deployment_items import (
@@ -44,16 +50,23 @@ from dynamodb_counters._stream.deployment_items import (
     UNKNOWN,
     Era,
     History,
+    decoded,
     deployment_id,
+    deployment_item,
     history_key,
 )
+from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError, CountersError
 
 _MOST_ERAS: Final = 100
 """Of two days: more than anybody deploys."""
+
+_SOON: Final = HOUR
+"""Longer than it takes until an era begins: an invocation's time, and what others do not know of it."""
 
 _BEGINS_TOGETHER: Final = timedelta(minutes=5)
 """A stream that is created with its table begins within seconds."""
@@ -94,20 +107,27 @@ class Deployments:
     """The deployments of one table, as one process of one of them knows them.
 
     `aggregator` names the construct; another one may not take over. "" may, and is taken over by any. `source` is the
-    ARN of the source table, "" for none.
+    ARN of the source table, "" for none. What never `takes_over`, such as a command, counts by the history as it is.
     """
 
     def __init__(
-        self, table: Table, declarations: tuple[Declaration, ...], aggregator: str = "", source: str = ""
+        self,
+        table: Table,
+        declarations: tuple[Declaration, ...],
+        aggregator: str = "",
+        source: str = "",
+        *,
+        takes_over: bool = True,
     ) -> None:
         self._table = table
         self._aggregator = aggregator
         self._source = source
+        self._takes_over = takes_over
         self._own = declarations
         own = tuple(map(definition, declarations))
         self._id = deployment_id(own)
         self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: own}
-        self._plans: dict[tuple[str, ...], Plan | None] = {}
+        self._plans: dict[str, Plan | None] = {}
         self._own_plan = Plan(own)
         self._history = History((Era(0, self._id),))
         self._runs: tuple[Run, ...] = ()
@@ -150,22 +170,31 @@ class Deployments:
 
         for (era, _), part in groupby(changes, side):
             plan = self._plan(era.deployment)
-            yield plan or self._own_plan, list(part), plan is None
+            yield plan or self._plan(self._history.last.deployment) or self._own_plan, list(part), plan is None
 
-    def log(self, plan: Plan, shard: str, changes: Sequence[Change]) -> float:
+    def log(self, plan: Plan, shard: str, changes: Sequence[Change], quarantine: Quarantine) -> float:
         """Log changes for the runs that are open, before they are counted; return the write units."""
         cuts = [(run, self._logs.cut(run.id, run.since, shard, changes)) for run in self._runs]
-        return sum(self._logs.write(run, plan, shard, changes, cut) for run, cut in cuts)
+        return sum(self._logs.write(run, plan, shard, changes, cut, quarantine=quarantine) for run, cut in cuts)
+
+    def awaited(self, images: Iterable[Unfoldable]) -> list[Unfoldable]:
+        """The images that wait for something, for that alone: not for what a completed backfill has replaced.
+
+        What it has replaced is folded until every process knows.
+        """
+        folded = {declaration.name for declaration in self._load(self._history.last.deployment) or ()}
+        found = []
+        for image in images:
+            names = tuple(name for name in image.names if not is_replaced(name, folded))
+            if names or not image.names:
+                found.append(replace(image, names=names))
+        return found
 
     def _plan(self, deployment: str) -> Plan | None:
-        """How a deployment folds, groups included that another one of the history calls by another name."""
-        others = sorted({era.deployment for era in self._history.eras} - {deployment})
-        identity = (deployment, *others)
-        if identity not in self._plans:
+        if deployment not in self._plans:
             declarations = self._load(deployment)
-            known = [found for other in others if (found := self._load(other)) is not None]
-            self._plans[identity] = None if declarations is None else Plan(declarations, known)
-        return self._plans[identity]
+            self._plans[deployment] = None if declarations is None else Plan(declarations)
+        return self._plans[deployment]
 
     def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:
@@ -175,39 +204,80 @@ class Deployments:
                 return seen, None
             seen = read_control(self._table)
             history = seen.history
-            if history is not None and self._holds(history, seen):
+            if not self._takes_over:
+                return self._in_force(seen), None
+            if history is not None and self._holds(history, seen, self._merged(history, seen)):
                 return seen, None
-            known = seen.item.get(AGGREGATOR, {}).get("S", "")
-            if self._aggregator and known not in ("", self._aggregator):
-                raise CheckpointError(
-                    f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
-                    "to hand over, remove the attribute 'aggregator' of its item CHECKPOINT# / DEPLOYMENTS"
-                )
-            lost = history is None and self._others_were_stored()
-            if lost and read_control(self._table) != seen:
-                continue  # Another process has just written the first one.
-            new = self._merged(history, seen)
-            appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
-            if history is not None and len(appended.eras) > _MOST_ERAS:
-                return seen, Takeover(_TURNS, history_lost=False)
-            # Refused, another process has written: this one reads what.
-            written = self._put(seen, appended, new)
-            if written is not None:
-                return written, Takeover(self._told(history, appended, new), lost)
+            taken = self._take_over(seen, deadline)
+            if taken is not None:
+                return taken
 
-    def _merged(self, history: History | None, seen: Control) -> Merged:
-        """What is folded once the own declarations hold."""
-        folded = (self._load(history.last.deployment) if history is not None else None) or ()
-        new = merged(self._own, folded, seen.reads)
+    def _take_over(self, seen: Control, deadline: float) -> tuple[Control, Takeover | None] | None:
+        """Append the own deployment; None if another process has written meanwhile, and there is more to read."""
+        history = seen.history
+        known = seen.item.get(AGGREGATOR, {}).get("S", "")
+        if self._aggregator and known not in ("", self._aggregator):
+            raise CheckpointError(
+                f"{known!r} counts this table, not {self._aggregator!r}: a table has one StreamAggregator; "
+                "to hand over, remove the old one and run `counters handover`"
+            )
+        if history is None:
+            self._require_transactions()
+        stored = stored_deployments(self._table)
+        lost = history is None and not stored.keys() <= {self._id}
+        if lost and read_control(self._table) != seen:
+            return None  # Another process has just written the first one.
+        if self._id in stored and decoded(stored[self._id]) is None:
+            # One's own are known, whatever has become of the item.
+            stored[self._id] = deployment_item(self._own)
+        past = past_of(stored.values(), seen)
+        new = self._merged(history, seen, past)
         if new.refused:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in new.refused.items())
             raise CheckpointError(f"the deployment cannot take over: {reasons}")
+        if history is not None and self._holds(history, seen, new):
+            return seen, None
+        appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
+        if history is not None and len(appended.eras) > _MOST_ERAS:
+            return seen, Takeover(_TURNS, history_lost=False)
+        attributes = self._attributes(seen, appended, max([past.last_number, *new.reads.values()]))
+        written = write_control(
+            self._table,
+            seen,
+            appended,
+            runs=[run for run in seen.runs if {each.name for each in new.effective}.issuperset(run.names)],
+            statuses=self._statuses(seen, new, appended.last),
+            deployments=(new.effective,),
+            declared=None if self._id in stored else self._own,
+            attributes=attributes,
+        )
+        return None if written is None else (written, Takeover(self._told(history, appended, new), lost))
+
+    def _in_force(self, seen: Control) -> Control:
+        """The control, if the own declarations are the stack's; CheckpointError otherwise."""
+        if seen.history is None:
+            raise CheckpointError(
+                "the table has no history of deployments that can be read: invoke the aggregator's function, whose "
+                "declarations then hold, and run the command again"
+            )
+        if not self._is_own(seen):
+            raise CheckpointError(
+                f"invalid declarations={self._id!r}: expected {seen.declared!r}, the deployment that is in force; only "
+                "a deployed function takes over: run the command without --declarations, or deploy them first"
+            )
+        return seen
+
+    def _merged(self, history: History | None, seen: Control, past: Past = Past()) -> Merged:  # noqa: B008 - frozen
+        """What is folded once the own declarations hold."""
+        folded = (self._load(history.last.deployment) if history is not None else None) or ()
+        new = merged(self._own, folded, seen.reads if history is not None else {}, past)
         self._declarations[deployment_id(new.effective)] = new.effective
         return new
 
-    def _holds(self, history: History, seen: Control) -> bool:
+    def _holds(self, history: History, seen: Control, new: Merged) -> bool:
         """Whether what the own declarations come to is in force."""
-        return self._is_own(seen) and deployment_id(self._merged(history, seen).effective) == history.last.deployment
+        in_force = deployment_id(new.effective) == history.last.deployment
+        return self._is_own(seen) and in_force and not new.refused
 
     def _is_own(self, seen: Control) -> bool:
         """Whether the own declarations are what the table takes for the stack's."""
@@ -217,6 +287,7 @@ class Deployments:
         if history is None and not lost:
             return History((Era(0, deployment),))
         before = History((Era(0, UNKNOWN),)) if history is None else history
+        self._require_begun(before.last)
         kept = before.since(self._table.clock() - GUARANTEE - SKEW).eras
         if before.last.deployment == deployment:
             return History(kept)
@@ -225,19 +296,22 @@ class Deployments:
         valid_from = max(earliest, math.ceil(deadline + FRESH + SKEW))
         return History((*(era for era in kept if era.valid_from < valid_from), Era(valid_from, deployment)))
 
-    def _others_were_stored(self) -> bool:
-        """Whether another deployment than this one has ever run."""
-        found = self._table.client.query(
-            TableName=self._table.name,
-            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
-            ExpressionAttributeValues={":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": DEPLOYMENT_PREFIX}},
-            ConsistentRead=True,
-            Limit=2,
-        )
-        return any(item[SK] != deployment_key(self._id)[SK] for item in found["Items"])
+    def _require_begun(self, last: Era) -> None:
+        """Refuse to follow an era that no machine with a right clock has written."""
+        now = self._table.clock()
+        if last.valid_from > now + _SOON:
+            begins, here = (datetime.fromtimestamp(at, UTC).isoformat() for at in (last.valid_from, int(now)))
+            raise CheckpointError(
+                f"the last era of the table begins at {begins}, but it is {here} here: one of two machines has a wrong "
+                "clock; set this one's, or remove the era from the attribute 'history' of the item CHECKPOINT# / "
+                "DEPLOYMENTS"
+            )
 
-    def _put(self, seen: Control, history: History, new: Merged) -> Control | None:
+    def _attributes(self, seen: Control, history: History, last_number: int) -> dict[str, Any]:
+        """What the control's item says of the aggregator and of generations."""
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
+        if last_number:
+            attributes[NUMBERED] = {"N": str(last_number)}
         if self._source:
             attributes[SOURCE] = {"S": self._source}
         if seen.knows_runs is None:
@@ -247,34 +321,38 @@ class Deployments:
             attributes[KNOWS_RUNS] = {"N": str(since)}
         if self._aggregator:
             attributes[AGGREGATOR] = {"S": self._aggregator}
-        names = {declaration.name for declaration in new.effective}
-        return write_control(
-            self._table,
-            seen,
-            history,
-            runs=[run for run in seen.runs if names.issuperset(run.names)],
-            statuses=self._statuses(seen, new, history.last),
-            deployments=(new.effective, self._load(self._id) or ()),
-            attributes=attributes,
-        )
+        return attributes
 
-    def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status] | None:
+    def _statuses(self, seen: Control, new: Merged, era: Era) -> dict[str, Status]:
         """How declarations stand from now on: a table that is new counts everything."""
         if seen.history is not None:
-            return _followed(seen.statuses, new, era)
-        if seen.generations or not (self._source or self._has_past()):
-            return None
-        began = math.ceil(self._table.clock())
-        return {name: Status(0, era.deployment, whole=False, since=began) for name in new.changes}
+            return _followed(seen.statuses, new, era, era.valid_from, {})
+        is_whole = era.valid_from == 0 and not (self._source or self._has_past())
+        since = 0 if is_whole else math.ceil(self._table.clock())
+        # Where the history was lost, those that go on where readers are stand as they stood.
+        known = {name: each for name, each in seen.statuses.items() if each.reads == new.reads.get(name, 0)}
+        return _followed(seen.statuses, new, era, since, known)
+
+    def _require_transactions(self) -> None:
+        """Refuse a table that takes none; it was created so, thus before its first deployment."""
+        table = self._table.client.describe_table(TableName=self._table.name)["Table"]
+        if table.get("MultiRegionConsistency") == "STRONG":
+            raise CheckpointError(
+                f"invalid table {self._table.name!r}: expected a table without multi-Region strong consistency, which "
+                "refuses transactions"
+            )
 
     def _has_past(self) -> bool:
-        """Whether the table was there before its stream, which then does not tell of everything in it."""
+        """Whether the stream does not tell of everything in the table, which was there before it, or is too old."""
         table = self._table.client.describe_table(TableName=self._table.name)["Table"]
         created, label = table.get("CreationDateTime"), table.get("LatestStreamLabel")
         if created is None or label is None:
             return False
         # The label is the time at which the stream began, and names no time zone: it is UTC.
-        return datetime.fromisoformat(label).replace(tzinfo=UTC) > created + _BEGINS_TOGETHER
+        began = datetime.fromisoformat(label).replace(tzinfo=UTC)
+        # Nobody has read it before this first deployment, and Lambda gives up on records of that age.
+        is_old = began.timestamp() <= self._table.clock() - GIVEN_UP_AFTER
+        return is_old or began > created + _BEGINS_TOGETHER
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()
@@ -293,15 +371,22 @@ class Deployments:
         return self._declarations[deployment]
 
 
-def _followed(before: Mapping[str, Status], new: Merged, era: Era) -> dict[str, Status]:
-    """How declarations stand once a deployment has taken over a table that others have counted."""
+def _followed(
+    before: Mapping[str, Status], new: Merged, era: Era, since: int, found_again: Mapping[str, Status]
+) -> dict[str, Status]:
+    """How declarations stand once a deployment has taken over; those that are new count from a time on, 0 for all."""
     after: dict[str, Status] = {}
+    effective = {each.name: each for each in new.effective}
     for name, change in new.changes.items():
-        known = before.get(change.renamed_from or name)
+        if change.kind == "removed":
+            continue
+        number, known = new.reads.get(name, 0), before.get(name, Status())
+        held = effective.get(f"{name}~{number}" if number else name)
         if change.kind in ("new", "keep"):
-            after[name] = Status(new.reads.get(name, 0), era.deployment, whole=False, since=era.valid_from)
-        elif change.kind == "waits" or (known is not None and change.renamed_from):
-            after[name] = replace(known or Status(), deployment=era.deployment)
-        elif known is not None and change.kind != "removed":
-            after[name] = known
+            known = found_again.get(name) or Status(number, whole=not since, since=since)
+        elif change.before is None:
+            known = Status(number, whole=False, since=since)
+        # Writers that are deployed first learn from this by which definition to count.
+        told = fingerprint(held) if held is not None else ""
+        after[name] = replace(known, deployment=era.deployment, definition=told)
     return after

@@ -8,11 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
-from dynamodb_counters._fold.records import NEW, OLD, Record, sequence_number
+from dynamodb_counters._fold.records import NEW, OLD, Record, created_of, sequence_number
+from dynamodb_counters._stream.books import OPEN_AFTER
 from dynamodb_counters.errors import GivenUpError
+
+_BEGINNING: Final = "1970-01-01T00:00:00Z"
 
 _MOST_SECONDS: Final = 10**11
 """Of a time since 1970: longer than a calendar lasts."""
@@ -28,6 +32,13 @@ class GivenUp:
     shard: str
     stream: str
     records: tuple[Record, ...]
+    at: float = 0.0
+    """When Lambda gave up, in seconds since 1970; 0 if the object does not tell."""
+
+    @property
+    def is_early(self) -> bool:
+        """Whether later records may have been counted in its book, which another one begins after only at that age."""
+        return self.at < created_of(self.records[0]) + OPEN_AFTER
 
     @property
     def place(self) -> tuple[str, str]:
@@ -42,7 +53,8 @@ def read_given_up(body: str | bytes) -> GivenUp:
         payload = document["payload"]
         records = (json.loads(payload) if isinstance(payload, str) else payload)["Records"]
         batch = document["DDBStreamBatchInfo"]
-        given_up = GivenUp(str(batch["shardId"]), str(batch["streamArn"]), _in_order(records))
+        at = datetime.fromisoformat(str(document.get("timestamp", _BEGINNING))).timestamp()
+        given_up = GivenUp(str(batch["shardId"]), str(batch["streamArn"]), _in_order(records), at)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise GivenUpError(f"not what Lambda writes of a batch of a DynamoDB stream ({type(error).__name__})") from None
     return given_up

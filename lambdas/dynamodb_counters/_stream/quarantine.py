@@ -15,6 +15,8 @@ from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._stream.quarantine_items import (
     NAMES,
     RECORD,
+    STATE,
+    WAITING,
     pack,
     quarantine_item,
     quarantine_key,
@@ -22,6 +24,9 @@ from dynamodb_counters._stream.quarantine_items import (
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError
+
+RETENTION: Final = 90 * DAY
+"""How long what an operator's command has put there is kept."""
 
 _LEAST: Final = 2 * DAY
 """How long an entry is kept at least, whatever its image says."""
@@ -48,13 +53,11 @@ class Quarantine:
         self._table = table
         self._retention_seconds = retention_seconds
 
-    def keep(self, shard: str, images: Sequence[Unfoldable], *, old_format: bool) -> Kept:
+    def keep(self, shard: str, images: Sequence[Unfoldable], *, old_format: bool, state: str = WAITING) -> Kept:
         """Keep images that are not kept yet; `CommitError` means: deliver the batch again."""
 
         def put(image: Unfoldable) -> dict[str, Any] | None:
-            content = {RECORD: pack(image.record)}
-            item = self.item(shard, image.entry_id, image.reason, content, image.names, old_format=old_format)
-            return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
+            return self.keep_one(shard, image, old_format=old_format, state=state)
 
         new, withheld, failures = 0, set[str](), list[Exception]()
         for image, there in self._table.side_by_side(put, images):
@@ -67,6 +70,14 @@ class Quarantine:
         if failures:
             raise CommitError(failures)
         return Kept(new, withheld)
+
+    def keep_one(
+        self, shard: str, image: Unfoldable, *, old_format: bool = False, state: str = WAITING
+    ) -> dict[str, Any] | None:
+        """Keep an image; return the entry that is there already."""
+        content = {RECORD: pack(image.record), STATE: {"S": state}}
+        item = self.item(shard, image.entry_id, image.reason, content, image.names, old_format=old_format)
+        return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
 
     def _expires_at(self, record: Record) -> int:
         """No later than what the image itself says, but so that there is time to look at it."""

@@ -16,6 +16,13 @@ STATE: Final = "state"
 WAITING: Final = "waiting"
 REDRIVEN: Final = "released"
 DISCARDED: Final = "discarded"
+SETTLED: Final = "settled"
+"""A backfill has replaced all that it waited for."""
+PROVISIONAL: Final = "provisional"
+"""A backfill has met the image: it waits once that is known to be what the baseline lacks."""
+
+CHANGED_AT: Final = "changed_at"
+"""When an entry was redriven or discarded."""
 
 REASON: Final = "reason"
 RECORD: Final = "record"
@@ -113,9 +120,22 @@ def read_quarantine_item(item: Mapping[str, Any]) -> Quarantined:
     return Quarantined(shard, sequence, reason, content, names, item[STATE] == _REDRIVEN, key)
 
 
+def awaited_by(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """The declarations that an entry waits for; none for one of all declarations, and for one that cannot be read."""
+    try:
+        return (str(unpack(item[DELTA])["name"]),) if DELTA in item else names_of(item)
+    except UNREADABLE:
+        return ()
+
+
 def names_of(item: Mapping[str, Any]) -> tuple[str, ...]:
     """The names an entry has; one without is of all declarations."""
     return tuple(sorted(item[NAMES]["SS"])) if NAMES in item else ()
+
+
+def changed_at(item: Mapping[str, Any]) -> float:
+    """When an entry was redriven or discarded; 0 if never."""
+    return float(item.get(CHANGED_AT, {}).get("N", 0))
 
 
 def redriven_item(change: Mapping[str, Any]) -> Image | None:

@@ -14,15 +14,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator, Report
+from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._stream.given_up import GivenUp, OnFailureBucket
 from dynamodb_counters._stream.origins import table_of
+from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
 
 _TRIES: Final = 5
-_QUARANTINE_SECONDS: Final = 90 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,9 @@ class RedrivenBatch:
         How many records it holds.
     updated, quarantined : int
         Items updated, and images that went to quarantine because they cannot be counted.
+    skipped : int
+        Records that some item refused: Lambda gave up on them before the age of 23 hours, and later records of their
+        shard were counted meanwhile. Nothing tells whether they were counted before.
     problem : str, optional
         Why it stays in the bucket. Default: it was counted, and the object is deleted.
     """
@@ -45,6 +48,7 @@ class RedrivenBatch:
     records: int = 0
     updated: int = 0
     quarantined: int = 0
+    skipped: int = 0
     problem: str | None = None
 
 
@@ -53,18 +57,24 @@ def redrive_bucket(
     bucket: OnFailureBucket,
     *,
     declarations: tuple[Declaration, ...] | None = None,
-    source_table: str | None = None,
     keep: bool = False,
     dry_run: bool = False,
 ) -> Iterator[RedrivenBatch]:
     """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
 
-    `source_table` is the ARN of the aggregator's source table, if it has one.
+    An object with records that were skipped stays, and stops nothing: all that can be counted of it is.
+
+    Declarations other than the table's last deployment are refused, with a `CheckpointError`.
     """
-    declarations = last_declarations(table, GivenUpError) if declarations is None else declarations
+    source_table = read_control(table).source or None
     aggregator = Aggregator(
-        table, declarations, quarantine_retention_seconds=_QUARANTINE_SECONDS, source_table=source_table
+        table,
+        last_declarations(table, GivenUpError) if declarations is None else declarations,
+        quarantine_retention_seconds=RETENTION,
+        source_table=source_table,
+        takes_over=False,
     )
+    aggregator.handle({})
     by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
     for key in bucket.list_keys():
         try:
@@ -85,14 +95,15 @@ def redrive_bucket(
         for _, key in sorted(batches):
             redriven = _redrive(aggregator, table, bucket, key, keep=keep, dry_run=dry_run)
             yield redriven
-            if redriven.problem is not None:
+            if redriven.problem is not None and not redriven.skipped:
                 break
 
 
 def _redrive(
     aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
 ) -> RedrivenBatch:
-    records = updated = quarantined = 0
+    records = updated = quarantined = skipped = 0
+    problem = None
     try:
         batch = bucket.read(key)
         records = len(batch.records)
@@ -100,11 +111,17 @@ def _redrive(
             return RedrivenBatch(key, records)
         report = _deliver(aggregator, table, batch)
         updated, quarantined = report.updated, report.quarantined
-        if not keep:
+        skipped = report.overtaken if batch.is_early else 0
+        if skipped:
+            problem = (
+                f"{skipped:,} of them skipped: Lambda gave up on them early, and later records of their shard were "
+                "counted meanwhile; verify what they count, then delete the object"
+            )
+        elif not keep:
             bucket.delete(key)
     except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
-        return RedrivenBatch(key, records, updated, quarantined, _told(error))
-    return RedrivenBatch(key, records, updated, quarantined)
+        problem = _told(error)
+    return RedrivenBatch(key, records, updated, quarantined, skipped, problem)
 
 
 def _told(error: Exception) -> str:

@@ -6,9 +6,12 @@ it is folded and committed like any record: exactly once, however often it is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
 
+from dynamodb_counters._declarations.generations import is_replaced
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.fold import reason_of
 from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record
@@ -17,15 +20,20 @@ from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._stream.origins import ONE_TABLE, Origins
 from dynamodb_counters._stream.quarantine_items import (
+    CHANGED_AT,
     DELTA,
     DISCARDED,
+    NAMES,
     PARTITIONS,
+    PROVISIONAL,
     RECORD,
     REDRIVEN,
+    SETTLED,
     STATE,
     UNREADABLE,
     WAITING,
     Quarantined,
+    awaited_by,
     names_of,
     partition,
     read_quarantine_item,
@@ -34,6 +42,8 @@ from dynamodb_counters._stream.quarantine_items import (
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
+
+_AT_A_TIME: Final = 256
 
 
 def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
@@ -54,11 +64,6 @@ def stored_entries(table: Table) -> Iterator[Image]:
         )
         for page in pages:
             yield from page["Items"]
-
-
-def discard(table: Table, entry: Quarantined) -> bool:
-    """Let an entry never be counted; False if it waits no more. It stays: a record that comes again finds it."""
-    return _change(table, entry, DISCARDED)
 
 
 def redrive(table: Table, entry: Quarantined) -> bool:
@@ -83,19 +88,86 @@ def purge(table: Table, entry: Quarantined) -> bool:
     return True
 
 
+def confirm(table: Table, key: Mapping[str, Any]) -> bool:
+    """Let a provisional entry wait."""
+    return _set_state(table, key, PROVISIONAL, WAITING)
+
+
 def _change(table: Table, entry: Quarantined, state: str) -> bool:
+    return _set_state(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
+
+
+def _set_state(table: Table, key: Mapping[str, Any], before: str, after: str) -> bool:
     try:
-        table.client.update_item(
-            TableName=table.name,
-            Key={PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}},
-            UpdateExpression="SET #state = :changed",
-            ConditionExpression="#state = :waiting",
-            ExpressionAttributeNames={"#state": STATE},
-            ExpressionAttributeValues={":changed": {"S": state}, ":waiting": {"S": WAITING}},
-        )
+        table.client.update_item(**_state_request(table, key, before, after))
     except table.client.exceptions.ConditionalCheckFailedException:
         return False
     return True
+
+
+def change_request(table: Table, entry: Quarantined, state: str) -> dict[str, Any]:
+    """The update of an entry that waits to another state."""
+    return _state_request(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
+
+
+def _state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
+    return {
+        "TableName": table.name,
+        "Key": key,
+        "UpdateExpression": "SET #state = :after, #at = :now",
+        "ConditionExpression": "#state = :before",
+        "ExpressionAttributeNames": {"#state": STATE, "#at": CHANGED_AT},
+        "ExpressionAttributeValues": {
+            ":after": {"S": after},
+            ":now": {"N": f"{table.clock():.0f}"},
+            ":before": {"S": before},
+        },
+    }
+
+
+def settle(table: Table, folded: Collection[str]) -> int:
+    """Let entries no longer wait for what a backfill has replaced; return how many wait for nothing else.
+
+    `folded` are the names of what is counted once nobody counts what was replaced.
+    """
+    settled = 0
+    entries = (item for item in stored_entries(table) if _is_moot(item, folded))
+    while some := list(islice(entries, _AT_A_TIME)):
+        for _, outcome in table.side_by_side(lambda item: _settle(table, item, folded), some):
+            if isinstance(outcome, Exception):
+                raise outcome
+            settled += outcome
+    return settled
+
+
+def _is_moot(item: Image, folded: Collection[str]) -> bool:
+    return item.get(STATE, {}).get("S") == WAITING and any(is_replaced(name, folded) for name in awaited_by(item))
+
+
+def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
+    key = {PK: item[PK], SK: item[SK]}
+    while _is_moot(item, folded):
+        left = [name for name in awaited_by(item) if not is_replaced(name, folded)]
+        values: dict[str, Any] = {":waiting": {"S": WAITING}}
+        values |= {":left": {"SS": left}} if left else {":settled": {"S": SETTLED}}
+        condition = "attribute_not_exists(#names)"
+        if NAMES in item:
+            condition, values = "#names = :names", {**values, ":names": item[NAMES]}
+        try:
+            table.client.update_item(
+                TableName=table.name,
+                Key=key,
+                UpdateExpression="SET #names = :left" if left else "SET #state = :settled",
+                ConditionExpression=f"#state = :waiting AND {condition}",
+                ExpressionAttributeNames={"#state": STATE, "#names": NAMES},
+                ExpressionAttributeValues=values,
+            )
+        except table.client.exceptions.ConditionalCheckFailedException:
+            # It was redriven, or settled in part by another backfill.
+            item = table.read_item(key)
+        else:
+            return not left
+    return False
 
 
 @dataclass(slots=True)
@@ -120,13 +192,13 @@ def unwrap(records: Iterable[Record], origins: Origins = ONE_TABLE) -> Unwrapped
             unwrapped.changes.append(change)
             continue
         try:
-            unwrapped.changes.append(_held_by(item, record, origins))
+            unwrapped.changes.append(held_by(item, record, origins))
         except UNREADABLE as error:
             unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
     return unwrapped
 
 
-def _held_by(item: Image, delivered: Record, origins: Origins) -> Change:
+def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
     if DELTA in item:
         content = unpack(item[DELTA])
@@ -138,5 +210,5 @@ def _held_by(item: Image, delivered: Record, origins: Origins) -> Change:
     is_foreign = origins.is_foreign(held)
     again = None if is_foreign else redriven_item(held["dynamodb"])
     if again is not None:
-        return _held_by(again, delivered, origins)
+        return held_by(again, delivered, origins)
     return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)

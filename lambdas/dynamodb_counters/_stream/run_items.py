@@ -10,14 +10,14 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
-from dynamodb_counters._items.table_schema import CHECKPOINT, PK, RUN_PREFIX, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, RUN_PREFIX, SK, TTL, TYPE
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._timeline.times import DAY
 
@@ -26,6 +26,15 @@ KEPT: Final = 30 * DAY
 
 RUNS: Final = "runs"
 """Attribute of the history's item with the open runs."""
+
+RUN_SK_PREFIX: Final = "RUN#"
+"""Starts the sort keys of the items that tell where runs are."""
+
+ONLY_SHARD: Final = "only"
+"""What an emulator's single shard is called where events do not name it."""
+
+_MOST_TABLES: Final = 2
+"""Scanned by a run: that of the counts, and a source table."""
 
 ROWS: Final = "rows"
 MOST_BYTES: Final = 350_000
@@ -58,6 +67,22 @@ class LoggedChange:
     added: Sums = field(default_factory=dict)
     is_direct: bool = False
     """Whether the transaction that inserted the item has counted it."""
+    entries: tuple[str, ...] = ()
+    """Entries of the quarantine that hold what of it could not be folded before the change (backfills)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedItem:
+    """An item that a scan has read: its digest, what it contributes, and entries with what cannot be folded of it."""
+
+    digest: str
+    sums: Sums
+    entries: tuple[str, ...] = ()
+
+
+def found_by(run: str) -> str:
+    """Stands for the shard of what a run's scan has found."""
+    return f"run~{run}"
 
 
 def generation_of(run: str) -> int:
@@ -78,24 +103,37 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
         return ()
 
 
-def run_key(run: str, sk: str = "RUN") -> dict[str, Any]:
+def run_key(run: str) -> dict[str, Any]:
+    """Of the item that tells where a run is: all of them are in one partition, so that they can be listed."""
+    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": RUN_SK_PREFIX + run}}
+
+
+def _part_key(run: str, sk: str) -> dict[str, Any]:
     return {PK: {"S": RUN_PREFIX + run}, SK: {"S": sk}}
 
 
 def cut_key(run: str, shard: str) -> dict[str, Any]:
-    return run_key(run, f"CUT#{shard_digest(shard)}")
+    return _part_key(run, f"CUT#{shard_digest(shard)}")
 
 
 def log_key(run: str, shard: str, first: str = "", last: str = "") -> dict[str, Any]:
-    return run_key(f"{run}~log~{shard_digest(shard)}", f"{first}#{last}")
+    return _part_key(f"{run}~log~{shard_digest(shard)}", f"{first}#{last}")
 
 
 def scan_key(run: str, segment: int, number: int) -> dict[str, Any]:
-    return run_key(f"{run}~scan~{segment}", f"{number:08}")
+    return _part_key(f"{run}~scan~{segment}", f"{number:08}")
 
 
 def beat_key(run: str, number: str) -> dict[str, Any]:
-    return run_key(f"{run}{_BEAT}{number}", "BEAT")
+    return _part_key(f"{run}{_BEAT}{number}", "BEAT")
+
+
+def page_partitions(run: str, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The partition keys of a run's pages, as its item tells: of its logs, and of what it has scanned."""
+    parents, _ = json.loads(item["shards"]["S"])
+    yield from (log_key(run, shard)[PK] for shard in (*parents, ONLY_SHARD))
+    segments = _MOST_TABLES * int(item["segments"]["N"])
+    yield from (scan_key(run, segment, 0)[PK] for segment in range(segments))
 
 
 def is_beat(run: str, keys: Image) -> bool:
@@ -127,26 +165,23 @@ def _text(binary: bytes) -> str:
 
 def pack_log(changes: Iterable[LoggedChange]) -> bytes:
     return _pack(
-        [
-            [change.digest, change.sequence, _plain(change.old), _plain(change.added), change.is_direct]
-            for change in changes
-        ]
+        [[one.digest, one.sequence, _plain(one.old), _plain(one.added), one.is_direct, one.entries] for one in changes]
     )
 
 
 def unpack_log(rows: bytes) -> list[LoggedChange]:
     return [
-        LoggedChange(digest, sequence, _sums(old), _sums(added), is_direct)
-        for digest, sequence, old, added, is_direct in _unpack(rows)
+        LoggedChange(digest, sequence, _sums(old), _sums(added), is_direct, tuple(entries))
+        for digest, sequence, old, added, is_direct, entries in _unpack(rows)
     ]
 
 
-def pack_scanned(items: Iterable[tuple[str, Sums]]) -> bytes:
-    return _pack([[digest, _plain(sums)] for digest, sums in items])
+def pack_scanned(items: Iterable[ScannedItem]) -> bytes:
+    return _pack([[item.digest, _plain(item.sums), item.entries] for item in items])
 
 
-def unpack_scanned(rows: bytes) -> list[tuple[str, Sums]]:
-    return [(digest, _sums(sums)) for digest, sums in _unpack(rows)]
+def unpack_scanned(rows: bytes) -> list[ScannedItem]:
+    return [ScannedItem(digest, _sums(sums), tuple(entries)) for digest, sums, entries in _unpack(rows)]
 
 
 def _pack(rows: Sequence[Any]) -> bytes:

@@ -7,14 +7,19 @@ the same name, and what a record did is the same on every page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dynamodb_counters._declarations.generations import generation_number
+from dynamodb_counters._fold.deltas import Folded, Unfoldable
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
+from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, TYPE
 from dynamodb_counters._stream.checkpoint_items import SKEW
+from dynamodb_counters._stream.quarantine import Quarantine
+from dynamodb_counters._stream.quarantine_items import PROVISIONAL
 from dynamodb_counters._stream.run_items import (
     MOST_BYTES,
     ROWS,
@@ -31,6 +36,9 @@ from dynamodb_counters._stream.run_items import (
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
+
+SCANNED: Final = "SCAN"
+"""Name of the event of an item that was there already."""
 
 NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
@@ -84,7 +92,9 @@ class RunLogs:
         found = client.get_item(TableName=self._table.name, Key=key, ConsistentRead=True).get("Item")
         return None if found is None else str(found["cut"]["S"])
 
-    def write(self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str) -> float:
+    def write(
+        self, run: Run, plan: Plan, shard: str, changes: Sequence[Change], cut: str, *, quarantine: Quarantine
+    ) -> float:
         """Log what a batch changes, from the cut on; return the write units."""
         past = [change for change in changes if change.sequence >= cut]
         if past and not plan.programs.keys() >= set(run.names):
@@ -95,9 +105,12 @@ class RunLogs:
         told = [change for change in past if not _is_bookkeeping(run.id, change)]
         if not told:
             return 0.0
-        rows = list(logged(run, plan, told))
+        unfoldable: list[Unfoldable] = []
+        rows = list(logged(run, plan, told, unfoldable))
+        # Before the page that names them.
+        quarantine.keep(shard, unfoldable, old_format=False, state=PROVISIONAL)
         beats = any(_is_beat(run.id, change) for change in told)
-        return self._write(run.id, shard, rows, past, beats=beats)
+        return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 
     def _write(self, run: str, shard: str, rows: list[LoggedChange], part: Sequence[Change], *, beats: bool) -> float:
         packed = pack_log(rows)
@@ -115,43 +128,84 @@ class RunLogs:
         return float(answer.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0))
 
 
-def logged(run: Run, plan: Plan, changes: Iterable[Change]) -> Iterable[LoggedChange]:
-    """What changes had done to what a run looks at; of each item the first change, unless it asks for all of them."""
+def logged(run: Run, plan: Plan, changes: Iterable[Change], unfoldable: list[Unfoldable]) -> Iterable[LoggedChange]:
+    """What changes had done to what a run looks at; of each item the first change, unless it asks for all of them.
+
+    What could not be folded of items before they changed is added to `unfoldable`.
+    """
     names, met = frozenset(run.names), set[str]()
     for change in changes:
         images = change.record["dynamodb"]
         # What comes back from the quarantine is no change of the item it was.
         is_own = change.delta is None and padded(images["SequenceNumber"]) == change.sequence
         is_direct = is_own and change.record.get("eventName") == "INSERT" and _is_counted_once(change)
+        if not change.is_foreign and is_filled(run, images.get(NEW) or images.get(OLD) or {}):
+            continue
         digest = item_digest(images["Keys"], is_foreign=bool(change.is_foreign)) if is_own else ""
         if digest in met and run.kind == "backfill":
             continue
+        held = Held(images.get("Keys", {}), change.is_foreign, str(change.record.get("eventSourceARN", "")))
         old, new = (
-            contribution(plan, names, images.get(name) if is_own else None, run.since, is_foreign=change.is_foreign)
-            for name in (OLD, NEW)
+            folded_alone(plan, names, images.get(name) if is_own else None, run.since, held) for name in (OLD, NEW)
         )
         added: Sums = {}
         if run.kind == "verify":
-            added = new if is_direct else _sums(plan, change, names)
-        if old or new or added:
+            # A transaction has counted as of its own time.
+            at = change.created or 0.0
+            folded = folded_alone(plan, names, images[NEW], at, held) if is_direct else _folded(plan, change, names)
+            # What an erasure relieves the next generation of is no concern of this one.
+            added = {ref: numbers for ref, numbers in sums_of(folded).items() if ref[0] in names}
+        lacking = [
+            replace(image, sequence=change.sequence, image_name=f"{run.id}#{image.image_name}")
+            for image in old.unfoldable
+            if run.kind == "backfill"
+        ]
+        # A change of what contributes nothing yet tells, too: what the scan reads came after the cut.
+        if sums_of(old) or sums_of(new) or added or (run.kind == "backfill" and (old.unfoldable or new.unfoldable)):
             met.add(digest)
-            yield LoggedChange(digest, change.sequence, old, added, is_direct)
+            unfoldable += lacking
+            entries = tuple(image.entry_id for image in lacking)
+            yield LoggedChange(digest, change.sequence, sums_of(old), added, is_direct, entries)
 
 
-def contribution(plan: Plan, names: frozenset[str], image: Any, at: float, *, is_foreign: bool | None = None) -> Sums:
-    """What an item contributes by itself, early or late as of a time; nothing if it cannot be counted."""
+def is_filled(run: Run, item: Image) -> bool:
+    """Whether a run fills an item's group: it began after the cut, and had contributed nothing before."""
+    return run.kind == "backfill" and item.get(TYPE, {}).get("S") in run.names
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Where an item lies: its keys, whether in the source table, as of a `Change`, and the stream or the table."""
+
+    keys: Image
+    is_foreign: bool | None
+    origin: str
+
+
+def folded_alone(plan: Plan, names: frozenset[str], image: Image | None, at: float, held: Held) -> Folded:
+    """What an item comes to by itself, early or late as of a time."""
     if image is None:
-        return {}
+        return Folded()
+    record = inserted(image, at, 1)
     # No insertion: what a transaction has counted counts, too.
-    return _sums(plan, Change({**inserted(image, at, 1), "eventName": "SCAN"}, is_foreign=is_foreign), names)
+    found = {**record, "eventName": SCANNED, "eventSourceARN": held.origin}
+    found["dynamodb"] = {**record["dynamodb"], "Keys": held.keys}
+    return _folded(plan, Change(found, is_foreign=held.is_foreign), names)
 
 
-def _sums(plan: Plan, change: Change, names: frozenset[str]) -> Sums:
+def sums_of(folded: Folded) -> Sums:
+    return {delta.ref: delta.measures for delta in folded.deltas if any(delta.measures.values())}
+
+
+def _folded(plan: Plan, change: Change, names: frozenset[str]) -> Folded:
     restricted = Change(
-        change.record, delta=change.delta, names=names if change.names is None else names & change.names
+        change.record,
+        delta=change.delta,
+        names=names if change.names is None else names & change.names,
+        is_foreign=change.is_foreign,
     )
     restricted.sequence, restricted.created = change.sequence, change.created
-    return {delta.ref: delta.measures for delta in fold(plan, [restricted]).deltas if any(delta.measures.values())}
+    return fold(plan, [restricted])
 
 
 def _is_counted_once(change: Change) -> bool:

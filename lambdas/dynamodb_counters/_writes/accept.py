@@ -13,7 +13,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.bulk_insert import insert_many
 from dynamodb_counters._writes.conflicts import differing, repetition
 from dynamodb_counters._writes.event_items import event_item, require_mapping, typed_item, with_ttl
-from dynamodb_counters._writes.insert import insert
+from dynamodb_counters._writes.insert import failed, insert
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError
@@ -80,7 +80,7 @@ def _settle(
     """Insert groups of items that share a key; return the outcomes of each group."""
     if event.version is not None:
         # PartiQL cannot say "unless newer": one call per item, and the versions of a key one after the other.
-        return list(table.pool.map(lambda items: [insert(table, event, item) for item in items], groups))
+        return table.each(lambda items: [insert(table, event, item) for item in items], groups)
     first = insert_many(table, event, [items[0] for items in groups])
     if conflicts == "read" and table.bulk == "partiql":
         first = _compared(table, event, [items[0] for items in groups], first)
@@ -97,8 +97,9 @@ def _compared(table: Table, event: Event, items: list[dict[str, Any]], outcomes:
     compared = list(outcomes)
     for index, stored in read:
         if isinstance(stored, Exception):
-            raise stored
-        compared[index] = repetition(event, items[index], stored or items[index])
+            compared[index] = failed(stored)
+        else:
+            compared[index] = repetition(event, items[index], stored or items[index])
     return compared
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._table import Table
-from dynamodb_counters._writes.insert import REFUSED, insert, outcome_of
+from dynamodb_counters._writes.insert import REFUSED, failed, insert, outcome_of
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ _TRIES: Final = 8
 def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
     """Put typed items with distinct keys, each unless its key is taken."""
     if table.bulk == "put":
-        return list(table.pool.map(lambda item: insert(table, event, item), items))
+        return table.each(lambda item: insert(table, event, item), items)
     chunks = [items[start : start + _STATEMENTS_PER_CALL] for start in range(0, len(items), _STATEMENTS_PER_CALL)]
     return [
         outcome
-        for outcomes in table.pool.map(lambda chunk: _insert_chunk(table, event, chunk), chunks)
+        for outcomes in table.each(lambda chunk: _insert_chunk(table, event, chunk), chunks)
         for outcome in outcomes
     ]
 
@@ -47,10 +47,10 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
             answers = table.client.batch_execute_statement(Statements=[statements[index] for index in pending])[
                 "Responses"
             ]
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in REFUSED:
+        except (ClientError, BotoCoreError) as error:
+            if not isinstance(error, ClientError) or error.response["Error"]["Code"] not in REFUSED:
                 for index in pending:
-                    outcomes[index] = outcome_of(error, error.response["Error"])
+                    outcomes[index] = failed(error)
                 continue
             # One bad statement can make DynamoDB refuse the whole call: sent alone, each gets its own answer.
             for index in pending:

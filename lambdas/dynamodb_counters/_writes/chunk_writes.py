@@ -18,7 +18,7 @@ from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError
 from dynamodb_counters._writes.conflicts import repetition
-from dynamodb_counters._writes.insert import TRANSIENT
+from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.errors import MalformedImageError
 
@@ -95,6 +95,10 @@ def compare_with_log(log: ChunkLog, entries: Sequence[Entry]) -> None:
             held = log.held(number)
         except (BucketHoleError, MalformedImageError):
             continue  # Nobody can tell any more.
+        except (ClientError, BotoCoreError) as error:
+            for entry in repeated:
+                entry.outcome = failed(error)
+            continue
         for entry in repeated:
             entry.outcome = repetition(log.event, entry.values, held.get(entry.digest, entry.values))
 
@@ -127,10 +131,8 @@ class _Writing:
                 else:
                     return ""
             except (ClientError, BotoCoreError) as error:
-                if isinstance(error, ClientError) and error.response["Error"]["Code"] not in TRANSIENT:
-                    raise
                 # A put without an answer may have landed, or may yet: trying it again tells.
-                reason = f"{type(error).__name__}: {error}"
+                reason = str(failed(error).reason)
         return reason
 
     def _put_next(self) -> bool:

@@ -14,10 +14,11 @@ from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
-from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TAKEN_PREFIX
+from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
 from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_lost_answers
+from dynamodb_counters._writes.ownership import item_of, only_own, require_own
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
 _TRIES: Final = 10
@@ -43,13 +44,16 @@ def increment(
         raise InvalidArgumentError("values", dict(values), f"at most {MAX_GROUP_BYTES} bytes of UTF-8") from error
     layout = ItemLayout(aggregate)
     _require_open(layout, values, table.clock())
-    update = Update(layout, group, added, str(table.jitter())).request(table.name)
+    # No source item shows what is added here, so the tally does.
+    tallied = {TALLY_PREFIX + name: number for name, number in added.items()}
+    update = only_own(Update(layout, group, {**added, **tallied}, str(table.jitter())).request(table.name), layout.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
     for _ in table.tries(_TRIES):
         try:
             answer = table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
+            require_own(item_of(refusal), layout.name)
             item, done = met(refusal, nonce)
             if not done:
                 nonce = new_nonce(table, item)
@@ -68,41 +72,41 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     _require_open(ItemLayout(aggregate), values, table.clock())
     watch_for_lost_answers(table)
     measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
-    taken = [_take(table, key, measures) for key in group_keys(aggregate, values)]
+    taken = [_take(table, aggregate.name, key, measures) for key in group_keys(aggregate, values)]
     return dict(group_of(aggregate, values, taken).measures)
 
 
-def _take(table: Table, key: Key, measures: list[str]) -> Mapping[str, Any]:
+def _take(table: Table, name: str, key: Key, measures: list[str]) -> Mapping[str, Any]:
     """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
     item: Mapping[str, Any] = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {})
+    require_own(item, name)
     for _ in table.tries(_TRIES):
-        counted = [name for name in measures if item.get(name, _ZERO) != _ZERO]
+        counted = [each for each in measures if item.get(each, _ZERO) != _ZERO]
         if not counted:
             return item
         nonce = new_nonce(table, item)
-        places = range(len(counted))
+        # A ranking's score follows its measure, whose tally is enough.
+        changed = [(each, each) for each in counted]
+        changed += [(TALLY_PREFIX + each, each) for each in counted if each != SCORE]
         update: dict[str, Any] = {
             "TableName": table.name,
             "Key": key,
-            # What was taken stays told, so that the group can be compared with its source.
-            "UpdateExpression": "SET #r = :nonce ADD "
-            + ", ".join(f"#m{place} :m{place}, #t{place} :t{place}" for place in places),
+            "UpdateExpression": "SET #r = :nonce ADD " + ", ".join(f"#m{n} :m{n}" for n in range(len(changed))),
             # Or two resets would subtract the same.
             "ConditionExpression": "#r = :last" if LAST_RESET in item else "attribute_not_exists(#r)",
-            "ExpressionAttributeNames": {
-                "#r": LAST_RESET,
-                **{f"#m{place}": counted[place] for place in places},
-                **{f"#t{place}": TAKEN_PREFIX + counted[place] for place in places},
-            },
+            "ExpressionAttributeNames": {"#r": LAST_RESET, **{f"#m{n}": each for n, (each, _) in enumerate(changed)}},
             "ExpressionAttributeValues": {
                 **({":last": item[LAST_RESET]} if LAST_RESET in item else {}),
-                **{f":m{place}": typed_number(Decimal(item[counted[place]]["N"]).copy_negate()) for place in places},
-                **{f":t{place}": item[counted[place]] for place in places},
+                **{
+                    f":m{n}": typed_number(Decimal(item[held]["N"]).copy_negate())
+                    for n, (_, held) in enumerate(changed)
+                },
             },
         }
         try:
-            table.client.update_item(**once(update, nonce))
+            table.client.update_item(**once(only_own(update, name), nonce))
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
+            require_own(item_of(refusal), name)
             now, done = met(refusal, nonce, item)
             if done:
                 return item

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,7 +20,7 @@ from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, compare_with_log, write_entries
 from dynamodb_counters._writes.event_items import key_item
-from dynamodb_counters._writes.insert import TRANSIENT
+from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
@@ -46,9 +48,7 @@ def accept_packed(
     try:
         placed = _placed(table, event, items, retracts=False)
     except (ClientError, BotoCoreError) as error:
-        if isinstance(error, ClientError) and error.response["Error"]["Code"] not in TRANSIENT:
-            raise
-        return dict.fromkeys(items, Outcome("failed", f"{type(error).__name__}: {error}")), []
+        return dict.fromkeys(items, failed(error)), []
     _write(table, event, placed, compares=compares)
     return placed.outcomes, placed.plain
 
@@ -69,7 +69,8 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
 
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
-    placed, layouts, now = Placed(), Layouts.of_table(table).of(event), table.clock()
+    placed, agreed, now = Placed(), Layouts.of_table(table).of(event), table.clock()
+    layouts = agreed.layouts
     for index, item in items.items():
         values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
         try:
@@ -81,14 +82,15 @@ def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], 
             digest = digest_of(item[PK]["S"], item[SK]["S"])
             start = seconds // layout.bucket * layout.bucket
             key = LogKey(event.name, layout.part(digest, values), start)
-            refused = _refused(event, layout, seconds, now)
+            retention = agreed.retention(start)
+            refused = _refused(event, layout, retention, seconds, now)
         except MalformedImageError as error:
             refused = Outcome("rejected", str(error), error=_malformed(event, values, error))
         if refused is not None:
             placed.outcomes[index] = refused
             continue
         placed.entries.setdefault(key, []).append(Entry(index, item[PK]["S"], digest, values, retracts))
-        placed.expires_at[key] = _expires_at(event, start + layout.bucket)
+        placed.expires_at[key] = _expires_at(start + layout.bucket + retention)
     return placed
 
 
@@ -100,25 +102,21 @@ def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageErr
     return InvalidArgumentError(name, plain_value(values[name]), f"the time of a packed event ({error})")
 
 
-def _refused(event: Event, layout: Layout, seconds: int, now: float) -> Outcome | None:
+def _refused(event: Event, layout: Layout, retention: float, seconds: int, now: float) -> Outcome | None:
     """Whether an event comes too early or too late."""
     tolerance = event.packed.future_tolerance if event.packed is not None else None
     if tolerance is not None and seconds > now + tolerance.total_seconds():
         error = InvalidArgumentError(layout.time, utc(seconds).isoformat(), f"a time at most {tolerance} ahead of now")
         return Outcome("rejected", f"{layout.time!r} lies {seconds - now:.0f} s in the future", error=error)
-    if event.retention is not None:
-        last = (seconds // layout.bucket + 1) * layout.bucket + event.retention.total_seconds()
-        if last <= now:
-            time = utc(seconds).isoformat()
-            error = InvalidArgumentError(
-                layout.time, time, f"a time in the last {event.retention}, as the event is kept"
-            )
-            return Outcome("too_late", f"{layout.time!r} is {time}, which is remembered no more", error=error)
+    if (seconds // layout.bucket + 1) * layout.bucket + retention <= now:
+        time, kept = utc(seconds).isoformat(), timedelta(seconds=retention)
+        error = InvalidArgumentError(layout.time, time, f"a time in the last {kept}, as the event is kept")
+        return Outcome("too_late", f"{layout.time!r} is {time}, which is remembered no more", error=error)
     return None
 
 
-def _expires_at(event: Event, end: int) -> int | None:
-    return None if event.retention is None else int(end + event.retention.total_seconds() + _MARGIN)
+def _expires_at(over: float) -> int | None:
+    return int(over + _MARGIN) if math.isfinite(over) else None
 
 
 def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
@@ -17,7 +17,9 @@ from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import event_item
+from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, rejected
+from dynamodb_counters._writes.ownership import only_own, writer_of
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_COUNTED: Final = 99
@@ -25,11 +27,10 @@ MAX_COUNTED: Final = 99
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
 _TRIES: Final = 10
-_RETRIED: Final = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
-    """Insert an event and count it, all or nothing; the stream counts only its corrections and its deletion."""
+    """Insert an event and count it, all or nothing; the stream counts it in all other declarations."""
     if not isinstance(declarations, Iterable):
         raise InvalidArgumentError("declarations", declarations, "a sequence of declarations, such as [VIEWS]")
     declared = tuple(declarations)
@@ -45,7 +46,10 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
         item = event_item(table, event, values)
     except InvalidArgumentError as error:
         return rejected(error)
-    statuses = Statuses.of_table(table)
+    try:
+        statuses = Statuses.of_table(table)
+    except (ClientError, BotoCoreError) as error:
+        return failed(error)
     declared = tuple(map(statuses.current, declared))
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
@@ -58,8 +62,13 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     }
     # Any shard will do: it only spreads the writes of write-sharded groups.
     shard = str(table.jitter())
-    updates = [Update(delta.layout, delta.group, delta.measures, shard).request(table.name) for delta in folded.deltas]
-    return _transact(table, event, [{"Put": put}, *({"Update": update} for update in updates)])
+    updates = [
+        only_own(Update(delta.layout, delta.group, delta.measures, shard).request(table.name), delta.layout.name)
+        for delta in folded.deltas
+    ]
+    names = ["", *(delta.layout.name for delta in folded.deltas)]
+    told = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    return _transact(table, event, [{"Put": put}, *({"Update": {**update, **told}} for update in updates)], names)
 
 
 def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
@@ -68,21 +77,23 @@ def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
     return {TYPE: {"S": event.name + ONCE_SUFFIX}, **({COUNTED_IN: {"SS": names}} if names else {})}
 
 
-def _transact(table: Table, event: Event, writes: list[Any]) -> Outcome:
-    codes: list[str] = []
+def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
+    outcome = Outcome("failed", "not tried")
     for _ in table.tries(_TRIES):
         try:
             table.client.transact_write_items(TransactItems=writes)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "TransactionCanceledException":
-                raise
-            reasons: Any = error.response.get("CancellationReasons", [])
-            codes = [reason.get("Code", "None") for reason in reasons]
+        except (ClientError, BotoCoreError) as error:
+            reasons: Any = error.response.get("CancellationReasons", []) if isinstance(error, ClientError) else []
+            codes = [reason.get("Code") for reason in reasons]
             if codes[:1] == ["ConditionalCheckFailed"]:
                 item = writes[0]["Put"]["Item"]
                 return repetition(event, item, reasons[0].get("Item", item))
-            if not set(codes) - {"None"} <= _RETRIED or not codes:
-                raise
+            if "ConditionalCheckFailed" in codes:
+                refused = codes.index("ConditionalCheckFailed")
+                writer = writer_of(reasons[refused].get("Item", {}), names[refused])
+                reason = f"{names[refused]!r} cannot count it: an item of its group is of {writer!r}"
+                return Outcome("rejected", reason)
+            outcome = failed(error)
         else:
             return ACCEPTED
-    return Outcome("failed", f"the transaction was cancelled {_TRIES} times, last because of {', '.join(codes)}")
+    return outcome

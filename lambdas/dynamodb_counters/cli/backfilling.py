@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import click
 
-from dynamodb_counters._backfill.backfill import Backfill, wanted
-from dynamodb_counters._backfill.opening import opening
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.opening import opening, wanted
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._stream.control import Control, read_control, read_declarations
@@ -86,23 +86,34 @@ def require_kind(run: str, kind: str) -> None:
 
 
 def _work(session: Session, names: Collection[str], manner: Manner) -> int:
-    worked = work_off(session, runner_of(session, Backfill, manner, names=names), "backfill")
+    backfill = runner_of(session, Backfill, manner, names=names)
+    worked = work_off(session, backfill, "backfill")
     seen = read_control(session.table)
     filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))
     whole = _whole_since(filled, _declared(session, seen), session.clock())
-    session.emit({**worked.document(), "names": filled, "whole_since": whole}, _told(worked, filled, whole))
+    document = {**worked.document(), "names": filled, "whole_since": whole}
+    document |= {"settled": backfill.settled, "withheld": backfill.withheld}
+    session.emit(document, _told(worked, filled, whole, backfill))
     return DONE
 
 
-def _told(worked: Worked, filled: list[str], whole: dict[str, float]) -> str:
+def _told(worked: Worked, filled: list[str], whole: dict[str, float], backfill: Backfill) -> str:
     if worked.was_complete:
         return f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"
+    entries = [f"{_entries(backfill.settled)} settled"] if backfill.settled else []
+    if (lacking := backfill.withheld) > 0:
+        wait = "waits: it" if lacking == 1 else "wait: they"
+        entries.append(f"{_entries(lacking)} {wait} could not be counted")
     lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
     lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
     lines += [
         f"{name}: whole back to {moment_text(since)}; earlier events may have expired" for name, since in whole.items()
     ]
-    return "\n".join([*lines, "Readers use these counts within a minute."])
+    return "\n".join([*lines, *entries, "Readers use these counts within a minute."])
+
+
+def _entries(count: int) -> str:
+    return f"{number(count)} {'entry' if count == 1 else 'entries'} of the quarantine"
 
 
 def _planned(session: Session, names: Collection[str]) -> _Planned:

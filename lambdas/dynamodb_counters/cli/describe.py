@@ -20,6 +20,7 @@ from dynamodb_counters.cli.facts import (
     queue_facts,
     shard_facts,
     table_facts,
+    tried,
 )
 from dynamodb_counters.cli.formats import (
     ACCENT,
@@ -36,6 +37,7 @@ from dynamodb_counters.cli.formats import (
     size,
     span,
 )
+from dynamodb_counters.cli.mappings import mapping_facts
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 
 _LATE: Final = 15 * 60
@@ -63,9 +65,17 @@ def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
     shards, problem = shard_facts(session, document["table"]["stream"]["arn"], peek=peek)
     document["shards"] = shards
     document["stream_problem"] = problem
+    document |= _lambda_facts(session, document["table"]["stream"]["arn"])
     document["quarantine"] = quarantine_facts(session)
     document["dead_letters"] = [queue_facts(session, queue) for queue in queues]
     session.emit(document, Lines(*_sections(document, session.clock())))
+
+
+def _lambda_facts(session: Session, stream: str | None) -> Facts:
+    if stream is None or session.endpoint_url is not None:  # An emulator has no Lambda.
+        return {"mappings": [], "mapping_problems": []}
+    found, problem = tried(lambda: mapping_facts(session, stream))
+    return found or {"mappings": [], "mapping_problems": [problem]}
 
 
 def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
@@ -73,6 +83,8 @@ def _sections(document: Facts, now: float) -> Iterator[RenderableType]:
     yield from _section("Declarations", _declarations(document), document.get("problem"))
     yield from _section("Deployments", _deployments(document["deployments"], now))
     yield from _section("Shards", _shards(document["shards"]), document["stream_problem"])
+    if document["mappings"] or document["mapping_problems"]:
+        yield from _section("Mappings", _mappings(document))
     yield from _section("Quarantine", _quarantine(document["quarantine"]))
     if document["dead_letters"]:
         yield from _section("Dead letters", _queues(document["dead_letters"]))
@@ -159,6 +171,15 @@ def _notes(shard: Facts) -> Text | None:
     if known is not None and known["retrying"]:
         return Text("a batch is tried again", WARNING)
     return None
+
+
+def _mappings(document: Facts) -> RenderableType:
+    shown = grid("function", "stream of", "starts at", "state")
+    for one in document["mappings"]:
+        function, table = one["function"].split(":", 6)[-1], one["stream"].split("/")[1]
+        shown.add_row(function, table, str(one["starts"]).lower().replace("_", " "), one["state"].lower())
+    problems = [Text(problem, BAD) for problem in document["mapping_problems"]]
+    return Lines(*([shown] if document["mappings"] else []), *problems)
 
 
 def _quarantine(quarantine: Facts) -> RenderableType:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 
+from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import TTL, TYPE
 from dynamodb_counters._stream.quarantine_items import (
     DISCARDED,
     REDRIVEN,
+    SETTLED,
     STATE,
     WAITING,
     Quarantined,
     read_quarantine_item,
 )
 from dynamodb_counters._stream.redrive_entries import stored_entries
+from dynamodb_counters._stream.run_logs import SCANNED
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.formats import stamp
 
-STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded"}
+STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
 
+_WHAT: Final = {
+    "INSERT": "The insertion",
+    "MODIFY": "A change",
+    "REMOVE": "The deletion",
+    SCANNED: "The backfilled image",
+}
 _ID_DIGITS: Final = 12
 _LEAST_DIGITS: Final = 4
 
@@ -48,6 +57,11 @@ class Entry:
         """The declarations that it waits for; none for all."""
         delta = self.kept.content.get("name")
         return (delta,) if isinstance(delta, str) else self.kept.names
+
+    @property
+    def names_meant(self) -> set[str]:
+        """The same, also without the numbers of generations."""
+        return {*self.names, *map(base_name, self.names)}
 
     @property
     def item_key(self) -> str:
@@ -80,7 +94,7 @@ class Wanted:
     ids: Sequence[str] = ()
     states: Sequence[str] = ("waiting",)
     reason: str = ""
-    declaration: str = ""
+    declarations: Collection[str] = ()
     created_before: float | None = None
     created_after: float | None = None
 
@@ -89,7 +103,7 @@ class Wanted:
         return (
             entry.state in self.states
             and self.reason.lower() in entry.kept.reason.lower()
-            and (not self.declaration or self.declaration in entry.names)
+            and (not self.declarations or not entry.names_meant.isdisjoint(self.declarations))
             and (self.created_before is None or (entry.created is not None and entry.created <= self.created_before))
             and (self.created_after is None or (entry.created is not None and entry.created >= self.created_after))
         )
@@ -139,6 +153,7 @@ def words(entry: Entry) -> Iterator[str]:
         "waiting": f"A redrive {who}; what still cannot be counted comes back as a new entry.",
         "redriven": "It was redriven: the stream has counted it, or brought it back as a new entry.",
         "discarded": "It was discarded: it is never counted.",
+        "settled": "It is settled: a backfill has replaced what it waited for, and looked at the item itself.",
     }.get(entry.state, f"Its state {entry.state!r} is none that this version knows.")
 
 
@@ -147,9 +162,12 @@ def _image_words(entry: Entry) -> str:
     name = "OldImage" if "OldImage" in record["dynamodb"] and "NewImage" not in record["dynamodb"] else "NewImage"
     image = record["dynamodb"].get(name)
     kind = image.get(TYPE, {}).get("S") if isinstance(image, Mapping) else None
-    what = {"INSERT": "The insertion", "MODIFY": "A change", "REMOVE": "The deletion"}.get(
-        str(record.get("eventName")), "A change"
-    )
+    what = {
+        "INSERT": "The insertion",
+        "MODIFY": "A change",
+        "REMOVE": "The deletion",
+        SCANNED: "The backfilled image",
+    }.get(str(record.get("eventName")), "A change")
     side = "what it was before" if name == "OldImage" else "what it is now"
     held = f", {side}," if record.get("eventName") == "MODIFY" else ""
     return f"{what} of {f'the {kind} ' if kind else 'the item '}{entry.item_key}{held}"

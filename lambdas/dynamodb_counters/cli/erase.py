@@ -25,6 +25,8 @@ _PLACES: Final = {
     "given_up": "on-failure buckets",
     "uncounted": "of these, to be counted yet",
     "out_of_sight": "messages out of sight: in a consumer's hands, or delayed",
+    "pages": "pages of backfills and verifications that are over",
+    "runs": "backfills and verifications whose pages stay until an hour after they end",
 }
 
 

@@ -55,7 +55,7 @@ def table_facts(session: Session) -> Facts:
             "arn": found.get("LatestStreamArn") if stream.get("StreamEnabled") else None,
         },
     }
-    expiry, problem = _tried(
+    expiry, problem = tried(
         lambda: session.client("dynamodb").describe_time_to_live(TableName=session.table.name)["TimeToLiveDescription"]
     )
     expiry = expiry or {}
@@ -112,7 +112,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
     """
     if stream is None:
         return [], "the table has no stream"
-    described, problem = _tried(lambda: list(_described(session.client("dynamodbstreams"), stream)))
+    described, problem = tried(lambda: list(_described(session.client("dynamodbstreams"), stream)))
     shards = described or []
     checkpoints = _checkpoints(session, [shard["ShardId"] for shard in shards])
     now = session.clock()
@@ -124,7 +124,7 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
         is_open = "EndingSequenceNumber" not in shard["SequenceNumberRange"]
         facts.append({"shard": name, "open": is_open, **_checkpoint_facts(known, now)})
         if peek and problem is None:
-            oldest, problem = _tried(partial(_uncovered, session, plan, stream, name, known))
+            oldest, problem = tried(partial(_uncovered, session, plan, stream, name, known))
             facts[-1]["uncovered_seconds"] = None if oldest is None else max(0, round(now - oldest))
     return facts, problem
 
@@ -238,7 +238,7 @@ def _as_streams_write(sequence: str) -> str | None:
     return sequence.lstrip("0").zfill(_FEWEST_DIGITS) if sequence else None
 
 
-def _tried(work: Callable[[], Any]) -> tuple[Any, str | None]:
+def tried(work: Callable[[], Any]) -> tuple[Any, str | None]:
     """What a call answers, or why it does not: a part that may not be read must not hide the others."""
     try:
         return work(), None

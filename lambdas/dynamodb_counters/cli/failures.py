@@ -14,6 +14,8 @@ FOUND: Final = 1
 """It was done, and something was found, or the person said no."""
 WRONG_INPUT: Final = 2
 AWS_REFUSED: Final = 3
+UNKNOWN: Final = 4
+"""It was done, and what was found is certain, but of something nothing is known."""
 FAULT: Final = 70
 """A fault of this program: EX_SOFTWARE of sysexits.h."""
 INTERRUPTED: Final = 130

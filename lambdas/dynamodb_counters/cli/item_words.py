@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
+from dynamodb_counters._backfill.group_items import tally_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._items.attributes import Image
@@ -58,6 +59,9 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
     if marks := watermarks(item):
         found.facts["watermarks"] = marks
         found.lines += [f"watermark of the shard {one['shard']}: counted through {one['sequence']}" for one in marks]
+    if tally := tally_of(item):
+        found.facts["tally"] = tally
+        found.lines.append(f"its sources do not show: {', '.join(f'{name} {n}' for name, n in sorted(tally.items()))}")
     if "N" in item.get(TTL, {}):
         found.lines.append(f"DynamoDB may delete it from {moment_text(float(item[TTL]['N']))} on")
     return found
@@ -84,7 +88,7 @@ def _reader(item: Image) -> _Reader:
         return _quota if kind == QUOTA else _quarantined
     if pk.startswith(CHECKPOINT_PREFIX):
         named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, "EXPIRED": _expired, WITNESS: _witness}
-        named["GENERATIONS"] = run_words.generations
+        named |= {"GENERATIONS": run_words.generations, "RUN": run_words.run_state}
         prefixed = _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk.partition("#")[0], _checkpoint)
         return run_words.run if pk.startswith(RUN_PREFIX) else prefixed
     if kind.endswith(PACK_SUFFIX) and CHUNK in item:
@@ -154,6 +158,7 @@ def _chunk(item: Image, _: Mapping[str, Declaration]) -> Decoded:
 def _layout(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     name = item[PK]["S"].removeprefix(PACK_PREFIX)
     lines = [f"where the chunks of the events {name!r} are: {item['layouts']['S']}"]
+    lines.append(f"how long buckets are kept, from which start on, in seconds: {item['retentions']['S']}")
     lines.append(f"events up to {item['tolerance']['N']} s ahead are accepted")
     return Decoded("layout", lines, {"event": name, "layouts": item["layouts"]["S"]})
 
@@ -231,8 +236,10 @@ def _switch(item: Image, _: Mapping[str, Declaration]) -> Decoded:
 
 
 def _expired(item: Image, _: Mapping[str, Declaration]) -> Decoded:
-    name = item[SK]["S"].partition("#")[2]
-    return Decoded("expired", [f"{name} counts items that have expired: they cannot be recomputed"], {"name": name})
+    name, until = item[SK]["S"].partition("#")[2], item.get("until", {}).get("N")
+    which = f", in groups before {moment_text(float(until))}" if until is not None else ""
+    lines = [f"{name} counts items that have expired{which}: they cannot be recomputed"]
+    return Decoded("expired", lines, {"name": name})
 
 
 def _restore(item: Image, _: Mapping[str, Declaration]) -> Decoded:

@@ -21,6 +21,7 @@ from dynamodb_counters.cli.erase import erase
 from dynamodb_counters.cli.events import events
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
 from dynamodb_counters.cli.get import get
+from dynamodb_counters.cli.handover import handover
 from dynamodb_counters.cli.quarantined import quarantine
 from dynamodb_counters.cli.redrive import redrive
 from dynamodb_counters.cli.replay import replay
@@ -33,7 +34,7 @@ from dynamodb_counters.cli.watch import watch
 
 COMMANDS: Final[tuple[click.Command, ...]] = (
     *(describe, get, window, series, top, events, watch, dev, diff, cost),
-    *(backfilling.command, verify, repair_command, drop),
+    *(backfilling.command, verify, repair_command, drop, handover),
     *(quarantine, accept, replay, decode, redrive, erase, restore.command),
 )
 

@@ -13,16 +13,21 @@ import click
 from rich.console import Group as Lines
 from rich.text import Text
 
+from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._stream import redrive_entries
+from dynamodb_counters._stream.discards import Discards
 from dynamodb_counters._stream.quarantine_items import Quarantined
+from dynamodb_counters._stream.run_items import found_by
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.formats import QUIET, grid, moment_text, number, reason_text, span
 from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.errors import InvalidArgumentError
 
 _TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
+_MOST_TOLD: Final = 10
 _DOUBT: Final = "may have been counted"
 
 
@@ -37,11 +42,12 @@ def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(session: Session, **options: Any) -> Any:
         now, older, newer = session.clock(), options.pop("older"), options.pop("newer")
+        declaration = options.pop("declaration")
         wanted = Wanted(
             options.pop("ids", ()),
             ("waiting",),
             options.pop("reason") or "",
-            options.pop("declaration") or "",
+            with_parts([declaration], session.declarations) if declaration else (),
             None if older is None else now - older.total_seconds(),
             None if newer is None else now - newer.total_seconds(),
         )
@@ -90,7 +96,9 @@ def show(session: Session, entry_id: str) -> None:
     expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
     lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
     lines += ["", *words(entry), ""]
-    lines += [f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"]
+    run = entry.kept.shard.removeprefix(found_by(""))
+    place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
+    lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
     text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
     lines += [_TYPED.sub(r"{\1}", text)]
     session.emit(entry.document(), "\n".join(lines))
@@ -120,13 +128,20 @@ def redrive(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_filtered
 def discard(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
-    """Give entries up: they are never counted, also if their records come again.
+    """Give entries up: they are never counted, nor taken back, also if their records come again.
 
-    They can be shown until they expire.
+    They can be shown until they expire. Refused is what only a redrive makes right.
     """
     found = _chosen(session, wanted, everything=everything)
     question = f"Discard {len(found):,} entries? The counts will lack them for good."
-    return _act(session, found, redrive_entries.discard, "discarded", question, dry_run=dry_run, yes=yes)
+    discards: list[Discards] = []
+
+    def work(table: Table, entry: Quarantined) -> bool:
+        # Not before somebody has said yes.
+        discards.extend([Discards(table)] if not discards else [])
+        return discards[0].discard(entry)
+
+    return _act(session, found, work, "discarded", question, dry_run=dry_run, yes=yes)
 
 
 @quarantine.command()
@@ -147,7 +162,7 @@ def purge(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, 
 
 
 def _chosen(session: Session, wanted: Wanted, *, everything: bool) -> list[Entry]:
-    is_filtered = bool(wanted.reason or wanted.declaration or wanted.created_before or wanted.created_after)
+    is_filtered = bool(wanted.reason or wanted.declarations or wanted.created_before or wanted.created_after)
     if not (wanted.ids or is_filtered or everything):
         raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
     return find(session.table, wanted)
@@ -170,13 +185,20 @@ def _act(
         return DONE
     if question and not session.confirm(question, yes=yes):
         return FOUND
-    left = []
+    left, refused = list[str](), dict[str, str]()
     with session.progress(done, len(found)) as advance:
         for entry in found:
-            if not work(session.table, entry.kept):
-                left.append(entry.id)
+            try:
+                if not work(session.table, entry.kept):
+                    left.append(entry.id)
+            except InvalidArgumentError as error:
+                refused[entry.id] = str(error)
             advance(1)
     told = f"; {len(left):,} have changed meanwhile: {', '.join(left[:10])}" if left else ""
-    changed = [one for one in ids if one not in left]
-    session.emit({done: changed, "left": left}, f"{len(changed):,} {done}{told}")
-    return FOUND if left else DONE
+    told += f"; {len(refused):,} refused" if refused else ""
+    for one, reason in list(refused.items())[:_MOST_TOLD]:
+        session.tell(f"{one}: {reason}")
+    changed = [one for one in ids if one not in left and one not in refused]
+    document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
+    session.emit(document, f"{len(changed):,} {done}{told}")
+    return FOUND if left or refused else DONE

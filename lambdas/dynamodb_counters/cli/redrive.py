@@ -15,24 +15,25 @@ from dynamodb_counters.cli.session import Session, shared
 
 @click.command()
 @click.argument("bucket")
-@click.option("--source-table", help="ARN of the aggregator's source table, if it has one.")
 @click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared
-def redrive(session: Session, bucket: str, *, source_table: str | None, keep: bool, dry_run: bool, yes: bool) -> int:
+def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bool) -> int:
     """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.
 
     An object that is counted is deleted. One that cannot be counted stays and stops its shard: exit code 1.
     """
-    objects, declarations = OnFailureBucket(session.client("s3"), bucket), session.declarations
+    objects, declarations = (
+        OnFailureBucket(session.client("s3"), bucket),
+        session.declarations if session.declared else None,
+    )
 
     def batches(*, writes: bool) -> Iterable[RedrivenBatch]:
         return redrive_bucket(
             session.table,
             objects,
             declarations=declarations,
-            source_table=source_table,
             keep=keep,
             dry_run=not writes,
         )

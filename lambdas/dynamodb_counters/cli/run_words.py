@@ -8,7 +8,7 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, RUN_PREFIX, SK
 from dynamodb_counters._statuses import read_statuses
-from dynamodb_counters._stream.run_items import ROWS, unpack_log, unpack_scanned
+from dynamodb_counters._stream.run_items import ROWS, RUN_SK_PREFIX, unpack_log, unpack_scanned
 from dynamodb_counters.cli.decoded_item import Decoded
 from dynamodb_counters.cli.formats import moment_text
 
@@ -18,6 +18,8 @@ def generations(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     statuses = read_statuses(item)
     lines = ["which items readers use of each declaration, where it is not the first generation, whole"]
     for name, status in sorted(statuses.items()):
+        if status.whole and not status.reads:
+            continue
         counts = "everything" if status.whole else f"what came since {moment_text(status.since)}"
         lines.append(f"  {name}: generation {status.reads}, which counts {counts}")
     reads = {name: status.reads for name, status in statuses.items()}
@@ -25,7 +27,7 @@ def generations(item: Image, _: Mapping[str, Declaration]) -> Decoded:
 
 
 def run(item: Image, _: Mapping[str, Declaration]) -> Decoded:
-    """An item of a run: its own, a cut, a page, a heartbeat."""
+    """An item of a run: a cut, a page, a heartbeat."""
     pk, sk = item[PK]["S"].removeprefix(RUN_PREFIX), item[SK]["S"]
     identity, _, rest = pk.partition("~")
     kind = rest.partition("~")[0]
@@ -44,6 +46,12 @@ def run(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     if sk.startswith("CUT#"):
         cut = item["cut"]["S"].lstrip("0")
         return Decoded("cut", [f"the run {identity} counts {item['shard']['S']} from {cut} on"], {"cut": cut})
+    raise ValueError(f"invalid sk={sk!r}: expected an item of a run")
+
+
+def run_state(item: Image, _: Mapping[str, Declaration]) -> Decoded:
+    """Where a run is."""
+    identity = item[SK]["S"].removeprefix(RUN_SK_PREFIX)
     since, phase = moment_text(float(item["since"]["N"])), item["phase"]["S"]
     lines = [f"the {item['kind']['S']} run {identity}, {phase}: it begins with records of {since}"]
     return Decoded("run", [*lines, f"it looks at {item['names']['S']}"], {"run": identity, "phase": phase})

@@ -26,6 +26,7 @@ _COUNTED: Final = {
     "waiting": "s",
     "scanning": "items",
     "draining": "shards",
+    "withholding": "entries",
     "adding": "groups",
     "comparing": "groups",
 }

@@ -11,9 +11,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verdicts import EXPIRED
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters.cli.backfilling import require_kind
-from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
 from dynamodb_counters.cli.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
 from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared
@@ -47,8 +48,8 @@ def _verifying(function: Callable[..., Any]) -> Callable[..., Any]:
 def verify(session: Session, *, repair: bool, **options: Any) -> int:
     """Recompute counts from their source items while traffic flows, and tell where they differ.
 
-    By default all declarations that count everything there is. Exit code 1: counts have drifted. What the source
-    items cannot tell for certain is "unknown", and no drift.
+    By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
+    has for certain, but of some the source items cannot tell.
     """
     return _verify(session, "verify", repairs=repair, dry_run=False, **options)
 
@@ -56,13 +57,15 @@ def verify(session: Session, *, repair: bool, **options: Any) -> int:
 @click.command("repair")
 @_verifying
 @click.option("--dry-run", is_flag=True, help="Write nothing: the same as verify.")
+@click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
-def repair_command(session: Session, *, dry_run: bool, **options: Any) -> int:
+def repair_command(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
     """Verify, show the differences, and add to each group what it lacks, once, beside live updates.
 
-    Exit code 1: counts have drifted, and not all of them were repaired.
+    Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left of
+    which the source items cannot tell.
     """
-    return _verify(session, "repair", repairs=True, dry_run=dry_run, **options)
+    return _verify(session, "repair", repairs=True, dry_run=dry_run, unknown=unknown, **options)
 
 
 def _verify(
@@ -75,6 +78,7 @@ def _verify(
     repairs: bool,
     dry_run: bool,
     yes: bool,
+    unknown: bool = False,
 ) -> int:
     if repairs and not dry_run and not yes and not session.has_person():
         # Before the work, not after it.
@@ -87,23 +91,30 @@ def _verify(
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
         raise BackfillError(f"run {worked.run} is complete, and has told what it found: begin another one")
-    found = verification.differences
-    drifted = sum(difference.verdict == "drift" for difference in found)
+    drifted, expired = verification.groups("drift"), verification.groups("unknown", EXPIRED)
+    found = FOUND if drifted else UNKNOWN if verification.differences else DONE
     done = partial(_document, worked, verification)
-    if not (drifted and repairs and not dry_run):
+    if dry_run or not repairs or not (drifted or expired):
         session.emit(done(None), _shown(worked, verification))
-        return FOUND if drifted else DONE
+        return found
     if not session.as_json or not yes:
         session.err.print(_shown(worked, verification))
-    if not session.confirm(f"Add what is missing to {_groups(drifted)}?", yes=yes):
+    if drifted and not session.confirm(f"Add what is missing to {_groups(drifted)}?", yes=yes):
         if session.as_json:
             session.emit(done(None), "")
         return FOUND
-    repaired, refused = verification.repair()
+    unknown = bool(expired) and (unknown or (not yes and session.confirm(_question(expired), yes=False)))
+    repaired, refused = verification.repair(unknown=unknown)
     told = f"{_groups(repaired)} repaired"
     told += f"; {_groups(refused)} left: repaired by somebody else meanwhile, verify again" if refused else ""
     session.emit(done((repaired, refused)), told)
-    return FOUND if refused else DONE
+    left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
+    return FOUND if refused else UNKNOWN if left else DONE
+
+
+def _question(expired: int) -> str:
+    whose = "it to what its" if expired == 1 else "them to what their"
+    return f"{_groups(expired)} may count what has expired. Set {whose} sources show, too?"
 
 
 def _groups(count: int) -> str:
@@ -112,13 +123,15 @@ def _groups(count: int) -> str:
 
 def _shown(worked: Worked, verification: Verification) -> RenderableType:
     found = verification.differences
-    drifted = sum(difference.verdict == "drift" for difference in found)
+    drifted, unknown = verification.groups("drift"), verification.groups("unknown")
+    waiting = verification.groups("waiting")
     verdict = f"{number(drifted)} drifted" if drifted else "none drifted"
-    unknown = len(found) - drifted
+    cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
     total = Text.assemble(
         f"{_groups(verification.compared)} compared: ",
         (verdict, BAD if drifted else GOOD),
-        (f", {number(unknown)} unknown" if unknown else ""),
+        (cannot if unknown else "", WARNING),
+        (f", {number(waiting)} wait for the quarantine" if waiting else "", WARNING),
         (f"; {span(worked.seconds)}, {number(round(worked.units))} units", QUIET),
     )
     if not found:
@@ -145,9 +158,8 @@ def _signed(missing: Any) -> str:
 
 
 def _verdict(difference: Difference) -> Text:
-    if difference.verdict == "drift":
-        return Text("drift", BAD)
-    return Text(f"unknown: {difference.reason}", WARNING)
+    told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
+    return Text(told, BAD if difference.verdict == "drift" else WARNING)
 
 
 def _document(worked: Worked, verification: Verification, repaired: tuple[int, int] | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -15,6 +15,8 @@ from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.waiting import waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
+
+_MOST_TYPES: Final = 20
 
 logger = Logger()
 metrics = Metrics()
@@ -60,6 +62,7 @@ def _meter(report: Report) -> None:
         ("Redelivered", report.redelivered),
         ("CheckpointsLost", int(report.checkpoint_lost)),
         ("LateEvents", report.late),
+        ("UnknownTypes", report.skipped_types.total()),
         ("WriteUnits", report.write_units),
     ):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
@@ -69,6 +72,12 @@ def _meter(report: Report) -> None:
         metrics.add_metric(name="UpdatesPerRecord", unit=MetricUnit.NoUnit, value=report.updated / records)
     if report.checkpoint_lost:
         logger.error("an item CHECKPOINT# is gone or spoiled; records that may have been counted go to quarantine")
+    if report.skipped_types:
+        logger.warning(
+            "items of types that nothing declares are not counted; to count them, let the where of their Items name "
+            "_type",
+            extra={"types": dict(report.skipped_types.most_common(_MOST_TYPES))},
+        )
     if report.takeover:
         logger.info(report.takeover)
     if report.quarantined:
@@ -79,16 +88,18 @@ def _meter(report: Report) -> None:
 
 def _meter_waiting() -> None:
     table, s3 = watched()
-    entries = waiting_in_quarantine(table, _quarantine_retention_seconds())
-    objects = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
-    for name, unit, value in (
-        ("QuarantineWaiting", MetricUnit.Count, entries.count),
-        ("QuarantineOldest", MetricUnit.Seconds, entries.oldest),
-        ("QuarantineExpiring", MetricUnit.Count, entries.expiring),
-        ("GivenUpWaiting", MetricUnit.Count, objects.count),
-        ("GivenUpOldest", MetricUnit.Seconds, objects.oldest),
-    ):
-        metrics.add_metric(name=name, unit=unit, value=value)
+    try:
+        entries = waiting_in_quarantine(table, _quarantine_retention_seconds())
+        metrics.add_metric(name="QuarantineWaiting", unit=MetricUnit.Count, value=entries.count)
+        metrics.add_metric(name="QuarantineOldest", unit=MetricUnit.Seconds, value=entries.oldest)
+        metrics.add_metric(name="QuarantineExpiring", unit=MetricUnit.Count, value=entries.expiring)
+    finally:
+        # A table that refuses its quarantine hides nothing of the bucket.
+        objects = waiting_in_bucket(s3, os.environ["ON_FAILURE_BUCKET"], table.clock())
+        metrics.add_metric(name="GivenUpWaiting", unit=MetricUnit.Count, value=objects.count)
+        metrics.add_metric(name="GivenUpOldest", unit=MetricUnit.Seconds, value=objects.oldest)
+    # The heartbeat: its absence has an alarm.
+    metrics.add_metric(name="Watched", unit=MetricUnit.Count, value=1)
 
 
 def _quarantine_retention_seconds() -> float:

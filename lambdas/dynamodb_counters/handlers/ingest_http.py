@@ -11,12 +11,12 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-import boto3
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters import _clients
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.admission import Admission
@@ -27,7 +27,7 @@ from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters._http.request_body import body_text
 from dynamodb_counters._http.responses import json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
-from dynamodb_counters._http.time_limits import cpu_limit
+from dynamodb_counters._http.time_limits import cpu_limit, time_limit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -59,7 +59,7 @@ def settings() -> Settings:
     return Settings(
         check=EventCheck(cast("Event", event), None if schema is None else compile_schema(schema), admission),
         max_body_bytes=int(os.environ["MAX_BODY_BYTES"]),
-        sqs=boto3.client("sqs"),
+        sqs=_clients.make_service_client("sqs"),
         queue_url=os.environ["QUEUE_URL"],
         tenant=json.loads(os.environ.get("TENANT", "{}")),
     )
@@ -74,16 +74,17 @@ def _post_events() -> Response[str]:
         bound = bound_values(config.tenant, request)
         texts = config.check.texts(body_text(request, config.max_body_bytes), bound, now)
         messages = queue_messages(texts)
+    # Some messages may be in the queue already; their events become duplicates, which are not counted.
+    detail = "the events could not be queued; resend all of them"
     attribute: MessageAttributeValueTypeDef = {"DataType": "Number", "StringValue": str(int(now))}
     try:
-        for message in messages:
-            config.sqs.send_message(
-                QueueUrl=config.queue_url, MessageBody=message, MessageAttributes={"taken": attribute}
-            )
+        with time_limit(app.lambda_context.get_remaining_time_in_millis() / 1000, detail):
+            for message in messages:
+                config.sqs.send_message(
+                    QueueUrl=config.queue_url, MessageBody=message, MessageAttributes={"taken": attribute}
+                )
     except (BotoCoreError, ClientError) as error:
         logger.exception("the queue refused a message")
-        # Some messages may be in the queue already; their events become duplicates, which are not counted.
-        detail = "the events could not be queued; resend all of them"
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, detail) from error
     metrics.add_metric(name="EventsReceived", unit=MetricUnit.Count, value=len(texts))
     return json_response({"events": len(texts)}, HTTPStatus.ACCEPTED)

@@ -12,10 +12,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._fold.admission import Admission
-from dynamodb_counters._queue.consumer import Consumed, Consumer
+from dynamodb_counters._queue.consumer import Consumed, Consumer, longest_request
 from dynamodb_counters._queue.messages import Target
 from dynamodb_counters._queue.sending import Queues
-from dynamodb_counters._table import Bulk, Table
+from dynamodb_counters._table import Bulk, Table, make_client
 
 logger = Logger()
 metrics = Metrics()
@@ -27,13 +27,15 @@ def consumer() -> Consumer:
     [event] = decode(os.environ["DECLARATIONS"])
     # Some emulators leave PartiQL's writes out of the stream.
     bulk: Bulk = "put" if "BULK_BY_PUT" in os.environ else "partiql"
-    table = Table(os.environ["TABLE_NAME"], bulk=bulk)
+    seconds = longest_request(float(os.environ.get("TIMEOUT", "inf")))
+    table = Table(os.environ["TABLE_NAME"], make_client(seconds), bulk=bulk)
     urls: dict[Target, str] = {
         "queue": os.environ["QUEUE_URL"],
         "dead_letter_queue": os.environ["DEAD_LETTER_QUEUE_URL"],
     }
     aggregates = decode(os.environ["AGGREGATES"]) if "AGGREGATES" in os.environ else ()
-    return Consumer(table, cast("Event", event), Queues(table, urls), Admission(aggregates) if aggregates else None)
+    queues = Queues(table, urls, seconds)
+    return Consumer(table, cast("Event", event), queues, Admission(aggregates) if aggregates else None)
 
 
 @logger.inject_lambda_context

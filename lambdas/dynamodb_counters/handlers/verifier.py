@@ -13,6 +13,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from dynamodb_counters import _clients
 from dynamodb_counters._backfill.scheduled import ScheduledVerifier, StoppableVerification
 from dynamodb_counters._backfill.service_time import ServiceTime
+from dynamodb_counters._backfill.verdicts import Verdict
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters._table import Table
@@ -42,15 +43,26 @@ def handler(event: dict[str, Any], context: Any) -> None:
     except BackfillError as error:
         # Trying again at once would not help: the schedule begins another one.
         logger.warning(str(error))
-        return
+        done = None
     if done is not None:
         _meter(done)
+    # The heartbeat: its absence has an alarm.
+    metrics.add_metric(name="VerifierRan", unit=MetricUnit.Count, value=1)
 
 
 def _meter(done: Verification) -> None:
-    drifted = Counter(each.name for each in done.differences if each.verdict == "drift")
     metrics.add_metric(name="GroupsVerified", unit=MetricUnit.Count, value=done.compared)
-    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=drifted.total())
-    if drifted:
-        # Groups may name people: `counters verify` tells which they are.
-        logger.error("counts have drifted", extra={"groups": dict(drifted)})
+    metrics.add_metric(name="Drift", unit=MetricUnit.Count, value=done.groups("drift"))
+    metrics.add_metric(name="GroupsUnknown", unit=MetricUnit.Count, value=done.groups("unknown"))
+    # Groups may name people: `counters verify` tells which they are.
+    if drifted := _by_declaration(done, "drift"):
+        logger.error("counts have drifted", extra={"groups": drifted})
+    if unknown := _by_declaration(done, "unknown"):
+        logger.warning("counts cannot be verified", extra={"groups": unknown})
+
+
+def _by_declaration(done: Verification, verdict: Verdict) -> dict[str, int]:
+    """How many groups of each declaration have a verdict."""
+    return dict(
+        Counter(name for name, _ in {(each.name, each.ref) for each in done.differences if each.verdict == verdict})
+    )

@@ -6,13 +6,30 @@ from typing import Any
 
 import pytest
 
-from benchmarks import page
-from benchmarks.run import TINY, run
+from benchmarks import __main__, page
+from benchmarks.run import TINY, measure_engine, measure_sections, run
+from simulation.engines.dynamodb_local import DynamoDBLocal
 
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    return run(TINY, lambda _: None, with_engine=False)
+    return run(TINY, print, lambda _: None, with_engine=False)
+
+
+def test_every_section_ends(report: dict[str, Any]) -> None:
+    assert report["failed"] == {}
+
+
+def test_the_section_on_dynamodb_local_ends(dynamodb_local_engine: DynamoDBLocal) -> None:
+    report: dict[str, Any] = {"windows": {}}
+    found = measure_engine(dynamodb_local_engine, TINY.engine, report)
+
+    assert all(design["exact"] for design in found["designs"].values())
+    assert report["windows"]["engine"]["packed_buckets"]["exact"]
+
+
+def test_the_example_app_is_compared_with_the_same_resources(report: dict[str, Any]) -> None:
+    assert report["synth"]["example"]["resources"] == report["synth"]["plain_l2"]["resources"]
 
 
 def test_a_report_survives_json(report: dict[str, Any]) -> None:
@@ -49,3 +66,37 @@ def test_the_page_and_its_figures_are_written(report: dict[str, Any], tmp_path: 
         assert f"figures/{figure.name}" in text
     assert all(name in text for name in report["goals"])
     assert page.terminal(report)
+
+
+def test_a_section_that_fails_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> dict[str, Any]:
+        raise ValueError("not the same resources")
+
+    def run_three(_: object, say: Any, keep: Any, **__: object) -> dict[str, Any]:
+        def keep_and_look(part: dict[str, Any]) -> None:
+            keep(part)
+            kept.append(json.loads(file.read_text()))
+
+        found: dict[str, Any] = {}
+        sections = [("first", lambda _: {"a": 1}), ("synthesis", fail), ("last", lambda found: {"b": found["a"] + 1})]
+        measure_sections(found, sections, say, keep_and_look)
+        return found
+
+    kept: list[dict[str, Any]] = []
+    monkeypatch.setattr("benchmarks.run.run", run_three)
+    monkeypatch.setattr("os.environ", {})
+    file, docs = tmp_path / "reports" / "report.json", tmp_path / "docs"
+
+    assert __main__.main(["--report", str(file), "--docs", str(docs)]) == 1
+    assert [list(each) for each in kept] == [["failed", "a"], ["failed", "a"], ["failed", "a", "b"]]
+    assert json.loads(file.read_text()) == {
+        "failed": {"synthesis": "ValueError: not the same resources"},
+        "a": 1,
+        "b": 2,
+    }
+    assert not docs.exists()
+    told = capsys.readouterr().err
+    assert "not measured: synthesis: ValueError: not the same resources" in told
+    assert str(file) in told

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.cli_examples.blog import HOURS, NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, in_memory, seeded
+from demo.cli_examples.blog import HOURS, NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, in_memory, seeded
 from dynamodb_counters import Counters
 from dynamodb_counters._stream.checkpoint_items import checkpoint_key
 from dynamodb_counters._stream.watermarks import shard_digest
@@ -121,7 +121,8 @@ def test_describe_is_complete(blog: Blog) -> None:
     assert (done.code, done.err) == (0, "")
     facts = done.document
     assert facts.keys() == {
-        *("table", "declarations", "deployments", "shards", "stream_problem", "quarantine", "dead_letters")
+        *("table", "declarations", "deployments", "shards", "stream_problem", "quarantine", "dead_letters"),
+        *("mappings", "mapping_problems"),
     }
     assert facts["table"]["ttl"] == {"status": "ENABLED", "attribute": "ttl"}
     assert facts["table"]["items"] > 1000
@@ -138,6 +139,8 @@ def test_describe_is_complete(blog: Blog) -> None:
     assert [(one["open"], one["uncovered_seconds"], one["checkpoint"]["age_seconds"]) for one in others] == [
         (True, None, 5)
     ] * 2
+    assert [(one["starts"], one["state"]) for one in facts["mappings"]] == [("TRIM_HORIZON", "Enabled")]
+    assert facts["mapping_problems"] == []
     assert (facts["quarantine"]["waiting"], len(facts["quarantine"]["reasons"])) == (4, 2)
     assert facts["dead_letters"] == [{"queue": QUEUE, "messages": 2, "in_flight": 0}]
 
@@ -163,11 +166,39 @@ def test_describe_tells_what_it_may_not_read(blog: Blog) -> None:
     done = counters(blog, "describe", clients=blog.clients | {"dynamodbstreams": refusing})
     assert done.code == 0
     assert "AWS refused describe_stream: AccessDeniedException: not you" in done.out
+    refusing = Refusing(blog.clients["lambda"], "get_function_configuration")
+    done = counters(blog, "describe", clients=blog.clients | {"lambda": refusing})
+    assert "AWS refused get_function_configuration" in done.out
     client = Refusing(blog.clients["dynamodb"], "describe_time_to_live")
     done = counters(blog, "describe", clients=blog.clients | {"dynamodb": client})
     assert "AWS refused describe_time_to_live" in done.out
     client = Refusing(blog.clients["dynamodb"], "describe_table")
     assert counters(blog, "describe", clients=blog.clients | {"dynamodb": client}).code == 3
+
+
+def test_describe_tells_of_mappings_that_lose_records(blog: Blog) -> None:
+    known = blog.clients["lambda"]
+    [first] = known.found
+    stream = first["EventSourceArn"]
+    alias, source = first["FunctionArn"] + ":live", stream.replace("blog", "orders")
+
+    def told(*mappings: dict[str, str]) -> list[str]:
+        lambdas = Mappings(stream)
+        lambdas.found = [*mappings]
+        done = counters(blog, "describe", "--json", clients=blog.clients | {"lambda": lambdas})
+        return list(done.document["mapping_problems"])
+
+    # Of another function, which only listens; and of a source table's stream.
+    other = known.made("1", stream, FunctionArn=first["FunctionArn"].replace("aggregator", "mail"))
+    assert told(first, other, known.made("2", source)) == []
+    late, twice = told(first, known.made("3", stream, FunctionArn=alias, StartingPosition="LATEST"))
+    assert late == "mapping 3 starts at LATEST: records from before are not counted; create it with TRIM_HORIZON"
+    lost = "records that one delivers before the other are lost"
+    assert twice == f"2 mappings read {stream}: {lost}; delete all but the construct's"
+    assert told(known.made("4", stream, State="Disabled")) == [
+        "mapping 4 is disabled: the stream forgets records after 24 hours"
+    ]
+    assert told(other) == [f"no mapping of a function that counts this table reads {stream}"]
 
 
 def test_describe_tells_of_a_lost_checkpoint_and_of_a_spoiled_one(blog: Blog) -> None:

@@ -19,6 +19,7 @@ from tests.unit.test_architecture import written as written  # noqa: PLC0414 - a
 WORDS = {
     "Event": "an event 'view': clientId=c1 time=2026-11-20T10:30:00Z url=/",
     "Event: with a version": "an event 'order', or a group whose watermarks are gone: id=1 revision=2 total=95",
+    "Event: discarded": "an event 'sale'",
     "Event: counted by `record_once`": "the transaction that wrote it has counted it in: customers",
     "Chunk": "chunk 0 of the events 'click' in the bucket that begins 2026-11-20T10:30:00Z: 2 rows",
     "Chunk: with an erased event": "1 events were erased from it",
@@ -37,6 +38,7 @@ WORDS = {
     "Bucket: day": "by slot: h10=2",
     "Bucket: month": "2 in the month 2026-11",
     "Quarantined image": "The insertion of the sale SALE#5 / SALE could not be counted by shops.",
+    "Quarantined image: redriven": "The insertion of the sale SALE#6 / SALE could not be counted by shops.",
     "Quarantined delta": "could not be added to its item.",
     "Checkpoint": "the checkpoint of shardId-00000001795161600000-f55eea83: all records through 44215845000000000174",
     "Witness": "if the checkpoint is gone, it was lost",
@@ -49,6 +51,7 @@ WORDS = {
     "Scan page": "page 0 of a segment that the run 1r0000000000000001 has scanned: ",
     "Heartbeat": "a heartbeat of the run 1r0000000000000001: idle shards log it",
     "Expired": "players counts items that have expired",
+    "Expired: groups with a time": "views_24h counts items that have expired, in groups before",
     "Switch": "versions with checkpoints count this table from the beginning",
 }
 
@@ -87,6 +90,11 @@ def test_a_chunks_rows_and_a_groups_watermarks_are_told(written: dict[str, dict[
     assert "watermark of the shard BoQ5bwk4LFsF: counted through 4421584500000000017450439" in group
     old = {"pk": {"S": "A"}, "sk": {"S": "B"}, "_type": {"S": "t"}, "_w:17-ab": {"S": f"{7:040}@498000"}}
     assert "watermark of the shard 17-ab: counted through 7" in decode(tmp_path, json.dumps(old)).out
+
+
+def test_a_groups_tally_is_shown(tmp_path: Path) -> None:
+    group = {"pk": {"S": "A"}, "sk": {"S": "B"}, "_type": {"S": "t"}, "n": {"N": "5"}, "_tally_n": {"N": "2"}}
+    assert "its sources do not show: n 2" in decode(tmp_path, json.dumps(group)).out
 
 
 def test_answers_of_the_aws_cli_and_lists_are_taken(written: dict[str, dict[str, Any]], tmp_path: Path) -> None:

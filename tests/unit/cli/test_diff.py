@@ -107,6 +107,21 @@ def test_a_change_of_an_event_is_told(store: Store) -> None:
     assert "corrected by  nothing → a greater at" in done.out
 
 
+def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
+    store.deploy(SHOPS)
+    store.counters.increment(SHOPS, {"shop": "oslo"}, by={"sales": 5})
+    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": 1})
+    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": -1})
+    finer = replace(SHOPS, sk="SALES#{seller}")
+
+    done = _diff(store, "--tallies", "--declarations", encode((finer,)))
+
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "tally of sales carried → left behind" in lines
+    assert [line for line in lines if line.startswith("left")] == ["left behind: the tally of shops shop=oslo: sales 5"]
+    assert _diff(store, "--tallies", "--json", "--declarations", encode((BIG,))).document["left_behind"] == []
+
+
 def test_a_refused_deployment_says_why(store: Store) -> None:
     store.deploy(SHOPS)
 
@@ -138,6 +153,38 @@ def test_of_several_aggregators_the_one_that_counts_the_table(store: Store, tmp_
     held = store.item("CHECKPOINT#", "DEPLOYMENTS")
     store.client.put_item(TableName="sales", Item={**held, **history, "aggregator": {"S": "Two"}})
     assert _diff(store, "--template", file).code == 0
+
+
+def test_another_aggregator_than_the_one_that_counts_is_told_until_it_is_handed_over(
+    store: Store, tmp_path: Path
+) -> None:
+    store.deploy(SHOPS)
+    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
+    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
+    file = _template(tmp_path, New=(SHOPS,))
+
+    told = _diff(store, "--template", file)
+    assert told.code == 1
+    assert "'Shop/Old' counts this table, not 'New'" in " ".join(told.out.split())
+    assert "`counters handover`" in " ".join(told.out.split())
+    assert _diff(store, "--json", "--template", file).document["handover"] == {"from": "Shop/Old", "to": "New"}
+
+    done = run("handover", "--table", "sales", "--yes", client=store.client)
+    assert (done.code, done.out.strip()) == (0, "'Shop/Old' has handed over: the next aggregator takes over")
+    assert store.item("CHECKPOINT#", "DEPLOYMENTS") == {name: held[name] for name in held if name != "aggregator"}
+    assert _diff(store, "--template", file).code == 0
+    assert _diff(store, "--json", "--template", file).document["handover"] is None
+
+
+def test_a_handover_asks_first_and_has_nothing_to_do_where_nothing_counts(store: Store) -> None:
+    idle = run("handover", "--table", "sales", "--yes", client=store.client)
+    assert (idle.code, idle.out.strip()) == (0, "no aggregator is recorded: the next one takes over")
+    store.deploy(SHOPS)
+    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
+    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
+    refused = run("handover", "--table", "sales", client=store.client, answer=lambda _: False)
+    assert refused.code == 1
+    assert store.item("CHECKPOINT#", "DEPLOYMENTS")["aggregator"] == {"S": "Shop/Old"}
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,10 @@ def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
     assert get(store, *asked, "--table", "sales").out == expected
     monkeypatch.setenv("COUNTERS_TABLE", "sales")
     assert get(store, *asked).out == expected
-    text = encode((Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES#new", measures={"sales": Count()}),))
+    text = encode((Aggregate("news", SALE, pk="SHOP#{shop}", sk="SALES#new", measures={"sales": Count()}),))
     (tmp_path / "declared").write_text(text + "\n")
     for declared in (text, str(tmp_path / "declared")):
-        assert get(store, "get", "shops", "shop=a", "--declarations", declared).out.split() == ["sales", "3"]
+        assert get(store, "get", "news", "shop=a", "--declarations", declared).out.split() == ["sales", "3"]
 
 
 @pytest.mark.parametrize(

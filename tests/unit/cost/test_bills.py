@@ -72,7 +72,7 @@ def test_alarms_and_metrics_are_those_of_the_constructs() -> None:
         assert ALARMS[name] == counts
     # The tables of docs/monitoring.md name each metric of the runtime.
     rows = (_PROJECT / "docs" / "monitoring.md").read_text().partition("## Runtime metrics")[2].splitlines()
-    function, named = "", dict.fromkeys(("aggregator", "ingest consumer", "ingest receiver", "API"), 0)
+    function, named = "", dict.fromkeys(("aggregator", "verifier", "ingest consumer", "ingest receiver", "API"), 0)
     for row in rows:
         cells = [cell.strip() for cell in row.split("|")]
         if len(cells) > 3 and cells[2].startswith("`"):

@@ -28,6 +28,7 @@ from dynamodb_counters._declarations import Declaration, flatten, require_consis
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
+from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._fold.plan import Plan
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
@@ -182,15 +183,13 @@ def test_a_new_and_a_removed_name() -> None:
     assert found.effective == (_views(),)
 
 
-def test_another_name_for_the_same_keys_goes_on_with_its_generation() -> None:
-    held = generation(_views(), 2)
-    renamed = replace(_views(), name="seen")
+def test_another_name_is_another_declaration() -> None:
+    seen = replace(_views(), name="seen")
 
-    found = merged((renamed, _bins(renamed)), (held, _bins(held)), {"views": 2})
+    found = merged((seen,), (_views(),))
 
-    assert found.effective == (_bins(generation(renamed, 2)), generation(renamed, 2))
-    assert (found.changes["seen"].kind, found.changes["seen"].renamed_from) == ("unchanged", "views")
-    assert found.reads == {"seen": 2}
+    assert _kinds(found) == {"seen": "new", "views": "removed"}
+    assert (found.effective, found.reads) == ((generation(seen, 1),), {"seen": 1})
 
 
 def test_a_source_that_is_gone_is_folded_while_something_that_waits_counts_it() -> None:
@@ -293,8 +292,8 @@ def test_the_keys_of_what_waits_are_not_free() -> None:
 
     found = merged((moved, thief), (_views(),))
 
-    assert _kinds(found) == {"views": "waits", "thief": "refused"}
-    assert "'views'" in found.refused["thief"]
+    assert _kinds(found) == {"views": "waits", "thief": "new"}
+    assert (_names(found), found.reads) == (["thief~1", "views"], {"thief": 1})
 
 
 _SOURCES = st.sampled_from([_VIEW, Items("path", where=_BIG), Items("path", where=~_BIG)])
@@ -374,10 +373,11 @@ def test_a_merge_is_consistent_and_done_once(
     if found.refused:
         assert sorted(_names(found)) == sorted(each.name for each in folded)
         return
-    again = merged(declared, found.effective, found.reads)
+    past = Past((folded,))
+    again = merged(declared, found.effective, found.reads, past)
     assert again.effective == found.effective
     assert again.reads == found.reads
-    assert merged(declared, decode(encode(found.effective)), found.reads) == again
+    assert merged(declared, decode(encode(found.effective)), found.reads, past) == again
     for each in declared:
         change = found.changes[each.name]
         if change.kind in ("waits", "unchanged", "adjusted") and change.before is not None:

@@ -55,6 +55,11 @@ def test_a_condition_in_words(condition: Condition, words: str) -> None:
     assert condition_words(condition) == words
 
 
+def test_the_treatment_of_expired_items_in_words() -> None:
+    assert words_of(replace(_VIEWS, on_expiry="subtract")).endswith(", less expired items")
+    assert words_of(replace(_VIEWS, on_expiry="tally")).endswith(", expired items in the tally")
+
+
 @pytest.mark.parametrize(
     ("duration", "words"),
     [
@@ -163,10 +168,31 @@ def test_a_difference_names_aspect_before_and_after() -> None:
 def test_an_event_that_changed_is_told_beside_what_counts_it() -> None:
     moved = replace(_VIEWS, source=replace(_VIEW, pk="PAGE#{url}"))
 
-    assert event_differences((moved,), (_VIEWS,)) == {
-        "view": [("event", "URL#{url} / T#{time}", "PAGE#{url} / T#{time}")]
-    }
+    [(name, change)] = event_differences((moved,), (_VIEWS,)).items()
+    assert (name, change.aspects) == ("view", [("event", "URL#{url} / T#{time}", "PAGE#{url} / T#{time}")])
     assert "other keys" in advice(merged((moved,), (_VIEWS,)), "views").title
+
+
+@pytest.mark.parametrize(
+    ("packed", "before", "after", "title", "counts"),
+    [
+        (None, 1, 7, "kept longer", "count twice what comes again after the old retention"),
+        (None, 1, None, "kept longer", "count twice what comes again after the old retention"),
+        (None, 7, 1, "changed", "as before"),
+        (None, None, 1, "changed", "as before"),
+        (Packed("time"), 1, 7, "kept longer", "as before"),
+        (Packed("time"), 7, 1, "changed", "as before"),
+    ],
+)
+def test_an_event_that_is_kept_longer_is_told_from_others(
+    packed: Packed | None, before: int | None, after: int | None, title: str, counts: str
+) -> None:
+    old, new = (
+        replace(_VIEWS, source=replace(_VIEW, packed=packed, retention=None if days is None else timedelta(days=days)))
+        for days in (before, after)
+    )
+    advised = event_differences((new,), (old,))["view"].advice
+    assert (advised.title, advised.counts) == (title, counts)
 
 
 def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
@@ -179,6 +205,18 @@ def test_the_log_of_a_takeover_is_one_line_as_in_the_docs() -> None:
     assert f"it {told(found)}" in " ".join(docs.split())
     assert told(merged((total,), (total,))) == "changes nothing"
     assert told(merged((fees,), (total, _RECENT))) == "adds fees; removes recent, total"
+
+
+@pytest.mark.parametrize("old", [_VIEWS, _RECENT], ids=["aggregate", "window"])
+def test_a_new_name_is_told_the_one_that_would_keep_the_counts(old: Declaration) -> None:
+    found = merged((replace(old, name="seen"),), (old,))
+
+    assert advice(found, "seen").does == (
+        "counts new records from the deployment on, none from before; "
+        f"named {old.name}, which is removed, it would go on with those counts"
+    )
+    assert told(found) == f"adds seen; removes {old.name}"
+    assert "which is removed" not in advice(merged((replace(_VIEWS, name="seen", pk="SEEN"),), (_RECENT,)), "seen").does
 
 
 def test_what_looks_at_a_changed_root_is_told_to_wait_for_it() -> None:
@@ -203,7 +241,7 @@ def test_every_kind_of_change_is_told() -> None:
         "cannot take over because of views": ((replace(big, on_change="fail"),), (_VIEWS,)),
         "changes limits of views": ((replace(_VIEWS, max_groups=5),), (_VIEWS,)),
         "removes recent": ((_VIEWS,), (_VIEWS, _RECENT)),
-        "renames views to seen": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
+        "adds seen; removes views": ((replace(_VIEWS, name="seen"),), (_VIEWS,)),
         "removes views, still counted": ((replace(over, source=_VIEW),), (_VIEWS, over)),
     }
     for phrase, (declared, folded) in cases.items():

@@ -101,7 +101,7 @@ WRONG = [
     Wrong("too many attributes in one item", _a(measures={"a": Histogram("n", exactly=range(100)), "b": Histogram("n", exactly=range(50))}), "measures", "['a', 'b']", "at most 120 attributes in total"),
     Wrong("a filter that is text", _a(where="paths > 3"), "where", "'paths > 3'", "a Condition such as Attr('status').eq('paid')"),
     Wrong("a template that cannot be read back", _a(pk="A#{player}!"), "pk", "'A#{player}!'", "text after a field that starts with '#'"),
-    Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract'"),
+    Wrong("an unknown expiry policy", _a(on_expiry="forget"), "on_expiry", "'forget'", "one of 'keep', 'subtract', 'tally'"),
     Wrong("an unknown policy of changes", _a(on_change="recount"), "on_change", "'recount'", "one of 'backfill', 'keep', 'fail'"),
     Wrong("an event key from a list", lambda: Event("e", pk="TAG#{tags[]}", sk="E"), "pk", "'TAG#{tags[]}'", "fields that are plain attributes, not parts of maps, list members or times rounded down"),
     Wrong("items without a condition", lambda: Items("i", where=_any(Any)), "where", "typing.Any", "a Condition such as Attr('path').exists()"),

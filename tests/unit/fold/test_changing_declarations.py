@@ -112,15 +112,6 @@ def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
         _deployed(PLAYERS, OFTEN).declare([OFTEN])
 
 
-def test_a_renamed_aggregate_goes_on_and_so_does_what_looks_at_it() -> None:
-    contestants = replace(PLAYERS, name="contestants")
-    over = replace(OFTEN, source=contestants)
-    world = _redeployed([PLAYERS, OFTEN], [contestants, over], "bob", "eve")
-
-    assert world.measures(contestants, player="bob") == {"games": 2}
-    assert world.measures(over) == {"n": 3, "players": {1: 1, 2: 2, 3: 0}}
-
-
 def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -> None:
     world = _deployed(TOTAL)
     match = replace(GAME, name="match")

@@ -129,7 +129,6 @@ def test_only_the_ttl_process_makes_expiries(identity: Any) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        image("view#once", url="/", bytes=1),
         image("views", url="/", n=5, bytes=7),
         image("recent", url="/", total=5),
         image("quarantine", reason="x"),
@@ -144,6 +143,13 @@ def test_only_the_ttl_process_makes_expiries(identity: Any) -> None:
 def test_items_of_other_types_are_left_alone(other: Image) -> None:
     for entry in (record(1, other), record(1, None, other), record(1, other, {**other, "x": {"S": "y"}})):
         assert _measures([entry], _VIEWS, _LIVE, _BIG, _RECENT) == {}
+
+
+def test_the_stream_counts_what_a_transaction_has_inserted_in_all_that_it_has_not_counted_in() -> None:
+    once = image("view#once", url="/", bytes=1) | {"_in": {"SS": ["live"]}}
+
+    assert _measures([record(1, once)], _VIEWS, _LIVE) == _measures([record(1, _view())], _VIEWS)
+    assert _measures([record(1, None, once)], _VIEWS, _LIVE) == _measures([record(1, None, _view())], _VIEWS, _LIVE)
 
 
 def test_an_item_that_changes_its_type_is_taken_from_one_and_given_to_the_other() -> None:

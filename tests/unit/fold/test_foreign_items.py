@@ -155,6 +155,47 @@ def test_without_a_ttl_only_dynamodb_says_that_an_item_has_expired() -> None:
     assert counted(kept, {**record(1, None, passed), "userIdentity": TTL_IDENTITY}) == {}
 
 
+USER = Items("User", where=Attr("_type").eq("User"))
+USERS = Aggregate("users", USER, pk="USERS#{city}", sk="ALL", measures={"n": Count()})
+CITY = Items("city", where=Attr("city").exists())
+CITIES = Aggregate("cities", CITY, pk="CITY#{city}", sk="ALL", measures={"n": Count()})
+VISIT = Event("visit", pk="VISIT#{id}", sk="VISIT")
+VISITS = Aggregate("visits", VISIT, pk="VISITS", sk="ALL", measures={"n": Count()})
+
+
+ANY = Items("any", where=Attr("_type").exists())
+ANYTHING = Aggregate("anything", ANY, pk="ANY", sk="ALL", measures={"n": Count()})
+
+
+def typed(number: int, kind: str, *, is_deleted: bool = False) -> dict[str, Any]:
+    image = {"pk": {"S": "X"}, "sk": {"S": "Y"}, "_type": {"S": kind}, "city": {"S": "Bern"}}
+    return record(number, None, image) if is_deleted else record(number, image)
+
+
+def test_an_item_of_other_code_with_a_type_counts_where_its_items_name_the_type() -> None:
+    plan = Plan((USERS, CITIES, VISITS))
+    folded = fold(plan, [Change(typed(1, "User")), Change(typed(2, "Order"))])
+    assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("users", {"n": 1})]
+
+
+@pytest.mark.parametrize("kind", ["visit#once", "users", "users~2", "visits", "_checkpoint", "quarantine", "_quota"])
+def test_no_item_of_ours_counts_in_items_whatever_they_say(kind: str) -> None:
+    folded = fold(Plan((ANYTHING, USERS, CITIES, VISITS)), [Change(typed(1, kind))])
+    assert [delta for delta in folded.deltas if delta.layout.name == "anything"] == []
+    assert folded.skipped_types == {}
+
+
+def test_types_that_nothing_declares_are_metered() -> None:
+    plan = Plan((CITIES, VISITS))
+    records = [typed(1, "User"), typed(2, "User"), typed(3, "Order"), typed(4, "Order", is_deleted=True)]
+    elsewhere = record(5, {"pk": {"S": "X"}, "sk": {"S": "Y"}, "_type": {"S": "Note"}})
+    folded = fold(plan, [Change(one) for one in (*records, elsewhere)])
+    assert (folded.deltas, folded.skipped_types) == ([], {"User": 2, "Order": 2})
+    # With a source table, Items lie there.
+    apart = fold(plan, [Change(one, is_foreign=False) for one in records])
+    assert apart.skipped_types == {}
+
+
 def test_what_lies_in_the_source_table_is_no_item_of_ours_and_the_other_way_round() -> None:
     event = Event("view", pk="URL#{url}", sk="T#{at}")
     views = Aggregate("views", event, pk="URL#{url}", sk="VIEWS", measures={"n": Count()})

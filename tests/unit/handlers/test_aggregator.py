@@ -143,6 +143,7 @@ def test_metrics_say_what_was_done(module: ModuleType, capsys: pytest.CaptureFix
     assert set(first) == {"Records", "ItemsUpdated", "AlreadyCounted", "Quarantined", "LateEvents", "WriteUnits"} | {
         "Redelivered",
         "CheckpointsLost",
+        "UnknownTypes",
         "UpdatesPerRecord",
         "QuarantineWaiting",
     }
@@ -171,9 +172,35 @@ def test_the_schedule_counts_what_waits_and_puts_nothing_in_force(
         "QuarantineExpiring",
         "GivenUpWaiting",
         "GivenUpOldest",
+        "Watched",
     }
     key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
     assert "Item" not in moto_engine.client.get_item(TableName=_TABLE, Key=key)
+
+
+@pytest.mark.parametrize(
+    ("broken", "emitted"),
+    [
+        ("waiting_in_quarantine", {"GivenUpWaiting", "GivenUpOldest"}),
+        ("waiting_in_bucket", {"QuarantineWaiting", "QuarantineOldest", "QuarantineExpiring"}),
+    ],
+)
+def test_what_cannot_be_counted_hides_nothing_else_and_skips_the_heartbeat(
+    module: ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+    emitted: set[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise TimeoutError("by the test")
+
+    monkeypatch.setenv("ON_FAILURE_BUCKET", "bucket")
+    monkeypatch.setattr("dynamodb_counters._clients.make_service_client", {"s3": Bucket(time.time())}.__getitem__)
+    monkeypatch.setattr(module, broken, fail)
+    with pytest.raises(TimeoutError):
+        module.handler({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}, LAMBDA_CONTEXT)
+    assert _metrics(capsys.readouterr().out).keys() == emitted
 
 
 def test_the_event_of_a_complete_deployment_puts_its_declarations_in_force(

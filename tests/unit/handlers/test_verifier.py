@@ -7,11 +7,14 @@ import json
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from botocore.exceptions import ClientError
 
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.handler_process import LAMBDA_CONTEXT
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import REVENUE, bench, spoil
 from tests.exactly_once.test_scheduled_verification import Invocations
+from tests.exactly_once.test_verdicts import VIEWS, Site
 
 __all__ = ["bench"]
 
@@ -24,9 +27,13 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.reload(importlib.import_module("dynamodb_counters.handlers.verifier"))
 
 
+METRICS = ("Drift", "GroupsUnknown", "GroupsVerified", "VerifierRan")
+
+
 def metered(printed: str) -> dict[str, float]:
     lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    return {name: line[name][0] for line in lines if "_aws" in line for name in ("Drift", "GroupsVerified")}
+    emitted = [line for line in lines if "_aws" in line]
+    return {name: line[name][0] for line in emitted for name in METRICS if name in line}
 
 
 def test_drift_is_metered_when_the_verification_is_complete(
@@ -43,15 +50,35 @@ def test_drift_is_metered_when_the_verification_is_complete(
     spoil(bench, REVENUE, "total", 5, customer="ann")
 
     module.handler({"begin": False}, context)
-    assert metered(capsys.readouterr().out) == {}
+    assert metered(capsys.readouterr().out) == {"VerifierRan": 1}
     module.handler({"begin": True}, context)
-    assert metered(capsys.readouterr().out) == {"Drift": 1, "GroupsVerified": 1}
+    assert metered(capsys.readouterr().out) == {"Drift": 1, "GroupsUnknown": 0, "GroupsVerified": 1, "VerifierRan": 1}
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts have drifted", {"revenue": 1})
 
     spoil(bench, REVENUE, "total", -5, customer="ann")
     module.handler({"begin": True}, context)
-    assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsVerified": 1}
+    assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 0, "GroupsVerified": 1, "VerifierRan": 1}
+
+
+def test_groups_that_cannot_be_verified_are_metered(
+    module: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site = Site(VIEWS)
+    site.view(3)
+    site.expire()
+    site.view(1)
+    invocations = Invocations(site.bench)
+    invocations.stream = site.stream
+    monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
+    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
+    module.handler({"begin": True}, context)
+    assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1, "VerifierRan": 1}
+    [said] = caplog.records
+    assert (said.message, vars(said)["groups"]) == ("counts cannot be verified", {"views": 1})
 
 
 def test_a_verification_that_cannot_be_says_why(
@@ -63,3 +90,20 @@ def test_a_verification_that_cannot_be_says_why(
     module.handler({"begin": True}, context)
     [said] = caplog.messages
     assert said.startswith("no aggregator of this version has run on the table")
+
+
+def test_a_verifier_without_permission_fails_and_has_no_heartbeat(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The absence of the heartbeat, and the error of the function, have an alarm each."""
+    invocations = Invocations(Workbench([REVENUE]))
+
+    def refuse(**_: object) -> None:
+        raise failure("GetItem", "AccessDeniedException")
+
+    monkeypatch.setattr(invocations.bench.table, "get_item", refuse)
+    monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
+    for event in ({"begin": True}, {"begin": False}):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            module.handler(event, LAMBDA_CONTEXT)
+    assert metered(capsys.readouterr().out) == {}

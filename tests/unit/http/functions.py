@@ -10,7 +10,6 @@ from functools import partial
 from importlib import import_module, reload
 from typing import Any, Final
 
-import boto3
 import pytest
 
 from dynamodb_counters import _clients as clients
@@ -62,9 +61,8 @@ class Function:
             for name, value in self._environment.items():
                 patch.setenv(name, value)
             for module in (counters, table):
-                patch.setattr(module, "make_client", lambda: self._client)
-            patch.setattr(boto3, "client", lambda _: self._client)
-            patch.setattr(clients, "make_service_client", self._services.__getitem__)
+                patch.setattr(module, "make_client", lambda *_: self._client)
+            patch.setattr(clients, "make_service_client", lambda service, *_: self._services[service])
             yield patch
 
 

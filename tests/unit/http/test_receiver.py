@@ -64,7 +64,7 @@ def test_what_the_declarations_could_not_fold_is_refused_with_the_reason(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        patch.setattr("boto3.client", lambda _: queue)
+        patch.setattr("dynamodb_counters._clients.make_service_client", lambda _: queue)
         parsed = _PARSE()
     sent = use(monkeypatch, parsed.check)
 

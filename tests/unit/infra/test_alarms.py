@@ -11,7 +11,9 @@ import pytest
 from aws_cdk import Duration
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
-from dynamodb_counters import Aggregate, Count, Items
+from dynamodb_counters import Aggregate, Count, Items, Ranking
+from dynamodb_counters._items.table_schema import RANKING_INDEX
+from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
 ORDERS = Aggregate("orders", Items("order"), pk="SHOP", sk="ORDERS", measures={"n": Count()})
@@ -24,7 +26,7 @@ _BREACHES: dict[str, Callable[[float, float], bool]] = {
 
 def alarms(*, monitoring: bool) -> list[dict[str, Any]]:
     stack = new_stack()
-    counters = build(DedupCounterTable, stack)
+    counters = build(DedupCounterTable, stack, ranking_index=True)
     for construct in (StreamAggregator, EventIngest, CounterApi):
         more: dict[str, Any] = {}
         if construct is StreamAggregator:
@@ -58,10 +60,78 @@ def fires(alarm: dict[str, Any], hours: list[float | None]) -> bool:
 
 def test_a_mapping_that_stops_polling_is_noticed(always: dict[str, dict[str, Any]]) -> None:
     silent: list[float | None] = [None]
-    assert [name for name, alarm in always.items() if fires(alarm, silent)] == ["PollingAlarm", "SourcePollingAlarm"]
+    assert {name for name, alarm in always.items() if fires(alarm, silent)} == {
+        "PollingAlarm",
+        "SourcePollingAlarm",
+        "WatchAlarm",
+        "VerifierAlarm",
+        "VerificationAlarm",
+    }
     polls = always["PollingAlarm"]
     assert polls["Statistic"] == "SampleCount", "an idle mapping polls nothing, and says so"
     assert not fires(polls, [5])
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "seconds"),
+    [
+        ("WatchAlarm", "Watched", 45 * 60),
+        ("VerifierAlarm", "VerifierRan", 45 * 60),
+        ("VerificationAlarm", "GroupsVerified", 72 * 3600),
+    ],
+)
+def test_a_schedule_without_heartbeat_is_noticed(
+    name: str, metric: str, seconds: int, always: dict[str, dict[str, Any]]
+) -> None:
+    """Three times as long as the schedule's interval, and two days and one more for a daily verification."""
+    alarm = always[name]
+    assert (alarm["MetricName"], alarm["Statistic"]) == (metric, "SampleCount")
+    assert alarm["Period"] * alarm["EvaluationPeriods"] == seconds
+    assert fires(alarm, [None] * 100)
+    assert not fires(alarm, [*[None] * 100, 1])
+
+
+def test_a_throttled_ranking_index_is_noticed() -> None:
+    """Where the table is the app's: synth does not see the indexes of an import that names none."""
+    found: dict[bool, list[dict[str, Any]]] = {}
+    for ranking_index in (True, False):
+        stack = new_stack()
+        build(StreamAggregator, stack, table=build(DedupCounterTable, stack, ranking_index=ranking_index))
+        found[ranking_index] = [
+            alarm
+            for alarm in each(synthesized(stack), "AWS::CloudWatch::Alarm")
+            if alarm["MetricName"] == "WriteThrottleEvents"
+        ]
+    assert found[False] == []
+    [alarm] = found[True]
+    [index] = [one["Value"] for one in alarm["Dimensions"] if one["Name"] == "GlobalSecondaryIndexName"]
+    assert index == RANKING_INDEX
+    assert fires(alarm, [1] * 12)
+    assert not fires(alarm, [1, None])
+
+
+def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
+    """A partition of an index takes 1,000 write units a second, as one of a table does."""
+    page = " ".join((PROJECT / "docs" / "aggregates.md").read_text().split())
+    changes = int(1000 / INDEX_UNITS_PER_MOVE)
+    assert f"about {changes} changes of score per second" in page
+    assert Ranking.__doc__ is not None
+    assert f"{changes} changes of score per second" in " ".join(Ranking.__doc__.split())
+
+
+def test_every_function_has_an_alarm_on_its_errors_without_monitoring() -> None:
+    stack = new_stack()
+    counters = build(DedupCounterTable, stack)
+    build(StreamAggregator, stack, table=counters, verify_every=Duration.days(30))
+    build(EventIngest, stack, table=counters)
+    build(CounterApi, stack, table=counters)
+    template = synthesized(stack)
+    watched = [
+        alarm["Dimensions"][0]["Value"]["Ref"]
+        for alarm in each(template, "AWS::CloudWatch::Alarm")
+        if alarm["MetricName"] == "Errors"
+    ]
+    assert sorted(watched) == sorted(template.find_resources("AWS::Lambda::Function"))
 
 
 @pytest.mark.parametrize("name", ["QuarantineAlarm", "GivenUpAlarm"])

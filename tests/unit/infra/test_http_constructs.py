@@ -15,6 +15,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters._declarations import Event, Packed
 from dynamodb_counters._declarations.codec import encode
+from simulation.throttled_burst import new_consumer, run
 from tests.unit.infra.support import (
     PACKED,
     TOP,
@@ -45,6 +46,16 @@ def kinds(template: Template) -> set[str]:
     routes = each(template, "AWS::ApiGatewayV2::Route")
     assert len(routes) == 4
     return {route["AuthorizationType"] for route in routes}
+
+
+def test_what_the_table_refuses_for_an_hour_becomes_no_dead_letter(stack: Stack) -> None:
+    """Lambda's loop detection, as the template sets it, leaves the consumer's own queue alone."""
+    build(EventIngest, stack)
+    [consumer] = [one for one in each(synthesized(stack), "AWS::Lambda::Function") if "ingest_queue" in one["Handler"]]
+    recursive_loop = consumer.get("RecursiveLoop", "Terminate")
+    found = run(new_consumer, events=200, units_per_second=50, outage=3600, recursive_loop=recursive_loop)
+    assert found["events in the dead-letter queue"] == 0
+    assert found["accepted"] == 200
 
 
 def test_every_route_asks_for_a_signature_by_default() -> None:

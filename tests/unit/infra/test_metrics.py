@@ -154,7 +154,7 @@ def exists(metric: Metric, resources: dict[str, Any], emitted: Counter[Metric]) 
 
 def test_every_alarm_watches_a_metric_that_exists(resources: dict[str, Any], emitted: Counter[Metric]) -> None:
     watched = list(of_alarms(resources))
-    assert len(watched) == 11 + 5 + 8
+    assert len(watched) == 12 + 5 + 9
     assert [metric for metric in watched if not exists(metric, resources, emitted)] == []
 
 
@@ -181,6 +181,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "AlreadyCounted": 3,
             "Quarantined": 1,
             "LateEvents": 2,
+            "UnknownTypes": 0,
             "Redelivered": 0,
             "CheckpointsLost": 0,
             "UpdatesPerRecord": 0.75,
@@ -190,6 +191,7 @@ def test_the_metrics_say_what_was_done(emitted: Counter[Metric]) -> None:
             "QuarantineExpiring": 0,
             "GivenUpWaiting": 2,
             "GivenUpOldest": 7200,
+            "Watched": 1,
         },
         "Test/Ingest": {
             "EventsAccepted": 3,

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from aws_cdk import App, Stack, Stage
+from aws_cdk import App, Stack, Stage, Token
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
@@ -110,7 +110,8 @@ def test_same_name_in_another_account_or_stage_is_another_table() -> None:
     ]
     stacks += [Stack(Stage(app, name), "Stack") for name in ("Dev", "Prod")]
     for number, stack in enumerate(stacks):
-        stream = STREAM_ARN.replace("123456789012", f"{number:012}")
+        account = f"{number:012}" if Token.is_unresolved(stack.account) else stack.account
+        stream = STREAM_ARN.replace("123456789012", account)
         DedupCounterTable(stack, "Counters", table=imported(stack, table_stream_arn=stream))
 
 
@@ -122,6 +123,16 @@ def test_other_app_is_another_world_whose_aggregator_the_runtime_tells_by_its_pa
         aggregator = StreamAggregator(stack, "Aggregator", table=counters, aggregates=[VIEWS], service_name="same")
         paths.append(environment(synthesized(aggregator))["AGGREGATOR"])
     assert paths == ["Blog/Aggregator", "Reports/Aggregator"]
+
+
+def test_the_identity_of_an_aggregator_outlives_a_stage() -> None:
+    """It is the stack's name as deployed, and the path within it."""
+    paths = []
+    for wrap in (lambda app: app, lambda app: Stage(app, "Production")):
+        stack = Stack(wrap(new_app()), "Blog", stack_name="blog")
+        aggregator = build(StreamAggregator, stack)
+        paths.append(environment(synthesized(aggregator))["AGGREGATOR"])
+    assert paths == ["blog/Aggregator"] * 2
 
 
 def test_window_that_nobody_counts_is_an_error_at_synth(stack: Stack) -> None:

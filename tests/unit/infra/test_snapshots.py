@@ -223,6 +223,7 @@ BUILDS: dict[str, Callable[[Stack], object]] = {
     "aggregator_monitored": lambda stack: build(
         StreamAggregator, stack, table=build(DedupCounterTable, stack), monitoring=True, alarm_actions=[topic(stack)]
     ),
+    "aggregator_verified": lambda stack: build(StreamAggregator, stack, verify_every=Duration.days(1)),
     "ingest_minimal": lambda stack: build(EventIngest, stack),
     "ingest_direct": lambda stack: build(EventIngest, stack, mode="direct"),
     "ingest_packed": lambda stack: build(EventIngest, stack, event=PACKED),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aws_cdk import Duration, Stack
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
@@ -140,7 +141,7 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
     topic = sns.Topic(stack, "Topic")
     aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
     alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
-    assert len(alarms) == len(aggregator.alarms) == 7
+    assert len(alarms) == len(aggregator.alarms) == 9
     assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
     # Metric math would do with one alarm less, but emulators cannot create it.
     assert {alarm["MetricName"] for alarm in alarms} == {
@@ -151,6 +152,8 @@ def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
         "GivenUpWaiting",
         "GivenUpOldest",
         "DroppedEventCount",
+        "Errors",
+        "Watched",
     }
     [quarantined] = [alarm for alarm in alarms if alarm["MetricName"] == "QuarantineWaiting"]
     assert quarantined["Namespace"] == "DynamoDBCounters"
@@ -207,12 +210,13 @@ def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
     return days
 
 
-def test_the_bucket_keeps_nothing_longer_than_the_tables_events() -> None:
+def test_the_bucket_keeps_objects_as_long_as_events_and_for_a_week() -> None:
     days = timedelta(days=1)
     assert kept_days([None]) == 90
     assert kept_days([None], quarantine_retention=Duration.days(30)) == 30
     assert kept_days([100 * days, 30.5 * days, None]) == 31
-    assert kept_days([days, 30 * days]) == 2
+    assert kept_days([days, 30 * days]) == 7
+    assert kept_days([None], quarantine_retention=Duration.days(2)) == 7
 
 
 def test_order_of_declaration_does_not_show() -> None:
@@ -278,6 +282,7 @@ def test_a_batch_is_no_larger_than_what_an_invocation_can_carry(size: int, fits:
         ("metric_checkpoints_lost", "CheckpointsLost"),
         ("metric_quarantined", "Quarantined"),
         ("metric_late_events", "LateEvents"),
+        ("metric_unknown_types", "UnknownTypes"),
         ("metric_write_units", "WriteUnits"),
         ("metric_iterator_age", "IteratorAge"),
         ("metric_errors", "Errors"),
@@ -302,3 +307,15 @@ def test_metrics_are_those_that_are_emitted(metric: str, name: str, stack: Stack
         assert found.dimensions == {"service": "blog"}
     else:
         assert found.namespace == "AWS/Lambda"
+
+
+def test_a_second_mapping_of_the_function_is_refused_at_synth(stack: Stack, counters: DedupCounterTable) -> None:
+    aggregator = build(StreamAggregator, stack, table=counters)
+    aggregator.add_aggregate(SITE)
+    aggregator.function.add_event_source_mapping(
+        "Again",
+        event_source_arn=counters.table.table_stream_arn,
+        starting_position=lambda_.StartingPosition.LATEST,
+    )
+    with pytest.raises(RuntimeError, match="the function has another event source mapping, 'Again', and records"):
+        synthesized(stack)

@@ -33,6 +33,13 @@ def test_requests_to_the_queue_that_fail_lose_nothing() -> None:
     assert found["events in the dead-letter queue"] == 0
 
 
+def test_loop_detection_ends_what_is_sent_again_too_often() -> None:
+    """With Lambda's default, a message's seventeenth invocation is refused: it crashes nothing and becomes dead."""
+    found = run(new_consumer, events=200, units_per_second=50, outage=3600)
+    assert found["events in the dead-letter queue"] > 0
+    assert found["invocations dropped as a loop"] > 0
+
+
 def test_delivering_whole_messages_again_loses_most_of_them() -> None:
     """The consumer as it was, three receives: what the other tests would miss if the simulation were too kind."""
     found = burst(old_consumer, max_receives=3)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,7 +25,9 @@ from dynamodb_counters._stream.deployment_items import (
     read_history,
 )
 from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError
+from dynamodb_counters.testing._dynamodb.client_errors import failure
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 
 _SALE = Event("sale", pk="SALE#{id}", sk="SALE", retention=timedelta(days=30))
@@ -45,9 +48,9 @@ def _spoil(bench: Workbench, **attributes: Any) -> None:
     bench.table.put_item(TableName="counters", Item={**item, **attributes})
 
 
-def _aggregator(bench: Workbench, *declarations: Aggregate, name: str) -> Aggregator:
+def _aggregator(bench: Workbench, *declarations: Aggregate, name: str, skew: float = 0.0) -> Aggregator:
     client: Any = bench.table
-    table = Table("counters", client, clock=bench.clock, sleep=bench.clock.advance)
+    table = Table("counters", client, clock=lambda: bench.clock() + skew, sleep=bench.clock.advance)
     return Aggregator(table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, name=name)
 
 
@@ -106,6 +109,25 @@ def test_a_takeover_holds_for_records_that_nobody_can_be_folding_otherwise() -> 
     assert _history(bench).eras == (first, Era(second.valid_from, first.deployment))
 
 
+def test_an_era_more_than_an_hour_ahead_is_refused_by_whoever_takes_over_next() -> None:
+    bench = Workbench([_SALES])
+    bench.aggregator.handle({})
+    right = _history(bench)
+    _aggregator(bench, _SALES, _SUMS, name="", skew=2 * HOUR).handle({})
+    wrong = _history(bench)
+    begins, now = (datetime.fromtimestamp(at, UTC).isoformat() for at in (wrong.last.valid_from, int(bench.clock())))
+    expected = f"begins at {begins}, but it is {now} here: one of two machines has a wrong clock; set this one's, or "
+
+    with pytest.raises(CheckpointError, match=re.escape(expected)):
+        _aggregator(bench, _SUMS, name="").handle({})
+    assert _history(bench) == wrong
+    # By a clock that agrees, and by one that is mended.
+    _aggregator(bench, _SUMS, name="", skew=2 * HOUR).handle({})
+    _spoil(bench, history={"S": right.text()})
+    _aggregator(bench, _SUMS, name="").handle({})
+    assert _history(bench).last.valid_from < bench.clock() + HOUR
+
+
 def test_eras_of_records_too_old_to_be_folded_are_forgotten() -> None:
     bench = Workbench([_SALES])
     for declarations in ([_SUMS], [_SALES], [_SUMS]):
@@ -114,6 +136,26 @@ def test_eras_of_records_too_old_to_be_folded_are_forgotten() -> None:
 
     # What was in force when the takeover looked back, and itself.
     assert [era.deployment for era in _history(bench).eras] == [deployment_id((one,)) for one in (_SALES, _SUMS)]
+
+
+def test_a_table_of_multi_region_strong_consistency_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a table refuses every transaction.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/V2globaltables_HowItWorks.html
+    """
+    bench = Workbench([])
+    described = bench.table.describe_table(TableName=bench.table.name)["Table"] | {"MultiRegionConsistency": "STRONG"}
+    monkeypatch.setattr(bench.table, "describe_table", lambda **_: {"Table": described})
+
+    def refuse(**_: object) -> None:
+        raise failure("TransactWriteItems", "ValidationException", "not supported")
+
+    monkeypatch.setattr(bench.table, "transact_write_items", refuse)
+    with pytest.raises(CheckpointError, match="expected a table without multi-Region strong consistency"):
+        _aggregator(bench, _SALES, name="One").handle({})
+
+    monkeypatch.undo()
+    assert _aggregator(bench, _SALES, name="One").handle({}).takeover
 
 
 def test_a_second_aggregator_is_refused_until_it_is_handed_over() -> None:

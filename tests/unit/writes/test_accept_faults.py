@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
 
-from dynamodb_counters import Counters, Event
+import dynamodb_counters
+from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, UnavailableError
 from dynamodb_counters._writes.accept import accept, accept_many
-from tests.unit.writes.clients import ScriptedClient, failure, scripted_table
+from dynamodb_counters._writes.record_once import record_once
+from tests.unit.writes.clients import ScriptedClient, cancelled, failure, scripted_table
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _OK: dict[str, Any] = {"Responses": [{}]}
@@ -122,6 +133,82 @@ def test_a_throttled_call_is_sent_again_like_throttled_statements(code: str) -> 
     client = ScriptedClient(batch_execute_statement=[failure(code), _OK])
 
     assert _statuses(client, _events(1)) == ["accepted"]
+
+
+_PASSING: list[Exception] = [
+    failure("ServiceUnavailable"),
+    failure("RequestTimeout"),
+    failure("TransactionInProgressException"),
+    failure("502", ResponseMetadata={"HTTPStatusCode": 502}),
+    cancelled("None", "TransactionConflict"),
+    ConnectTimeoutError(endpoint_url="http://table"),
+    EndpointConnectionError(endpoint_url="http://table"),
+    ReadTimeoutError(endpoint_url="http://table"),
+]
+
+
+@pytest.mark.parametrize("error", _PASSING, ids=str)
+@pytest.mark.parametrize("packed", [None, Packed("at")])
+def test_an_event_that_meets_what_passes_can_be_sent_again(error: Exception, packed: Packed | None) -> None:
+    client = ScriptedClient(
+        **dict.fromkeys(("put_item", "query", "batch_execute_statement", "transact_write_items"), [error] * 99)
+    )
+    counters = Counters("table", client=cast("Any", client), clock=lambda: 0.0)
+    object.__setattr__(counters._table, "sleep", lambda _: None)
+    event, values = replace(_VIEW, sk="ID#{at}#{id}", packed=packed), {"url": "/", "id": "1", "at": 0}
+    asks: list[Callable[[], object]] = [
+        lambda: counters.accept(event, values),
+        lambda: counters.accept_many(event, [values]).raise_for_rejected(),
+    ]
+    if packed is None:
+        count = Aggregate("views", event, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})
+        asks.append(lambda: counters.record_once(event, values, [count]))
+    for ask in asks:
+        with pytest.raises(UnavailableError, match=r"again|1 of 1 events"):
+            ask()
+
+
+@pytest.mark.parametrize("error", _PASSING, ids=str)
+def test_what_passes_is_waited_out(error: Exception) -> None:
+    client = ScriptedClient(batch_execute_statement=[error, _OK], transact_write_items=[error, {}])
+
+    assert _statuses(client, _events(1)) == ["accepted"]
+    assert record_once(scripted_table(client), _VIEW, _events(1)[0], []).status == "accepted"
+
+
+def test_a_call_that_times_out_costs_no_other_its_outcomes() -> None:
+    def answer(arguments: dict[str, Any]) -> dict[str, Any]:
+        if "50" in _ids(arguments):
+            raise ReadTimeoutError(endpoint_url="http://table")
+        return {"Responses": [{} for _ in arguments["Statements"]]}
+
+    client = ScriptedClient(batch_execute_statement=[answer] * 99)
+
+    assert _statuses(client, _events(75)) == ["accepted"] * 50 + ["failed"] * 25
+
+
+def test_a_duplicate_that_cannot_be_compared_now_costs_no_other_its_outcome() -> None:
+    answers = {"Responses": [{}, _error("DuplicateItem")]}
+    client = ScriptedClient(batch_execute_statement=[answers], get_item=[failure("ThrottlingException")])
+    outcomes = accept_many(scripted_table(client), _VIEW, _events(2), conflicts="read")
+
+    assert [outcome.status for outcome in outcomes] == ["accepted", "failed"]
+
+
+def test_what_passes_is_listed_in_one_place() -> None:
+    runtime = Path(dynamodb_counters.__file__).parent
+    lists = [file.name for file in runtime.rglob("*.py") if "ProvisionedThroughputExceeded" in file.read_text()]
+
+    assert lists == ["_clients.py"]
+
+
+def test_credentials_that_are_missing_are_a_fault_of_the_deployment() -> None:
+    client = ScriptedClient(batch_execute_statement=[NoCredentialsError()], put_item=[NoCredentialsError()])
+
+    with pytest.raises(NoCredentialsError):
+        _statuses(client, _events(1))
+    with pytest.raises(NoCredentialsError):
+        accept(scripted_table(client), _VIEW, _events(1)[0])
 
 
 def test_at_most_twenty_five_statements_go_in_a_call() -> None:

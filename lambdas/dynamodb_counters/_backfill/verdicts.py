@@ -1,0 +1,70 @@
+"""Verdicts: what is certain of a group that differs from its sources, though some of these have expired. Pure.
+
+What expires leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
+certain, and what a group has that counts nothing expired is wrong for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Histogram, Window
+from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
+from dynamodb_counters._fold.expiry import begin_of
+from dynamodb_counters._fold.item_layout import GroupKey
+from dynamodb_counters._items.attributes import TIER_MARK
+from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._items.table_schema import SCORE
+
+Verdict: TypeAlias = Literal["drift", "unknown", "waiting"]
+
+EXPIRED: Final = "events may have expired that it still counts"
+AT_LEAST: Final = "at least so much: events may have expired that it counted, too"
+
+WAITS: Final = ("1 entry of the quarantine waits for it", "{:,} entries of the quarantine wait for it")
+
+Judged: TypeAlias = tuple[Verdict, str, dict[str, Number]]
+"""A verdict, its reason, and what is missing by attribute."""
+
+
+def judge(
+    declaration: Declaration, group: GroupKey, missing: Mapping[str, Number], until: float | None, *, is_gone: bool
+) -> Iterator[Judged]:
+    """Judge what a group lacks.
+
+    `until` is the time before which groups may count what has expired, None if nothing has; `is_gone` says that the
+    group has no item.
+    """
+    begin = begin_of(declaration, group)
+    if until is None or declaration.on_expiry != "keep" or (begin is not None and begin >= until):
+        yield "drift", "", dict(missing)
+        return
+    lost = {name: number for name, number in missing.items() if is_gone or (number > 0 and _grows(declaration, name))}
+    if lost:
+        yield "drift", AT_LEAST, lost
+    if rest := {name: number for name, number in missing.items() if name not in lost}:
+        yield "unknown", EXPIRED, rest
+
+
+def _grows(declaration: Declaration, attribute: str) -> bool:
+    """Whether no item adds less than nothing to an attribute."""
+    if isinstance(declaration, Window):
+        return isinstance(declaration.measure, Count)
+    if attribute == SCORE:
+        return declaration.ranking is not None and _grows(declaration, declaration.ranking.by)
+    for name, measure in declaration.measures.items():
+        held = measure.attributes(name)
+        if attribute in held:
+            return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == held[1])
+    return False
+
+
+def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
+    """Whether a group counts groups of a source with a retention that may be deleted."""
+    source = declaration.source
+    if not isinstance(source, Aggregate) or source.retention is None or declaration.on_expiry != "keep":
+        return False
+    if not any(TIER_MARK in field for field in declaration.fields):
+        return False
+    return closing_times(declaration.fields, source.retention)(group) + KEPT_ON - LANDED <= now

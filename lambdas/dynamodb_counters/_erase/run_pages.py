@@ -1,0 +1,67 @@
+"""Pages of backfills and verifications, which name the groups that events count in.
+
+They go as a whole once their run is over: nobody reads them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
+from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._stream.run_items import KEPT, RUN_SK_PREFIX, page_partitions
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
+
+
+@dataclass(slots=True)
+class InPages:
+    """How many pages runs have left that are over, and of how many runs pages stay."""
+
+    found: int = 0
+    runs: int = 0
+
+
+class RunPages:
+    """The pages of one table's runs."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def sweep(self, *, writes: bool) -> InPages:
+        found = InPages()
+        names = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": RUN_SK_PREFIX}}
+        runs = list(self._query(f"{PK} = :pk AND begins_with({SK}, :sk)", names))
+        is_open = {run.id for run in read_control(self._table).runs}
+        for item in runs:
+            run = item[SK]["S"].removeprefix(RUN_SK_PREFIX)
+            pages = [
+                page for pk in page_partitions(run, item) for page in self._query(f"{PK} = :pk", {PK: pk}, keys=True)
+            ]
+            # Whoever has not heard of the end writes and reads pages still.
+            written = float(item[TTL]["N"]) - KEPT
+            if run in is_open or self._table.clock() < written + HOUR:
+                found.runs += bool(pages)
+                continue
+            found.found += len(pages)
+            if writes:
+                for _, done in self._table.side_by_side(self._delete, pages):
+                    if isinstance(done, Exception):
+                        raise done
+        return found
+
+    def _query(self, condition: str, values: Mapping[str, Any], *, keys: bool = False) -> Iterator[Mapping[str, Any]]:
+        request: Any = {
+            "TableName": self._table.name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": {f":{name}": value for name, value in values.items()},
+            "ConsistentRead": True,
+            **({"ProjectionExpression": f"{PK}, {SK}"} if keys else {}),
+        }
+        for page in self._table.client.get_paginator("query").paginate(**request):
+            yield from page["Items"]
+
+    def _delete(self, page: Mapping[str, Any]) -> None:
+        self._table.client.delete_item(TableName=self._table.name, Key={PK: page[PK], SK: page[SK]})

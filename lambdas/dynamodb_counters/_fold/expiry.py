@@ -1,0 +1,98 @@
+"""What expires while it is counted for good: of which declarations, and of which of their groups at the latest. Pure.
+
+Nothing else tells later: the items are gone. A group with a time in its key that begins after all that has expired has
+counted none of it, whatever the retention was, and however long before its time an event was accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations.member_paths import of_member
+from dynamodb_counters._fold.contributions import UNFOLDABLE
+from dynamodb_counters._fold.item_layout import GroupKey
+from dynamodb_counters._fold.plan import Plan, Source
+from dynamodb_counters._fold.records import OLD, Change, is_erasure, is_expiry
+from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK, Image, reader, text_reader
+from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.event_times import event_seconds
+from dynamodb_counters._items.table_schema import CHUNK
+from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME
+from dynamodb_counters._timeline.times import HOUR
+
+
+def expired_until(plan: Plan, changes: Iterable[Change]) -> dict[str, float]:
+    """Declarations that go on counting what has expired; and the time from which on their groups count none of it."""
+    found: dict[str, float] = {}
+    for change in changes:
+        # What is erased moves into the tally.
+        if change.delta is None and change.record.get("eventName") == "REMOVE" and not is_erasure(change.record):
+            try:
+                expired = list(_expired(plan, change))
+            except UNFOLDABLE:
+                # The fold leaves it to quarantine.
+                continue
+            for name, until in expired:
+                found[name] = max(until, found.get(name, until))
+    return found
+
+
+def begin_of(declaration: Declaration, group: GroupKey) -> float | None:
+    """When a group begins that has a time in its key."""
+    if isinstance(declaration, Window):
+        return BY_LETTER[group[-2]].start(group[-1])
+    field = _timed(declaration)
+    return None if field is None else _start(field, group[declaration.fields.index(field)])
+
+
+def _expired(plan: Plan, change: Change) -> Iterator[tuple[str, float]]:
+    image = change.record["dynamodb"][OLD]
+    for source in plan.sources(image, is_foreign=change.is_foreign):
+        # What was carried of a group stays in the tally.
+        if not source.carries and is_expiry(change.record, source.ttl):
+            for program in source.programs:
+                if program.on_expiry is None:
+                    yield program.layout.name, _until(program.layout.declaration, source, image)
+
+
+def _until(declaration: Declaration, source: Source, image: Image) -> float:
+    begin = _begin(declaration)
+    if begin is None:
+        return math.inf
+    try:
+        if source.packs:
+            shown: list[Image] = [row.values for row in decode_chunk(image[CHUNK]).all_rows()]
+        else:
+            shown = [source.show(image) or image if source.show is not None else image]
+        return _next_hour(max(map(begin, shown), default=math.inf))
+    except UNFOLDABLE:
+        return math.inf
+
+
+def _begin(declaration: Declaration) -> Callable[[Image], float] | None:
+    """A function that tells the latest time at which a group begins that counts an image."""
+    if isinstance(declaration, Window):
+        find = reader(declaration.time)
+        return lambda image: event_seconds(find(image) or {})
+    field = _timed(declaration)
+    if field is None:
+        return None
+    read = text_reader(field, literal=isinstance(declaration.source, Aggregate))
+    return lambda image: _start(field, read(image))
+
+
+def _timed(declaration: Aggregate) -> str | None:
+    fields = (field for field in declaration.fields if TIER_MARK in field)
+    return next((field for field in fields if LIST_MARK not in field and of_member(field) is None), None)
+
+
+def _start(field: str, text: str) -> float:
+    tier = BY_NAME[field.partition(TIER_MARK)[2]]
+    return tier.start(tier.parse(text))
+
+
+def _next_hour(moment: float) -> float:
+    """Rounded up, so that it is seldom written."""
+    return moment if math.isinf(moment) else (moment // HOUR + 1) * HOUR

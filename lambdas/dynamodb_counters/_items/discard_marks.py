@@ -1,0 +1,63 @@
+"""Marks of images that were discarded from the quarantine while their items show them. Pure.
+
+A mark names a declaration and the image. So a correction counts, in place or not.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import NOT_IN
+
+_ALL: Final = "*"
+_BYTES: Final = 12
+_SETS: Final = frozenset(("SS", "NS", "BS"))
+
+
+def marks_of(image: Image, names: Iterable[str]) -> list[str]:
+    """The marks that an image is discarded with for some declarations; for all if none is named."""
+    digest = image_digest(image)
+    return [f"{name} {digest}" for name in (sorted(names) or [_ALL])]
+
+
+def is_discarded(name: str, image: Image, marks: Iterable[str]) -> bool:
+    """Whether an image is discarded for a declaration."""
+    known = frozenset(marks)
+    return bool(known) and not known.isdisjoint(marks_of(image, (name, _ALL)))
+
+
+def stored_marks(*images: Image | None) -> set[str]:
+    """The marks on images of an item; an image that is malformed has none."""
+    found = set[str]()
+    for image in images:
+        held = image.get(NOT_IN) if isinstance(image, Mapping) else None
+        marks = held.get("SS") if isinstance(held, Mapping) else None
+        found.update(map(str, marks) if isinstance(marks, list | set | tuple) else ())
+    return found
+
+
+def image_digest(image: Image) -> str:
+    """What an image is known by, whether it is read from the table or comes with a record; marks do not change it."""
+    shown = {name: _plain(value) for name, value in image.items() if name != NOT_IN}
+    text = json.dumps(shown, sort_keys=True)
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_BYTES]).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # An attribute's name may be that of a type: its value is no list.
+        return {name: _members(name, each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else value
+
+
+def _members(name: str, value: Any) -> Any:
+    if name in _SETS and not isinstance(value, Mapping):
+        return sorted(map(_plain, value))
+    return _plain(value)

@@ -1,0 +1,76 @@
+"""The event source mappings by which Lambda reads a table's stream, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dynamodb_counters.cli.facts import Facts
+from dynamodb_counters.cli.session import Session
+
+_ALIVE = ("Creating", "Enabling", "Enabled", "Updating")
+"""https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html"""
+
+
+def mapping_facts(session: Session, stream: str) -> Facts:
+    """The mappings of the functions that count the table, those of a source table's stream among them."""
+    lambdas = session.client("lambda")
+    readers = {_unqualified(one["FunctionArn"]) for one in _listed(lambdas, EventSourceArn=stream)}
+    found = [
+        one
+        for function in sorted(readers)
+        if _counts(lambdas, function, session.table.name)
+        for one in _listed(lambdas, FunctionName=function)
+    ]
+    return {
+        "mappings": [
+            {
+                "id": one["UUID"],
+                "function": one["FunctionArn"],
+                "stream": one["EventSourceArn"],
+                "state": one["State"],
+                "starts": one.get("StartingPosition"),
+            }
+            for one in found
+        ],
+        "mapping_problems": list(_problems(found, stream)),
+    }
+
+
+def _problems(mappings: Iterable[Mapping[str, Any]], stream: str) -> Iterator[str]:
+    readers = Counter({stream: 0})
+    for one in mappings:
+        readers[one["EventSourceArn"]] += 1
+        if one.get("StartingPosition") != "TRIM_HORIZON":
+            yield (
+                f"mapping {one['UUID']} starts at {one.get('StartingPosition')}: records from before are not counted; "
+                "create it with TRIM_HORIZON"
+            )
+        if one["State"] not in _ALIVE:
+            yield f"mapping {one['UUID']} is {one['State'].lower()}: the stream forgets records after 24 hours"
+    for arn, times in readers.items():
+        if not times:
+            yield f"no mapping of a function that counts this table reads {arn}"
+        if times > 1:
+            yield (
+                f"{times} mappings read {arn}: records that one delivers before the other are lost; delete all but the "
+                "construct's"
+            )
+
+
+def _counts(lambdas: Any, function: str, table: str) -> bool:
+    """Whether a function is an aggregator of the table, by its environment."""
+    variables = lambdas.get_function_configuration(FunctionName=function).get("Environment", {}).get("Variables", {})
+    counted, asked = (name.rpartition("/")[2] for name in (variables.get("TABLE_NAME", ""), table))
+    return "AGGREGATOR" in variables and counted == asked
+
+
+def _listed(lambdas: Any, **of: str) -> Iterator[Mapping[str, Any]]:
+    for page in lambdas.get_paginator("list_event_source_mappings").paginate(**of):
+        yield from page["EventSourceMappings"]
+
+
+def _unqualified(function: str) -> str:
+    """The ARN of a function, without the version or alias."""
+    return ":".join(function.split(":")[:7])

@@ -1,0 +1,128 @@
+"""Processes of writers and operators: each makes one call at a time, request by request, among faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes import nonces
+from dynamodb_counters.errors import CountersError
+from simulation.faults.actors import Actor, Crashed
+from simulation.faults.disorder import in_disorder
+from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
+from simulation.pairs.ledger import Purpose
+from simulation.schedules.backend import Backend
+
+_LANDING_SECONDS: Final = 50.0
+_SLEEP: Final = "sleep"
+_RETRIED: Final = (Fault.RETRIED, Fault.LATE_RETRIED)
+FAILURES: Final = (ClientError, BotoCoreError, CountersError, TimeoutError, Crashed)
+
+Work = Callable[[Table], Any]
+
+
+class OneThread:
+    """Stands for the table's threads, between which no actor can switch."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
+
+
+class _AnsweringClient:
+    """Says of a refusal, as boto3's client does, whether an answer to the same request was lost before."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._client = process.faulty
+        self.exceptions, self.meta = self._client.exceptions, self._client.meta
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        if name != "update_item":
+            return call
+
+        def sent(**request: Any) -> Any:
+            self._process.is_answer_lost = False
+            try:
+                return call(**request)
+            except self.exceptions.ConditionalCheckFailedException as refusal:
+                refusal.response["ResponseMetadata"] = {"AnswersLost": self._process.is_answer_lost}
+                raise
+
+        return sent
+
+
+class Process:
+    """A process with what it remembers of the table, and its call under way."""
+
+    def __init__(self, backend: Backend, rng: random.Random) -> None:
+        self._backend = backend
+        self._random = rng
+        self.purpose = Purpose()
+        self.deployment = ""
+        self.crashed = False
+        self.call: Actor | None = None
+        self.ended: Callable[[Any], None] = lambda _: None
+        self.wakes_at = 0.0
+        self.is_answer_lost = False
+        self._latest = 0
+        clock = backend.clock
+        skew = rng.choice((0.0, 0.0, rng.uniform(-50, 50)))
+        self.faulty = FaultyClient(backend.client, self._pause, rng, self._postpone, clock.advance)
+        client: Any = _AnsweringClient(self)
+        self.table = Table(
+            backend.name, client, "put", clock=lambda: clock() + skew, sleep=self._sleep, jitter=rng.random
+        )
+        self.table.__dict__["side_by_side"] = in_disorder(rng)
+        self.table.__dict__["pool"] = OneThread()
+
+    @property
+    def is_asleep(self) -> bool:
+        return self._backend.clock() < self.wakes_at
+
+    def begin(self, work: Work, purpose: Purpose, ended: Callable[[Any], None]) -> None:
+        self.purpose, self.ended = purpose, ended
+        self.call = Actor(lambda: work(self.table))
+
+    def step(self, faults: FaultPlan | None) -> bool:
+        """Go on to the next request; return whether the call has ended."""
+        call = self.call
+        assert call is not None
+        calm = faults is None or call.waiting in (None, _SLEEP)
+        nonces._latest[0] = self._latest
+        call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
+        self._latest = nonces._latest[0]
+        if not call.done:
+            return False
+        self.call = None
+        if call.error is None:
+            self.ended(call.result)
+        elif not isinstance(call.error, FAILURES):
+            raise call.error
+        self.crashed = isinstance(call.error, Crashed)
+        return True
+
+    def _pause(self, operation: str) -> Fault:
+        assert self.call is not None
+        fault: Fault = self.call.pause(operation)
+        self.is_answer_lost |= fault in _RETRIED
+        return fault
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.call is not None
+        self.wakes_at = self._backend.clock() + seconds
+        self.call.pause(_SLEEP)
+
+    def _postpone(self, send: Callable[[], Any]) -> None:
+        def land() -> None:
+            try:
+                send()
+            except (ClientError, BotoCoreError):
+                return
+
+        delay = self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS))
+        self._backend.clock.call_at(self._backend.clock.now + delay, land)

@@ -1,0 +1,97 @@
+"""Restores: a copy of the table, which catches up with what the original's stream still has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._stream.catch_up import CatchUp
+from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.backfill.rebuilt_truth import audit
+from simulation.faults.disorder import in_disorder
+from simulation.oracle.specs import declarations
+from simulation.pairs import features
+from simulation.pairs.calls import OneThread
+from simulation.pairs.engine import Act, Engine
+from simulation.pairs.ledger import Ledger
+from simulation.pairs.truth import PairTruth
+from simulation.schedules.restored_tables import Copy, Reader, all_records, copied
+from simulation.schedules.sandbox import QUARANTINE_SECONDS
+
+
+@dataclass
+class _Restored:
+    """A copy as an audit looks at it, with the original's records and ledger of when it was made."""
+
+    copy: Copy
+    at: float
+    records: list[tuple[str, Record]]
+    ledger: Ledger
+    declared: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        self.name, self.client, self.clock = self.copy.name, self.copy.client, self.copy.clock
+
+    def items(self) -> Iterable[Mapping[str, Any]]:
+        return self.copy.items()
+
+    def history(self) -> Iterable[tuple[str, Record]]:
+        return self.records
+
+
+class Restoring:
+    """Copies the table once, at some time, and has the copy catch up in the end."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._restored: _Restored | None = None
+        self._left = isinstance(engine.backend, MemoryTable) and engine.rng.random() < 0.5
+
+    def acts(self) -> Iterable[Act]:
+        if self._left and not self._engine.deliveries.has_given_up:
+            yield 1, self._copy
+
+    def _copy(self) -> None:
+        engine, self._left = self._engine, False
+        made = copied(engine.backend, engine.seed)
+        records, declared = list(engine.backend.history()), declarations(engine.deployments.subjects)
+        self._restored = _Restored(made, engine.clock(), records, deepcopy(engine.ledger), declared)
+
+    def wrong(self) -> list[str]:
+        """Catch up, count what comes of it, and compare."""
+        restored, engine = self._restored, self._engine
+        if restored is None or engine.deliveries.has_given_up:
+            return []
+        rng, clock = engine.rng, engine.clock
+        table = Table(restored.name, restored.client, "put", clock, sleep=clock.advance, jitter=rng.random)
+        table.__dict__["side_by_side"] = in_disorder(rng)
+        table.__dict__["pool"] = OneThread()
+        has_history = any(item["sk"]["S"] == "DEPLOYMENTS" for item in restored.items())
+        original: Any = Reader(engine.backend.stream)
+        own: Any = Reader(restored.copy.stream)
+        told = None if has_history else restored.declared
+        catch_up = CatchUp(table, original, own, "old", declarations=told, at=restored.at)
+        catch_up.count(catch_up.find())
+        self._count_own_stream(restored, table)
+        engine.note(features.RESTORED)
+        backend: Any = restored
+        truth = PairTruth(backend, restored.ledger)
+        return [f"restored: {text}" for text in audit(backend, restored.declared, whole=False, truth=truth)]
+
+    def _count_own_stream(self, restored: _Restored, table: Table) -> None:
+        """What the aggregator deployed over the copy does, until nothing changes any more."""
+        aggregator = Aggregator(table, restored.declared, quarantine_retention_seconds=QUARANTINE_SECONDS)
+        stream, before = restored.copy.stream, -1
+        while True:
+            records = {shard.id: all_records(stream, shard.id) for shard in stream.shards()}
+            if (found := sum(map(len, records.values()))) == before:
+                return
+            before = found
+            for shard, batch in records.items():
+                if batch:
+                    aggregator.handle({"shardId": shard, "Records": batch})

@@ -1,0 +1,159 @@
+"""What is declared on the table: the families of backfill schedules, with what makes every event countable, and names.
+
+An event may have a text in place of a number: a comparison with it is false, and nothing can add it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
+from dynamodb_counters._items.conditions import Attr
+from simulation.backfill.subjects import FAMILIES as OTHERS
+from simulation.backfill.subjects import Counted, Family, Subject, Values, signature
+from simulation.pairs import features
+
+POISON: Final = "heavy"
+_LIGHT: Final = 1000
+
+
+def _with_mended(family: Family, attribute: str) -> Family:
+    """A family with one more variant, which leaves out what cannot be added."""
+    [first] = family[0]
+    assert isinstance(first.declaration, Aggregate)
+    declared = replace(first.declaration, where=Attr(attribute).lt(_LIGHT))
+
+    def counted(values: Values) -> Counted:
+        return first.counted(values) if values[attribute] < _LIGHT else []
+
+    return (*family, [Subject(declared, counted)])
+
+
+def _wider(family: Family) -> Family:
+    """A family with one more variant, of one group: a group's tally goes to the group that its fields tell."""
+    [first] = family[-1]
+    assert isinstance(first.declaration, Aggregate)
+    declared = replace(first.declaration, sk="ALL")
+    return (*family, [Subject(declared, lambda values: [((), parts) for _, parts in first.counted(values)])])
+
+
+def _varied(family: Family, **changes: Any) -> Family:
+    """The same family, declared a little otherwise."""
+    return tuple([replace(part, declaration=replace(part.declaration, **changes)) for part in row] for row in family)
+
+
+_KEPT: Final = _wider(_with_mended(OTHERS["kept"], "weight"))
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    **{name: OTHERS[name] for name in ("orders", "busy", "ranked", "tags", "per_client", "pace", "tapped")},
+    "kept": _KEPT,
+    "visitors": _varied(_KEPT, name="visitors"),
+    "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
+    "soon": _varied(OTHERS["pace"], name="soon", pk="SOON#{page}", future_tolerance=timedelta(minutes=5)),
+    "live": _with_mended(OTHERS["live"], "weight"),
+    "taps": OTHERS["taps"],
+    "presses": _varied(OTHERS["taps"], name="presses"),
+    "purchases": _varied(OTHERS["orders"], name="purchases"),
+    "held": OTHERS["held"],
+}
+
+MENDED: Final[Mapping[str, Sequence[int]]] = {
+    "kept": (2, 3),
+    "visitors": (2, 3),
+    "tallied": (2, 3),
+    "live": (2,),
+    "soon": (0,),
+    "taps": (1,),
+    "presses": (1,),
+    "held": (1,),
+    "pace": (0,),
+    "tapped": (0,),
+}
+"""Variants that can count every event; of families that are not here, all can."""
+
+_NEW_NAMES: Final = {"kept": "visitors", "taps": "presses", "orders": "purchases"}
+_OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
+
+
+_SUBJECTS: Final = {
+    signature(subject.declaration): subject for family in FAMILIES.values() for variant in family for subject in variant
+}
+
+
+def subject_of(declaration: Declaration) -> Subject:
+    return _SUBJECTS[signature(declaration)]
+
+
+def root_source(declaration: Declaration) -> str:
+    """The name of the event that a declaration counts, or whose counts it counts."""
+    source: Any = declaration.source
+    return root_source(source) if isinstance(source, Aggregate) else str(source.name)
+
+
+def takes_increments(declaration: Declaration) -> bool:
+    return isinstance(declaration, Aggregate) and all(
+        isinstance(each, Count | Sum) for each in declaration.measures.values()
+    )
+
+
+class Deployments:
+    """Which families are deployed, each as which variant."""
+
+    def __init__(self, rng: random.Random, without: Collection[str] = ()) -> None:
+        self._random = rng
+        draw = rng.sample(sorted(FAMILIES.keys() - {*_NEW_NAMES.values(), *without}), rng.randint(3, 5))
+        # What features concern most.
+        self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
+        now = {
+            name: rng.randrange(len(FAMILIES[name]))
+            for name in rng.sample(self._among, min(len(self._among), rng.randint(2, 4)))
+        }
+        self.made: list[dict[str, int]] = [now]
+
+    @property
+    def subjects(self) -> list[Subject]:
+        return [subject for name, variant in self.made[-1].items() for subject in FAMILIES[name][variant]]
+
+    @property
+    def declared(self) -> list[Declaration]:
+        return [subject.declaration for subject in self.subjects]
+
+    def over(self, source: str) -> frozenset[str]:
+        """The names of what counts a source, directly or not."""
+        return frozenset(each.name for each in self.declared if root_source(each) == source)
+
+    def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:
+        """Deploy something else; tell the feature, and the names that it concerns."""
+        draw, now = self._random, dict(self.made[-1])
+        missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
+        kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
+        kind = draw.choice(kinds)
+        renamable = sorted(name for name in now if name in _OTHER_NAME and renames)
+        if kind == features.ADDED and missing:
+            names = {draw.choice(missing)}
+            now |= {name: draw.randrange(len(FAMILIES[name])) for name in names}
+        elif kind == features.REMOVED and len(now) > 1:
+            names = {draw.choice(sorted(now))}
+            now = {name: variant for name, variant in now.items() if name not in names}
+        elif kind == features.RENAMED and renamable:
+            old = draw.choice(renamable)
+            names = {old, _OTHER_NAME[old]}
+            now[_OTHER_NAME[old]] = now.pop(old)
+        else:
+            kind, names = features.REDEFINED, {draw.choice(sorted(now))}
+            now |= {n: (now[n] + draw.randrange(1, len(FAMILIES[n]))) % len(FAMILIES[n]) for n in names}
+        before, self.made = self.made[-1], [*self.made, now]
+        concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]
+        return kind, frozenset(
+            subject.declaration.name for name, variant in concerned for subject in FAMILIES[name][variant]
+        )
+
+    def mend(self) -> None:
+        """Deploy what can count every event."""
+        now = self.made[-1]
+        mended = {n: v if v in MENDED.get(n, (v,)) else self._random.choice(MENDED[n]) for n, v in now.items()}
+        self.made.append(mended)

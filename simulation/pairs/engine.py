@@ -1,0 +1,211 @@
+"""The engine: one clock, one table, one mapping, one function, one plan of faults; actors act, step by step."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.backfill.backfill_actors import BackfillActor
+from simulation.faults.faulty_client import FaultPlan
+from simulation.pairs import features
+from simulation.pairs.calls import Process, Work
+from simulation.pairs.declared import Deployments
+from simulation.pairs.deliveries import Deliveries
+from simulation.pairs.ledger import HeardClient, Ledger, Purpose
+from simulation.schedules.backend import MakeBackend
+from simulation.schedules.function import Function
+
+_MOST_STEPS: Final = 100_000
+_IN_TROUBLE: Final = 20_000
+_PROCESSES: Final = 4
+
+Act = tuple[int, Callable[[], Any]]
+
+
+def name_of(act: Callable[[], Any]) -> str:
+    """By which an act can be left out."""
+    return str(getattr(act, "__name__", "")).strip("_")
+
+
+class PairActor(Protocol):
+    """A feature, or some that belong together: what it would do now, and how often beside the others."""
+
+    def acts(self) -> Iterable[Act]: ...
+
+
+class Engine:
+    """What all actors share, and the loop that gives each its turn."""
+
+    def __init__(self, seed: int, make_backend: MakeBackend, without: Collection[str] = ()) -> None:
+        self.seed = seed
+        self.without = frozenset(without)
+        self.rng = rng = random.Random(seed)
+        self.backend = make_backend(rng)
+        if isinstance(self.backend, MemoryTable):
+            self.backend.page_items = rng.choice((5, 20, 1000))
+            if rng.random() < 0.5:
+                self.backend.stream.disorder = lambda: rng.uniform(-1, 1)
+        self.ledger = Ledger()
+        self._purpose = Purpose()
+        self._numbers = 0
+        self.backend.client = HeardClient(self.backend.client, self.backend.name, self.ledger, lambda: self._purpose)
+        self.clock = self.backend.clock
+        self.faults = FaultPlan(
+            rng, rng.choice((0.0, 0.01, 0.05, 0.2)), rng.randint(0, 60), takeovers=rng.choice((0.0, 0.2))
+        )
+        if "faults" in self.without:
+            self.faults.budget = 0
+        self.deployments = Deployments(rng, self.without)
+        self.function = Function(self.backend, rng, self.faults, self.deployments.subjects, old_version=False)
+        self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, self.note)
+        self.actors: list[PairActor] = []
+        self.runners: list[BackfillActor] = []
+        self.runner_ended: Callable[[BackfillActor], None] = lambda _: None
+        self._processes = [Process(self.backend, rng) for _ in range(_PROCESSES)]
+        self._known: tuple[str, dict[str, Declaration]] = "", {}
+        self._queue: list[tuple[Work, Purpose, Callable[[Any], None]]] = []
+        self.operations = rng.randint(25, 60)
+        self.happened: defaultdict[str, set[str]] = defaultdict(set)
+        self.wrong: list[str] = []
+        self.calm = False
+        self.trouble: list[Callable[[], None]] = []
+        """What may go wrong beside deliveries."""
+
+    def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
+        """A feature has really happened, to these declarations."""
+        self.happened[feature] |= {name.partition("~")[0] for name in names}
+
+    def table(self) -> Table:
+        """The table as an onlooker reads it."""
+        table = Table(self.backend.name, self.backend.client, "put", self.clock, jitter=self.rng.random)
+        table.__dict__["sleep"] = self.clock.advance
+        return table
+
+    def taken_over(self) -> dict[str, Declaration]:
+        """What the aggregator that took over last declares."""
+        table = self.table()
+        declared = read_control(table).declared
+        if declared != self._known[0]:
+            known = read_declarations(table, declared) or ()
+            self._known = declared, {each.name: each for each in known}
+        return self._known[1]
+
+    def noting(
+        self, feature: str, names: Collection[str], happened: Callable[[Any], bool] = bool
+    ) -> Callable[[Any], None]:
+        """For a call that ends: the feature has happened if its answer says so."""
+        return lambda answer: self.note(feature, names) if happened(answer) else None
+
+    def call(self, work: Work, ended: Callable[[Any], None], purpose: Purpose | None = None) -> None:
+        """Have some process call, in its time."""
+        self._numbers += 1
+        self._queue.append((work, replace(purpose or Purpose(), number=self._numbers), ended))
+
+    # The loop
+
+    def go(self) -> None:
+        """Go on until all is done that is to be done, nothing is under way, and everything is delivered."""
+        for step in range(_MOST_STEPS):
+            if self._step(trouble=not self.calm and step < _IN_TROUBLE):
+                return
+        raise AssertionError(f"seed {self.seed} does not end")
+
+    def _step(self, *, trouble: bool) -> bool:
+        """Let something go on; return whether all is over."""
+        draw = self.rng.random
+        awake = [runner for runner in self.runners if not runner.is_asleep]
+        busy = [process for process in self._calling() if not process.is_asleep]
+        if self.operations > 0 and draw() < self._pace():
+            self._act()
+        elif self._queue and draw() < 0.5:
+            self._begin()
+        elif busy and draw() < 0.4:
+            self._step_process(self.rng.choice(busy))
+        elif awake and draw() < 0.4:
+            self._step_runner(self.rng.choice(awake))
+        elif draw() < 0.25:
+            self.deliveries.start()
+        elif trouble and draw() < 0.04:
+            self.rng.choice([*self.deliveries.acts(), *self.trouble, self._land, self._wait, self._wait])()
+        else:
+            return self._invoke(bool(awake))
+        return False
+
+    def _invoke(self, someone_is_awake: bool) -> bool:
+        """Let an invocation go on; if there is none, let time pass, unless all is over."""
+        if (ended := self.function.step()) is not None:
+            self.deliveries.ended(ended)
+        elif not self.function.running:
+            if self._is_over():
+                return True
+            if not someone_is_awake or self.rng.random() < 0.1:
+                self._pass_time()
+        return False
+
+    def _calling(self) -> list[Process]:
+        return [process for process in self._processes if process.call is not None]
+
+    def _is_over(self) -> bool:
+        if self.operations > 0 or self._queue or self.runners or self._calling():
+            return False
+        return not self.clock.hurry(self.rng) and self.deliveries.drained()
+
+    def _pace(self) -> float:
+        is_looking = any(runner.phase in ("scanning", "draining") for runner in self.runners)
+        return 0.3 if is_looking else 0.06
+
+    def _act(self) -> None:
+        self.operations -= 1
+        acts = [act for actor in self.actors for act in actor.acts() if name_of(act[1]) not in self.without]
+        [act] = self.rng.choices([act for _, act in acts], [weight for weight, _ in acts])
+        act()
+
+    def _begin(self) -> None:
+        idle = [process for process in self._processes if process.call is None]
+        if idle:
+            work, purpose, ended = self._queue.pop(self.rng.randrange(min(3, len(self._queue))))
+            process = self.rng.choice(idle)
+            self.taken_over()
+            if process.deployment != self._known[0]:
+                # Whatever a process of the deployment before remembers is gone with it.
+                process = self._replace(process)
+                process.deployment = self._known[0]
+            process.begin(work, purpose, ended)
+
+    def _replace(self, process: Process) -> Process:
+        """A process like one that has ended."""
+        new = self._processes[self._processes.index(process)] = Process(self.backend, self.rng)
+        return new
+
+    def _step_process(self, process: Process) -> None:
+        self._purpose = process.purpose
+        ended = process.step(None if self.calm else self.faults)
+        self._purpose = Purpose()
+        if ended and process.crashed:
+            self._replace(process)
+
+    def _step_runner(self, runner: BackfillActor) -> None:
+        runner.step(None if self.calm else self.faults)
+        if runner.done:
+            self.runners = [other for other in self.runners if other is not runner]
+            self.runner_ended(runner)
+
+    def _land(self) -> None:
+        self.clock.hurry(self.rng)
+
+    def _wait(self) -> None:
+        self.clock.advance(self.rng.choice((1, 30, 59, 61, 61, 600, 1700)))
+
+    def _pass_time(self) -> None:
+        """Up to when somebody wakes, or a little."""
+        now = self.clock()
+        sleepers: list[BackfillActor | Process] = [*self.runners, *self._calling()]
+        wakes = [sleeper.wakes_at - now for sleeper in sleepers if sleeper.is_asleep]
+        self.clock.advance(min(wakes) if wakes and self.rng.random() < 0.6 else self.rng.uniform(0.5, 8))

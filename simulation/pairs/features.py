@@ -1,0 +1,153 @@
+"""The features that meet on one table, and the pairs of them that cannot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import combinations_with_replacement
+from typing import Final
+
+EVERYTHING: Final = frozenset({"*"})
+"""Of a feature that concerns the whole table."""
+
+PLAIN: Final = "plain events"
+PACKED: Final = "packed events"
+FOREIGN: Final = "items of other code"
+ONCE: Final = "record_once"
+CORRECTED: Final = "corrections"
+RETRACTED: Final = "retractions"
+EXPIRED: Final = "expiry"
+INCREMENTED: Final = "increments"
+RESET: Final = "resets"
+ERASED_KEPT: Final = "erasure, counts kept"
+ERASED_BACK: Final = "erasure, taken back"
+QUARANTINED: Final = "quarantine"
+REDRIVEN: Final = "redrive"
+DISCARDED: Final = "discards"
+ADDED: Final = "declarations added"
+REMOVED: Final = "declarations removed"
+RENAMED: Final = "declarations renamed"
+REDEFINED: Final = "declarations redefined"
+BACKFILLED: Final = "backfills"
+DROPPED: Final = "drop"
+VERIFIED: Final = "verification"
+REPAIRED: Final = "repair"
+LEASES: Final = "leases"
+GIVEN_UP: Final = "give-ups"
+BUCKET: Final = "bucket redrive"
+RESTORED: Final = "restores"
+SPLIT: Final = "shard splits"
+REQUESTS: Final = "lost and late requests"
+CRASHED: Final = "crashes"
+THROTTLED: Final = "throttles"
+ZOMBIES: Final = "zombies"
+REDELIVERED: Final = "redeliveries"
+
+FEATURES: Final = (
+    PLAIN,
+    PACKED,
+    FOREIGN,
+    ONCE,
+    CORRECTED,
+    RETRACTED,
+    EXPIRED,
+    INCREMENTED,
+    RESET,
+    ERASED_KEPT,
+    ERASED_BACK,
+    QUARANTINED,
+    REDRIVEN,
+    DISCARDED,
+    ADDED,
+    REMOVED,
+    RENAMED,
+    REDEFINED,
+    BACKFILLED,
+    DROPPED,
+    VERIFIED,
+    REPAIRED,
+    LEASES,
+    GIVEN_UP,
+    BUCKET,
+    RESTORED,
+    SPLIT,
+    REQUESTS,
+    CRASHED,
+    THROTTLED,
+    ZOMBIES,
+    REDELIVERED,
+)
+
+Pair = tuple[str, str]
+
+_ONE_SOURCE: Final = "a declaration counts one kind of source"
+_NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restore.py has copies alone"
+
+REASONS: Final[Mapping[Pair, str]] = {
+    (PLAIN, PACKED): _ONE_SOURCE,
+    (PLAIN, FOREIGN): _ONE_SOURCE,
+    (PACKED, FOREIGN): _ONE_SOURCE,
+    (PACKED, ONCE): "a transaction inserts an item: record_once refuses a packed event",
+    (FOREIGN, ONCE): _ONE_SOURCE,
+    (PACKED, DISCARDED): "a discard marks an item, and refuses an event in a chunk",
+    (GIVEN_UP, RESTORED): _NO_COPY,
+    (BUCKET, RESTORED): _NO_COPY,
+    (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",
+    (FOREIGN, ERASED_BACK): "erasure finds events, not items of other code",
+}
+"""Why no schedule can cover a pair."""
+
+
+def pairs(happened: Mapping[str, Iterable[str]]) -> Counter[Pair]:
+    """The pairs of features that happened to a declaration of the same name."""
+    found: Counter[Pair] = Counter()
+    for one, other in combinations_with_replacement(FEATURES, 2):
+        first, second = frozenset(happened.get(one, ())), frozenset(happened.get(other, ()))
+        meet = first and second and (EVERYTHING & (first | second) or first & second)
+        found[one, other] += bool(meet)
+    return +found
+
+
+def uncovered(covered: Mapping[Pair, int]) -> list[Pair]:
+    """The pairs that nothing covers, and no reason excuses."""
+    possible = combinations_with_replacement(FEATURES, 2)
+    return [pair for pair in possible if not covered.get(pair) and pair not in REASONS]
+
+
+def table(covered: Mapping[Pair, int]) -> str:
+    """A Markdown table: in how many schedules each pair met; `*n` where it cannot, for the n-th reason."""
+    reasons = list(dict.fromkeys(REASONS.values()))
+    numbers = {feature: number for number, feature in enumerate(FEATURES, 1)}
+    lines = [
+        "| | feature | " + " | ".join(str(numbers[feature]) for feature in FEATURES) + " |",
+        "|---|---|" + "--:|" * len(FEATURES),
+    ]
+    for row in FEATURES:
+        cells = []
+        for column in FEATURES:
+            pair = (row, column) if numbers[row] <= numbers[column] else (column, row)
+            known = f"{covered.get(pair, 0)}" if pair not in REASONS else f"*{reasons.index(REASONS[pair]) + 1}"
+            cells.append("" if numbers[column] > numbers[row] else known)
+        lines.append(f"| {numbers[row]} | {row} | {' | '.join(cells)} |")
+    notes = [f"- \\*{number}: {reason}." for number, reason in enumerate(reasons, 1)]
+    return "\n".join([*lines, "", *notes])
+
+
+def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> str:
+    """The page with the table."""
+    command = f"python -m simulation.pairs --engine {engine} --seed {first} --count {count} --page docs/pairs.md"
+    return "\n".join(
+        [
+            "# Pairs of features",
+            "",
+            "All features run on one table at once, beside every fault: each schedule draws writers, operators,",
+            "deployments, runs and trouble from its seed, and compares every group with what items, stream and a",
+            "ledger of direct changes come to. A cell tells in how many schedules both features happened to a",
+            "declaration of the same name; `*n` marks a pair that cannot meet, for the reason below the table.",
+            "",
+            f"{count:,} schedules; `{command}` writes this page.",
+            "",
+            table(covered),
+            "",
+        ]
+    )

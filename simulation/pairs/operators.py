@@ -1,0 +1,203 @@
+"""The operators: increments, resets, erasures, redrives, discards, dropping; and processes that share a quota."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+from dynamodb_counters._backfill.dropping import Dropping
+from dynamodb_counters._declarations import Aggregate, Event, Quota
+from dynamodb_counters._erase.eraser import Eraser
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.quarantine_items import Quarantined
+from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.increments import increment, reset
+from dynamodb_counters._writes.leases import Leases
+from dynamodb_counters.errors import InvalidArgumentError
+from simulation.backfill.subjects import TAP, VISIT
+from simulation.oracle.truth import is_image
+from simulation.pairs import features
+from simulation.pairs.declared import takes_increments
+from simulation.pairs.engine import Act, Engine
+from simulation.pairs.ledger import Purpose
+
+_FIELDS: Final = {"client": "uvw", "customer": ("ann", "bob", "c#d"), "shop": "xyz", "device": "kl", "page": "ab"}
+_FIELDS_OF_LISTS: Final = {"tags[]": "pqr"}
+_QUOTA: Final = Quota("calls", limit=12, per=timedelta(hours=1), portion=4, clock_error=timedelta(0))
+
+
+class Direct:
+    """Increments and resets of groups that are declared now."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acts(self) -> Iterable[Act]:
+        return [(2, self._increment), (1, self._reset)]
+
+    def _group(self, declared: Aggregate) -> dict[str, str]:
+        known = {**_FIELDS, **_FIELDS_OF_LISTS}
+        return {field: self._engine.rng.choice(known[field]) for field in declared.fields}
+
+    def _chosen(self, *, adds: bool) -> Aggregate | None:
+        found = [
+            each
+            for each in self._engine.deployments.declared
+            if isinstance(each, Aggregate) and (takes_increments(each) or not adds)
+        ]
+        return self._engine.rng.choice(found) if found else None
+
+    def _increment(self) -> None:
+        declared, draw = self._chosen(adds=True), self._engine.rng
+        if declared is None:
+            return
+        group = self._group(declared)
+        by = {name: draw.choice((-2, 1, 3, 1000)) for name in declared.measures if draw.random() < 0.8}
+        if by:
+            self._engine.call(
+                lambda table: increment(table, declared, group, by),
+                self._engine.noting(features.INCREMENTED, [declared.name]),
+                Purpose(base=declared.name),
+            )
+
+    def _reset(self) -> None:
+        declared = self._chosen(adds=False)
+        if declared is None:
+            return
+        group = self._group(declared)
+        self._engine.call(
+            lambda table: reset(table, declared, group),
+            self._engine.noting(features.RESET, [declared.name], lambda taken: any(_numbers(taken))),
+            Purpose(base=declared.name),
+        )
+
+
+class Erasing:
+    """Erases a person's events, in both modes; what waits to be counted is dropped, or refuses it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acts(self) -> Iterable[Act]:
+        return [(2, self._erase)]
+
+    def _erase(self) -> None:
+        draw = self._engine.rng
+        event: Event = draw.choice((VISIT, TAP))
+        if any("soon" in made for made in self._engine.deployments.made):
+            # An entry that is erased while its event could be counted by now leaves what its deletion subtracts.
+            event = TAP
+        values: dict[str, Any] = {"page": draw.choice("ab")} if event is VISIT else {"device": draw.choice("kl")}
+        if event is VISIT and draw.random() < 0.6:
+            values["id"] = str(draw.randrange(6))
+        counts: Literal["keep", "take_back"] = draw.choice(("keep", "take_back"))
+        uncounted: Literal["refuse", "drop"] = draw.choice(("refuse", "refuse", "drop"))
+        self._engine.call(
+            lambda table: Eraser(table, event, values).erase(counts, uncounted),
+            self._engine.noting(
+                features.ERASED_KEPT if counts == "keep" else features.ERASED_BACK,
+                self._engine.deployments.over(event.name),
+                lambda erased: bool(erased.events or erased.packed),
+            ),
+            Purpose(keeps_counts=counts == "keep"),
+        )
+
+
+class Quarantine:
+    """Redrives what waits, and discards some of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acts(self) -> Iterable[Act]:
+        return [(2, self._redrive), (1, self._discard)]
+
+    def redrive_all(self) -> int:
+        waiting = self._waiting()
+        for entry in waiting:
+            redrive(self._engine.table(), entry)
+        return len(waiting)
+
+    def _waiting(self) -> list[Quarantined]:
+        waiting = list_quarantined(self._engine.table(), redriven=False)
+        return sorted((entry for entry in waiting if is_image(entry.key[1])), key=lambda entry: entry.key)
+
+    def _redrive(self) -> None:
+        if waiting := self._waiting():
+            entry = self._engine.rng.choice(waiting)
+            self._engine.call(lambda table: redrive(table, entry), self._noting(features.REDRIVEN, entry))
+
+    def _discard(self) -> None:
+        if waiting := self._waiting():
+            entry = self._engine.rng.choice(waiting)
+            self._engine.call(lambda table: _is_discarded(table, entry), self._noting(features.DISCARDED, entry))
+
+    def _noting(self, feature: str, entry: Quarantined) -> Callable[[Any], None]:
+        return self._engine.noting(feature, entry.names or features.EVERYTHING)
+
+
+def _is_discarded(table: Table, entry: Quarantined) -> bool:
+    """Discard an entry, unless only a redrive makes it right."""
+    try:
+        return Discards(table).discard(entry)
+    except InvalidArgumentError:
+        return False
+
+
+class Housekeeper:
+    """Drops what nobody counts or reads any more."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def acts(self) -> Iterable[Act]:
+        return [(1, self.drop)]
+
+    def drop(self) -> None:
+        engine = self._engine
+        known = {name for made in engine.deployments.made for name in made}
+        gone = sorted(known - engine.deployments.made[-1].keys())
+        names = engine.rng.sample(gone, 1) if gone and engine.rng.random() < 0.5 else []
+
+        def work(table: Table) -> set[str]:
+            dropping = Dropping(table=table, now=table.clock, names=names, segments=2)
+            for _ in dropping.steps():
+                pass
+            return set(dropping.dropped)
+
+        engine.call(work, lambda dropped: engine.note(features.DROPPED, dropped))
+
+
+class Sharing:
+    """Processes that share a quota, which is never exceeded."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._granted: Counter[str] = Counter()
+
+    def acts(self) -> Iterable[Act]:
+        return [(1, self._ask)]
+
+    def wrong(self) -> list[str]:
+        limit = _QUOTA.limit
+        return [f"quota: {n} calls in {sk} of at most {limit}" for sk, n in self._granted.items() if n > limit]
+
+    def _ask(self) -> None:
+        def work(table: Table) -> bool:
+            found = table.remembered.setdefault("leases", Leases(table, _QUOTA, {}))
+            granted = False
+            for _ in range(self._engine.rng.randint(1, 5)):
+                if found.allow():
+                    granted = True
+                    # Of one period for sure: no clock error is allowed for.
+                    self._granted[_QUOTA.period(table.clock()).sk] += 1
+            return granted
+
+        self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))
+
+
+def _numbers(taken: Any) -> list[Any]:
+    return [n for each in taken.values() for n in (each.values() if isinstance(each, dict) else [each])]

@@ -1,0 +1,188 @@
+"""A schedule of pairs: turmoil, then calm, in which everything is mended, counted, verified, repaired and dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+from unittest.mock import patch
+from uuid import UUID
+
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._erase import packed_erase
+from dynamodb_counters._statuses import FRESH as READERS_FRESH
+from dynamodb_counters._writes import chunk_writes, nonces
+from simulation.backfill.backfill_actors import BackfillActor
+from simulation.backfill.backfill_schedule import adjusted
+from simulation.backfill.rebuilt_truth import audit
+from simulation.pairs import features
+from simulation.pairs.copies import Restoring
+from simulation.pairs.engine import Engine
+from simulation.pairs.operators import Direct, Erasing, Housekeeper, Quarantine, Sharing
+from simulation.pairs.runs import SETTLED, Changes, Verifying
+from simulation.pairs.truth import PairTruth
+from simulation.pairs.writers import Writers
+from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.housekeeping import housekeeping
+
+_TRIES: Final = 4
+_GIVES_UP: Final = 0.1
+_KEPT_SECONDS: Final = 50 * 3600.0
+
+
+@dataclass
+class PairOutcome:
+    """What became of a schedule: what is wrong, and which features met."""
+
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    pairs: Counter[features.Pair] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+class WrongPairError(AssertionError):
+    """A schedule ended with wrong counts; the message says how to run it again."""
+
+    def __init__(self, outcome: PairOutcome, engine: str, without: Collection[str] = ()) -> None:
+        lines = "\n  ".join(text[:600] for text in outcome.wrong[:12])
+        left_out = f" --without {','.join(sorted(without))}" if without else ""
+        again = f"python -m simulation.pairs --engine {engine} --seed {outcome.seed} --count 1{left_out}"
+        super().__init__(f"seed {outcome.seed}: {len(outcome.wrong)} wrong\n  {lines}\nrun it again: {again}")
+
+
+class PairSchedule:
+    """One schedule, which its seed decides; `without` leaves acts and families of declarations out, by name."""
+
+    def __init__(self, seed: int, make_backend: MakeBackend = MemoryBackend, without: Collection[str] = ()) -> None:
+        self._engine = engine = Engine(seed, make_backend, without)
+        self._writers = Writers(engine)
+        self._quarantine = Quarantine(engine)
+        self._changes = Changes(engine, self._writers)
+        self._verifying = Verifying(engine, self._changes)
+        self._housekeeper = Housekeeper(engine)
+        self._sharing = Sharing(engine)
+        engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
+        self._restoring = Restoring(engine)
+        engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
+        engine.runner_ended = self._runner_ended
+        if engine.rng.random() < _GIVES_UP and "give_up" not in without:
+            engine.trouble = [self._give_up]
+        self._eager = engine.rng.random() < 0.5
+        self._small = engine.rng.random() < 0.3
+
+    def run(self) -> PairOutcome:
+        engine = self._engine
+        with housekeeping(eager=self._eager), adjusted(engine.rng, small=self._small), _seeded(engine.rng):
+            self._run()
+        self._note_faults()
+        engine.backend.drop()
+        pairs = features.pairs(engine.happened)
+        return PairOutcome(engine.seed, engine.wrong, pairs, Counter(engine.happened.keys()), engine.faults.injected)
+
+    def _run(self) -> None:
+        engine = self._engine
+        engine.go()
+        self._writers.touch()
+        engine.go()
+        self._audit("after turmoil", whole=False)
+        engine.wrong += self._restoring.wrong()
+        engine.calm, engine.faults.budget = True, 0
+        self._note_quarantined()
+        engine.deployments.mend()
+        if not self._make_whole():
+            return
+        self._audit("made whole", whole=True)
+        for _ in range(0 if "spoil" in engine.without else engine.rng.randint(0, 2)):
+            self._verifying.spoil()
+        for _ in range(2):
+            if self._verifying.verify() is None:
+                engine.wrong.append("a verification with nothing in its way did not end")
+        self._audit("repaired", whole=True)
+        # What a newer generation has replaced is kept for two days.
+        engine.clock.advance(_KEPT_SECONDS)
+        self._writers.touch()
+        engine.go()
+        self._housekeeper.drop()
+        engine.go()
+        self._audit("dropped", whole=True)
+        engine.wrong += self._sharing.wrong()
+        if lost := engine.deliveries.lost():
+            engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
+
+    def _make_whole(self) -> bool:
+        """Have everything counted, with nothing in the way."""
+        engine = self._engine
+        self._changes.deploy()
+        engine.clock.advance(READERS_FRESH + 1)
+        for _ in range(_TRIES):
+            self._writers.touch()
+            engine.go()
+            runner = self._changes.runner(Backfill)
+            engine.runners.append(runner)
+            engine.go()
+            if runner.error is None or "nothing to backfill" in str(runner.error):
+                break
+            engine.clock.advance(SETTLED)
+        else:
+            engine.wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
+            return False
+        engine.clock.advance(READERS_FRESH + 1)
+        if self._quarantine.redrive_all():
+            engine.go()
+        return True
+
+    def _audit(self, when: str, *, whole: bool) -> None:
+        engine = self._engine
+        truth = PairTruth(engine.backend, engine.ledger)
+        declared = engine.deployments.declared
+        found = audit(engine.backend, declared, whole=whole, truth=truth)
+        engine.wrong += [f"{when}: {text}" for text in found + engine.function.standstills]
+
+    def _runner_ended(self, runner: BackfillActor) -> None:
+        self._changes.ended(runner)
+        if runner.error is None and isinstance(runner.work, Verification):
+            self._verifying.ended(runner)
+
+    def _give_up(self) -> None:
+        self._engine.trouble.clear()
+        self._engine.deliveries.give_up()
+
+    def _note_quarantined(self) -> None:
+        for _, record in self._engine.backend.history():
+            image = record["dynamodb"].get("NewImage") or {}
+            if image.get("_type") == {"S": "quarantine"}:
+                self._engine.note(features.QUARANTINED, image.get("names", {}).get("SS", features.EVERYTHING))
+
+    def _note_faults(self) -> None:
+        told = {
+            features.CRASHED: ("crash",),
+            features.THROTTLED: ("throttled", "conflict", "nine in ten"),
+            features.REQUESTS: ("lost", "late", "slow", "internal"),
+        }
+        for feature, words in told.items():
+            if any(word in name for name in self._engine.faults.injected for word in words):
+                self._engine.note(feature)
+
+
+@contextmanager
+def _seeded(rng: Random) -> Iterator[None]:
+    """Have the seed decide what is unique."""
+    with ExitStack() as stack:
+        for module in (packed_erase, chunk_writes, nonces):
+            stack.enter_context(patch.object(module, "uuid4", lambda: UUID(int=rng.getrandbits(128))))
+        yield
+
+
+def check(
+    seed: int, make_backend: MakeBackend = MemoryBackend, engine: str = "memory", without: Collection[str] = ()
+) -> PairOutcome:
+    """Run one schedule; raise `WrongPairError` if anything is wrong."""
+    outcome = PairSchedule(seed, make_backend, without).run()
+    if outcome.wrong:
+        raise WrongPairError(outcome, engine, without)
+    return outcome

@@ -1,0 +1,355 @@
+"""What every group must hold, and what a verification may say of it: from items, stream and ledger alone.
+
+A group is the sum of what its items show now, of what has expired and stays counted since its generation was opened,
+and of its tally: what was added and taken directly, and what was erased with its count kept; less what waits in
+quarantine. A tally goes on to the next generation, as far as groups and measures of the same names are there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Aggregate, Declaration, Items, Window
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.generations import base_name, generation_number
+from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._statuses import Status
+from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._stream.quarantine_items import read_quarantine_item, unpack
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import UnparsableKeyError
+from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.backfill.rebuilt_truth import Groups, Image, Truth, is_expiry
+from simulation.backfill.subjects import Group, Parts, Values
+from simulation.oracle.chunks import ROW_SIGNS, rows_of
+from simulation.oracle.eras import HISTORY_KEY, entries_of
+from simulation.oracle.specs import UNCOUNTABLE
+from simulation.pairs.declared import subject_of
+from simulation.pairs.ledger import Ledger
+from simulation.schedules.backend import Backend
+
+_SIGNS: Final = {"NewImage": 1, "OldImage": -1}
+
+Shown = list[tuple[Values, int]]
+"""Events of an image, each with its sign."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An image in quarantine, and the declarations that have not counted it; all of them if there are no names.
+
+    What `has_gone` has expired, or was erased with its counts kept.
+    """
+
+    names: frozenset[str]
+    image: Image
+    sign: int
+    state: str
+    has_gone: bool
+
+
+class PairTruth(Truth):
+    """The truth of one table as it stands now, by generations."""
+
+    def __init__(self, backend: Backend, ledger: Ledger) -> None:
+        super().__init__(backend)
+        self._ledger = ledger
+        self._by_digest = dict(self._read_deployments())
+        self._eras = self._read_eras()
+        self._entries = list(self._read_entries())
+        self._erasures = list(self._read_erasures())
+        expired = [(shard, record) for shard, record in self._history if is_expiry(record)]
+        self._expiries = [
+            (shard, record, [(record["dynamodb"]["OldImage"], 1)])
+            for shard, record in expired
+            if not self._is_doomed(record)
+        ]
+        table = Table(backend.name, backend.client, clock=backend.clock)
+        control = read_control(table)
+        self.statuses: Mapping[str, Status] = control.statuses
+        history = control.history
+        folded = self._by_digest.get(history.last.deployment, {}) if history else {}
+        self.folded: Mapping[str, Declaration] = folded
+
+    def read_names(self) -> set[str]:
+        """The generations that readers use."""
+        return {name for name in self.folded if generation_number(name) == self._reads(base_name(name))}
+
+    def names_of(self, run: str) -> list[str]:
+        """The generations that a run is about."""
+        return [str(name) for name in unpack({"S": f'{{"names": {self._run_items[run]["names"]["S"]}}}'})["names"]]
+
+    def waits(self, name: str, *, ever: bool = False) -> bool:
+        """Whether entries of the quarantine wait for a generation, or have ever done so."""
+        entries = [entry for entry in self._entries if ever or entry.state == "waiting"]
+        return any(name in entry.names or not entry.names for entry in entries)
+
+    def lack(self, name: str, group: Group) -> Parts:
+        """What a group has less than its source shows and its tally: what was spoiled, or has expired."""
+        declaration = self.folded[name]
+        groups: defaultdict[Group, Parts] = defaultdict(dict)
+        _add_all(groups, [(group, self._ledger.spoiled.get((name, group), {}))], -1)
+        if not isinstance(declaration.source, Aggregate):
+            for record in self._expired(declaration):
+                _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), -1)
+        return nonzero(groups[group])
+
+    def may_have_expired(self, name: str) -> bool:
+        """Whether an event may be gone for age that still counts: not before its retention is over."""
+        declaration = self.folded[name]
+        source = declaration.source
+        if declaration.on_expiry != "keep" or isinstance(source, Aggregate):
+            return False
+        if isinstance(source, Items):
+            seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self._history)]
+            return any("ttl" in item for item in seen if "_type" not in item)
+        begun = min(float(record["dynamodb"]["ApproximateCreationDateTime"]) for _, record in self._history)
+        return source.retention is not None and begun + source.retention.total_seconds() <= self._backend.clock()
+
+    def group_of(self, declaration: Declaration, values: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(values[field] for field in declaration.fields if field in values)
+
+    # What groups must hold
+
+    def of(self, declaration: Declaration) -> Groups:
+        groups: defaultdict[Group, Parts] = defaultdict(dict)
+        if isinstance(declaration.source, Aggregate):
+            self._add_groups(groups, declaration, declaration.source)
+        else:
+            self._add_events(groups, declaration)
+        _add_all(groups, self._tally(declaration).items(), 1)
+        spoiled = [(place[1], parts) for place, parts in self._ledger.spoiled.items() if place[0] == declaration.name]
+        _add_all(groups, spoiled, 1)
+        return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
+
+    def _add_groups(self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate) -> None:
+        for group, parts in self.of(below).items():
+            zero = dict.fromkeys(below.attributes, Decimal(0))
+            values = {**zero, **parts, **dict(zip(below.fields, group, strict=True))}
+            _add_all(groups, subject_of(declaration).counted(values), 1)
+
+    def _add_events(self, groups: defaultdict[Group, Parts], declaration: Declaration) -> None:
+        """Add what items show, what has expired and is kept, less what waits."""
+        for item in self._items:
+            _add_all(groups, _added(declaration, item), 1)
+        for record in self._expired(declaration):
+            _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), 1)
+        for entry in self._entries:
+            # What is discarded has left its item, too, or its item says so.
+            keeps = entry.has_gone and declaration.on_expiry != "subtract"
+            if (declaration.name in entry.names or not entry.names) and entry.state == "waiting" and not keeps:
+                _add_all(groups, _added(declaration, entry.image), -entry.sign)
+
+    def _expired(self, declaration: Declaration) -> Iterator[Record]:
+        """What TTL has deleted since a generation was opened, if it keeps that counted."""
+        if declaration.on_expiry != "keep":
+            return
+        for shard, record, _ in self._expiries:
+            if self._since(declaration.name, shard, record):
+                yield record
+
+    def _tally(self, declaration: Declaration, until: str = "") -> Groups:
+        """What a generation has that its source does not show, but what generation `until` has counted itself."""
+        groups: defaultdict[Group, Parts] = defaultdict(dict)
+        if isinstance(declaration, Aggregate):
+            self._add_direct(groups, declaration)
+        if declaration.on_expiry != "subtract" and not isinstance(declaration.source, Aggregate):
+            self._add_gone(groups, declaration.name, until)
+        before = self._before(declaration.name)
+        carried = {} if before is None else self._tally(before, declaration.name)
+        for group, parts in carried.items():
+            assert before is not None
+            place = _mapped(before, declaration, group)
+            if place is not None:
+                kept = {name: number for name, number in parts.items() if name in _attributes(declaration)}
+                _add_all(groups, [(place, kept)], 1)
+        return dict(groups)
+
+    def _add_direct(self, groups: defaultdict[Group, Parts], declaration: Aggregate) -> None:
+        for (name, (pk, sk)), parts in self._ledger.direct.items():
+            group = _group(declaration, pk, sk) if name == base_name(declaration.name) else None
+            if group is not None:
+                _add_all(groups, [(group, {n: v for n, v in parts.items() if n in declaration.attributes})], 1)
+
+    def _add_gone(self, groups: defaultdict[Group, Parts], name: str, until: str) -> None:
+        """Add what was erased with its counts kept, and what has expired where that is tallied."""
+        for shard, record, images in (*self._erasures, *self._expiries):
+            folded = self._folded_at(record["dynamodb"]["ApproximateCreationDateTime"]).get(name)
+            if folded is None or not self._since(name, shard, record) or (until and self._since(until, shard, record)):
+                continue
+            if folded.on_expiry == "tally" or not is_expiry(record) or self._is_doomed(record):
+                for image, sign in images:
+                    _add_all(groups, _added(folded, image), sign)
+
+    def _before(self, name: str) -> Declaration | None:
+        """The generation whose tally a generation carries, as it was last folded."""
+        base, own = base_name(name), generation_number(name)
+        if own not in self._ledger.opened:
+            return None
+        number = self._ledger.replaced.get((base, own), self._ledger.opened[own].get(base, 0))
+        wanted = f"{base}~{number}" if number else base
+        for _, folded in reversed(self._eras):
+            if wanted in folded:
+                return folded[wanted]
+        return None
+
+    def _since(self, name: str, shard: str, record: Record) -> bool:
+        number = generation_number(name)
+        return number not in self._positions or self._is_past(number, shard, record)
+
+    # What the table tells
+
+    def _reads(self, base: str) -> int:
+        return self.statuses.get(base, Status()).reads
+
+    def _read_deployments(self) -> Iterator[tuple[str, dict[str, Declaration]]]:
+        for item in self._items:
+            if item["pk"] == HISTORY_KEY["pk"] and item["sk"]["S"].startswith("DEPLOYMENT#"):
+                declared = decode(item["declarations"]["S"])
+                yield item["sk"]["S"].removeprefix("DEPLOYMENT#"), {each.name: each for each in declared}
+
+    def _read_eras(self) -> list[tuple[int, dict[str, Declaration]]]:
+        """All eras there were: one that is in force is never changed, and at the end of the list it goes with time."""
+        versions = [
+            entries_of(record["dynamodb"].get("NewImage") or {})
+            for _, record in self._history
+            if record["dynamodb"]["Keys"] == HISTORY_KEY
+        ]
+        entries: list[tuple[int, str]] = []
+        for version in reversed(versions):
+            entries = [*(entry for entry in version if not entries or entry[0] < entries[0][0]), *entries]
+        return [(since, self._by_digest.get(digest.partition(":")[0], {})) for since, digest in entries]
+
+    def _folded_at(self, created: float) -> Mapping[str, Declaration]:
+        index = bisect_right([since for since, _ in self._eras], created) - 1
+        return self._eras[index][1] if index >= 0 else {}
+
+    def _read_entries(self) -> Iterator[_Entry]:
+        for item in self._items:
+            if item.get("_type") != {"S": "quarantine"} or "state" not in item:
+                # Without a state, its event was erased.
+                continue
+            entry = read_quarantine_item(item)
+            content: Any = entry.content
+            while (content.get("dynamodb", {}).get("NewImage") or {}).get("_type") == {"S": "quarantine"}:
+                # Redriven, and in quarantine again.
+                content = unpack(content["dynamodb"]["NewImage"]["record"])
+            for name, sign in _SIGNS.items():
+                if image := content.get("dynamodb", {}).get(name):
+                    has_gone = sign < 0 and ("_erased" in image or is_expiry(content))
+                    yield _Entry(frozenset(entry.names), image, sign, item["state"]["S"], has_gone)
+
+    def _is_doomed(self, record: Record) -> bool:
+        """Whether an erasure has had an event expire, with its counts kept."""
+        keys, old = record["dynamodb"]["Keys"], record["dynamodb"].get("OldImage") or {}
+        place = keys["pk"]["S"], keys["sk"]["S"]
+        return (*place, old.get("ttl", {}).get("N", "")) in self._ledger.doomed
+
+    def _read_erasures(self) -> Iterator[tuple[str, Record, list[tuple[Image, int]]]]:
+        """What was erased with its counts kept: images, each with a sign."""
+        for shard, record in self._history:
+            change = record["dynamodb"]
+            new, old = change.get("NewImage") or {}, change.get("OldImage") or {}
+            if record["eventName"] == "REMOVE" and self._is_doomed(record):
+                yield shard, record, [(old, 1)]
+            elif "_chunk" in new and "_chunk" in old and (lost := _lost(old, new)):
+                yield shard, record, lost
+
+
+def _lost(old: Image, new: Image) -> list[tuple[Image, int]]:
+    """The rows that were taken out of a chunk, as images of events."""
+    left = Counter(map(repr, rows_of(new)))
+    lost: list[tuple[Image, int]] = []
+    for mark, values in rows_of(old):
+        if left[repr((mark, values))]:
+            left[repr((mark, values))] -= 1
+        elif mark in ROW_SIGNS:
+            lost.append(({"_type": {"S": old["_type"]["S"].removesuffix("#pack")}, "_row": values}, ROW_SIGNS[mark]))
+    return lost
+
+
+def _events_of(item: Image, declaration: Declaration) -> Shown:
+    """The events of its source that an item holds."""
+    source: Any = declaration.source
+    kind = item.get("_type", {}).get("S", "")
+    if "_row" in item:
+        return [(item["_row"], 1)] if kind == source.name else []
+    if kind == f"{source.name}#pack":
+        return [(values, ROW_SIGNS[mark]) for mark, values in rows_of(item) if mark in ROW_SIGNS]
+    if source.name == "order":
+        return [(_values(item), 1)] if not kind and "customer" in item else []
+    # An event that a transaction has counted counts like any other.
+    return [(_values(item), 1)] if kind in (source.name, f"{source.name}#once") else []
+
+
+def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
+    """What an item adds to which groups; nothing where it cannot be counted."""
+    found: list[tuple[Group, Parts]] = []
+    if is_discarded(declaration.name, item, stored_marks(item)):
+        return found
+    subject = subject_of(declaration)
+    for values, sign in _events_of(item, subject.declaration):
+        try:
+            counted = subject.counted(values)
+        except UNCOUNTABLE:
+            continue
+        except TypeError:
+            # A text compares with no number.
+            continue
+        found += [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
+    return found
+
+
+def _values(item: Image) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in item.items() if not name.startswith("_")}
+
+
+def _plain(value: Mapping[str, Any]) -> Any:
+    [(kind, content)] = value.items()
+    if kind == "N":
+        return Decimal(content)
+    return [_plain(each) for each in content] if kind == "L" else content
+
+
+def _add_all(groups: defaultdict[Group, Parts], added: Iterable[tuple[Group, Parts]], sign: int) -> None:
+    for group, parts in added:
+        held = groups[group]
+        for name, part in parts.items():
+            held[name] = held.get(name, Decimal(0)) + sign * part
+
+
+def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
+    """The group of an item's key, if it is of this generation."""
+    number = generation_number(declaration.name)
+    if sk.partition("##~")[2] != (str(number) if number else ""):
+        return None
+    try:
+        values = {**declaration.pk_template.parse(pk), **declaration.sk_template.parse(sk)}
+    except UnparsableKeyError:
+        return None
+    return tuple(values[field] for field in declaration.fields)
+
+
+def _attributes(declaration: Declaration) -> tuple[str, ...]:
+    return tuple(declaration.attributes) if isinstance(declaration, Aggregate) else ("total",)
+
+
+def _mapped(before: Declaration, after: Declaration, group: Group) -> Group | None:
+    """The group of the next generation that a group's tally goes to; None if it has no place there."""
+    if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
+        # A sum and a count do not add up.
+        is_same = (
+            isinstance(before, Window) and isinstance(after, Window) and type(before.measure) is type(after.measure)
+        )
+        return group if is_same else None
+    known = dict(zip(before.fields, group, strict=True))
+    return tuple(known[field] for field in after.fields) if known.keys() >= set(after.fields) else None
+
+
+def nonzero(parts: Parts) -> Parts:
+    return {name: number for name, number in parts.items() if number}

@@ -1,0 +1,132 @@
+"""The writers: plain and packed events and items of other code; recorded once, corrected, retracted, expired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._table import Table
+from dynamodb_counters._writes.accept import accept, accept_many, retract
+from dynamodb_counters._writes.record_once import record_once
+from simulation.backfill.population import Population
+from simulation.backfill.subjects import ORDER, TAP, VISIT
+from simulation.pairs import features
+from simulation.pairs.declared import POISON
+from simulation.pairs.engine import Act, Engine
+
+_PAGES: Final = "ab"
+_CLIENTS: Final = "uvw"
+_DEVICES: Final = "kl"
+
+
+class Writers:
+    """Writes events, a share of which nothing can add up."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._random = engine.rng
+        self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
+        self._orders = Population(engine.backend, engine.rng, 0, spoils=self._poison > 0)
+        self._taps: list[dict[str, Any]] = []
+
+    def acts(self) -> Iterable[Act]:
+        often = {self._visit: 4, self._tap: 3}
+        others = (self._order, self._correct, self._retract, self._record_once, self._expire)
+        return [(weight, act) for act, weight in (often | dict.fromkeys(others, 2)).items()]
+
+    def touch(self) -> None:
+        self._orders.touch()
+
+    def values(self, page: str, number: int) -> dict[str, Any]:
+        draw = self._random
+        weight: Any = POISON if draw.random() < self._poison else draw.randint(1, 5)
+        at = self._time(ahead=self._poison > 0)
+        return {"page": page, "id": str(number), "client": draw.choice(_CLIENTS), "weight": weight, "at": at}
+
+    def _time(self, *, ahead: bool = False) -> int:
+        before: int = self._random.choice((0, 60, 600, 3000, *((-1500,) if ahead else ())))
+        return int(self._engine.clock()) - before
+
+    def _some_visit(self) -> dict[str, Any]:
+        return self.values(self._random.choice(_PAGES), self._random.randrange(6))
+
+    def _visit(self) -> None:
+        values = self._some_visit()
+        self._call(lambda table: accept(table, VISIT, values).status == "accepted", features.PLAIN, VISIT.name)
+
+    def _call(self, work: Any, feature: str, source: str) -> None:
+        self._engine.call(work, self._engine.noting(feature, self._engine.deployments.over(source)))
+
+    def _order(self) -> None:
+        before, names = self._order_items(), self._engine.deployments.over(ORDER.name)
+        self._orders._order()
+        after = self._order_items()
+        self._engine.note(features.FOREIGN, names)
+        if before.keys() - after.keys():
+            self._engine.note(features.RETRACTED, names)
+        if any(after[key] != item for key, item in before.items() if key in after):
+            self._engine.note(features.CORRECTED, names)
+
+    def _order_items(self) -> dict[str, Any]:
+        items = [item for item in self._engine.backend.items() if item["sk"] == {"S": "ORDER"}]
+        return {item["pk"]["S"]: dict(item) for item in items}
+
+    def _tap(self) -> None:
+        draw, corrects, events = self._random, False, []
+        for _ in range(draw.randint(1, 4)):
+            if self._taps and draw.random() < 0.4:
+                event = dict(draw.choice(self._taps))
+                event["version"] += draw.randint(0, 1)
+                corrects |= event["version"] > 1
+            else:
+                number = draw.randrange(1000)
+                event = {"device": draw.choice(_DEVICES), "id": number, "at": self._time(), "version": 1}
+            event["force"] = POISON if draw.random() < self._poison else draw.randint(1, 5)
+            events.append(event)
+        self._taps += events
+
+        def work(table: Table) -> bool:
+            return any(outcome.status == "accepted" for outcome in accept_many(table, TAP, events))
+
+        self._call(work, features.PACKED, TAP.name)
+        if corrects:
+            self._call(work, features.CORRECTED, TAP.name)
+
+    def _correct(self) -> None:
+        """Replace an event whole, as other code may."""
+        values = self._some_visit()
+        key = {"pk": {"S": f"PAGE#{values['page']}"}, "sk": {"S": f"VISIT#{values['id']}"}}
+        client, name = self._engine.backend.client, self._engine.backend.name
+        if found := client.get_item(TableName=name, Key=key, ConsistentRead=True).get("Item"):
+            weight = {"S": POISON} if values["weight"] == POISON else {"N": str(values["weight"])}
+            new = {"client": {"S": values["client"]}, "weight": weight, "at": {"N": str(values["at"])}}
+            client.put_item(TableName=name, Item={**found, **new})
+            self._engine.note(features.CORRECTED, self._engine.deployments.over(VISIT.name))
+
+    def _retract(self) -> None:
+        draw = self._random
+        if self._taps and draw.random() < 0.4:
+            tap = draw.choice(self._taps)
+            self._call(lambda table: retract(table, TAP, tap), features.RETRACTED, TAP.name)
+        else:
+            values = self._some_visit()
+            self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
+
+    def _record_once(self) -> None:
+        declared: list[Declaration] = [each for each in self._engine.deployments.declared if each.source == VISIT]
+        values = self._some_visit()
+
+        def work(table: Table) -> bool:
+            return record_once(table, VISIT, values, declared).status == "accepted"
+
+        self._engine.call(work, self._engine.noting(features.ONCE, [each.name for each in declared]))
+
+    def _expire(self) -> None:
+        self._engine.clock.advance(self._random.choice((60, 900, 1800)))
+        sources = {VISIT.name: VISIT, f"{VISIT.name}#once": VISIT, f"{TAP.name}#pack": TAP}
+        for item in self._engine.backend.expire(self._random.randint(1, 4)):
+            source = sources.get(item.get("_type", {}).get("S", ""))
+            name = source.name if source else ORDER.name if "customer" in item else ""
+            if name:
+                self._engine.note(features.EXPIRED, self._engine.deployments.over(name))

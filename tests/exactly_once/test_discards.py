@@ -1,0 +1,193 @@
+"""What is discarded is never counted, and never taken back: its item says so, or both of its images are discarded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, Items
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.redrive_entries import list_quarantined
+from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters.errors import InvalidArgumentError
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, spoil
+from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, SALE, SHOPS, TAGS, VIEW, redrive_all, tags, verify
+
+RAISED = replace(TAGS, max_groups=3)
+ORDER = Items("order", where=Attr("customer").exists())
+ORDERS = Aggregate("orders", ORDER, pk="TAG#{tags[]}", sk="ORDERS", measures={"orders": Count()}, max_groups=2)
+
+
+class World:
+    """A table whose stream is delivered as it is written."""
+
+    def __init__(self, *declarations: Any) -> None:
+        self.bench = Workbench(declarations)
+        self.bench.aggregator.handle({})
+        self.stream = Stream(self.bench)
+
+    def view(self, event: Event = VIEW, ahead: float = 0, **values: Any) -> dict[str, Any]:
+        view = {"url": "/", "at": int(self.bench.clock() + ahead), "id": 1, **values}
+        self.bench.counters.accept_many(event, [view])
+        self.stream.deliver()
+        return view
+
+    def retract(self, view: dict[str, Any]) -> None:
+        assert self.bench.counters.retract(VIEW, {name: view[name] for name in ("url", "at", "id")})
+        self.stream.deliver()
+
+    def discard_all(self) -> list[bool]:
+        discards = Discards(self.bench.store)
+        done = [discards.discard(entry) for entry in list_quarantined(self.bench.store, redriven=False)]
+        self.stream.deliver()
+        return done
+
+    def is_right(self) -> bool:
+        return not verify(self.bench, self.stream).differences
+
+    def waiting(self) -> int:
+        return sum(1 for _ in self.bench.counters.quarantined())
+
+
+def test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracted() -> None:
+    world = World(AHEAD)
+    view = world.view(ahead=HOUR)
+    world.view(id=2)
+    assert world.discard_all() == [True]
+    world.bench.clock.advance(2 * HOUR)
+    assert world.is_right()
+    world.retract(view)
+    assert world.bench.counters.window(AHEAD, {"url": "/"}, last=timedelta(hours=3)).count == 1
+    assert world.is_right()
+
+
+def test_a_discarded_event_of_too_many_groups_is_not_taken_back_when_it_is_retracted() -> None:
+    world = World(TAGS)
+    view = world.view(tags=["a", "b", "c"])
+    assert world.discard_all() == [True]
+    world.bench.deploy([RAISED])
+    assert world.is_right()
+    assert verify(world.bench, world.stream).repair() == (0, 0)
+    world.retract(view)
+    assert tags(world.bench) == [0, 0, 0]
+    assert world.is_right()
+
+
+def test_other_declarations_go_on_counting_a_discarded_event() -> None:
+    views = Aggregate("views", VIEW, pk="URL#{url}", sk="S", measures={"n": Count()})
+    world = World(TAGS, views)
+    view = world.view(tags=["a", "b", "c"])
+    assert world.discard_all() == [True]
+    assert world.bench.counters.get(views, {"url": "/"}).measures["n"] == 1
+    world.retract(view)
+    assert world.bench.counters.get(views, {"url": "/"}).measures["n"] == 0
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_correction_of_a_discarded_item_counts(*, in_place: bool) -> None:
+    world = World(ORDERS)
+    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
+    order = {**key, "customer": {"S": "ann"}, "tags": {"SS": ["a", "b", "c"]}, "photo": {"B": b"\x00\xff"}}
+    table: Any = world.bench.table
+    table.put_item(TableName=table.name, Item=order)
+    world.stream.deliver()
+    assert world.discard_all() == [True]
+    world.bench.deploy([replace(ORDERS, max_groups=3)])
+    if in_place:
+        table.update_item(
+            TableName=table.name,
+            Key=key,
+            UpdateExpression="SET tags = :two",
+            ExpressionAttributeValues={":two": {"SS": ["a", "b"]}},
+        )
+    else:
+        table.put_item(TableName=table.name, Item={**order, "tags": {"SS": ["a", "b"]}})
+    world.stream.deliver()
+    counts = [world.bench.counters.get(ORDERS, {"tags[]": tag}).measures["orders"] for tag in "abc"]
+    assert counts == [1, 1, 0]
+    assert world.is_right()
+    table.delete_item(TableName=table.name, Key=key)
+    world.stream.deliver()
+    counts = [world.bench.counters.get(ORDERS, {"tags[]": tag}).measures["orders"] for tag in "abc"]
+    assert counts == [0, 0, 0]
+
+
+def test_both_images_of_an_event_that_is_gone_are_discarded_together() -> None:
+    world = World(TAGS)
+    view = world.view(tags=["a", "b", "c"])
+    world.retract(view)
+    assert world.waiting() == 2
+    first = next(list_quarantined(world.bench.store, redriven=False))
+    assert Discards(world.bench.store).discard(first)
+    assert world.waiting() == 0
+    world.bench.deploy([RAISED])
+    assert tags(world.bench) == [0, 0, 0]
+    assert world.is_right()
+
+
+def test_what_was_taken_back_already_is_redriven_not_discarded() -> None:
+    world = World(TAGS)
+    view = world.view(tags=["a", "b", "c"])
+    world.bench.deploy([RAISED])
+    world.retract(view)
+    assert tags(world.bench) == [-1, -1, -1]
+    with pytest.raises(
+        InvalidArgumentError, match="that its item still shows, or whose other side waits, too: redrive it"
+    ):
+        world.discard_all()
+    redrive_all(world.bench, world.stream)
+    assert tags(world.bench) == [0, 0, 0]
+
+
+def test_an_image_that_only_leaves_is_redriven_not_discarded() -> None:
+    world = World(RAISED)
+    view = world.view(tags=["a", "b", "c"])
+    world.bench.deploy([TAGS])
+    world.retract(view)
+    assert world.waiting() == 1
+    with pytest.raises(InvalidArgumentError, match="redrive it"):
+        world.discard_all()
+
+
+def test_what_cannot_be_marked_is_not_discarded() -> None:
+    packed = World(replace(AHEAD, source=PACKED))
+    packed.view(PACKED, ahead=HOUR)
+    with pytest.raises(InvalidArgumentError, match="expected an item of its own"):
+        packed.discard_all()
+
+    overflow = World(SHOPS)
+    spoil(overflow.bench, SHOPS, "taken", 10**38 - 1, shop="a")
+    overflow.bench.counters.accept(SALE, {"id": 1, "shop": "a", "price": 2})
+    overflow.stream.deliver()
+    with pytest.raises(InvalidArgumentError, match="expected an image"):
+        overflow.discard_all()
+
+
+def test_an_item_that_changes_while_it_is_marked_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(TAGS)
+    world.view(tags=["a", "b", "c"])
+    table: Any = world.bench.table
+    send = table.transact_write_items
+
+    def late(**request: Any) -> Any:
+        [item] = [item for item in table.items() if "tags" in item]
+        table.put_item(TableName=table.name, Item={**item, "tags": {"SS": ["d"]}})
+        return send(**request)
+
+    monkeypatch.setattr(table, "transact_write_items", late)
+    [entry] = world.bench.counters.quarantined()
+    assert not Discards(world.bench.store).discard(entry)
+    assert world.waiting() == 1
+
+
+def test_an_entry_that_was_redriven_meanwhile_is_not_discarded() -> None:
+    world = World(TAGS)
+    world.view(tags=["a", "b", "c"])
+    [entry] = world.bench.counters.quarantined()
+    assert world.bench.counters.redrive(entry)
+    assert not Discards(world.bench.store).discard(entry)
+    assert not any("_out" in item for item in world.bench.table.items())
