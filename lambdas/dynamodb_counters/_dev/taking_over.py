@@ -18,7 +18,10 @@ _BEHIND: Final = _INVOCATION_SECONDS + FRESH + SKEW
 
 
 def take_over(function: Function, client: Any) -> str:
-    """Do what the function does on its first invocation, without the delay; return what it says of it, if anything."""
+    """Do what the function does on its first invocation, without the delay; return what it says of it, if anything.
+
+    Returns once the declarations hold: an era begins with the next whole second.
+    """
     variables = function.variables
     table = Table(function.table, client, clock=lambda: time.time() - _BEHIND)
     aggregator = Aggregator(
@@ -29,4 +32,7 @@ def take_over(function: Function, client: Any) -> str:
         single_shard=True,
         name=variables.get("AGGREGATOR", ""),
     )
-    return aggregator.handle({}, lambda: _INVOCATION_SECONDS).takeover
+    told = aggregator.handle({}, lambda: _INVOCATION_SECONDS).takeover
+    if told:
+        time.sleep(-time.time() % 1)
+    return told
