@@ -395,6 +395,13 @@ RUN_MUTATIONS: Final = (
         "test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill",
     ),
     Mutation(
+        "a run that begins before a declaration leaves its generation as the one that readers used",
+        "_stream/control.py",
+        "{deployment_id(part): declared_item(part) for part in passing}",
+        "{deployment_id(part): deployment_item(part) for part in passing}",
+        "test_tally.py::test_a_declaration_comes_back_to_its_own_tally_after_a_run_that_began_before_it",
+    ),
+    Mutation(
         "a verification compares the next generation, which an erasure has relieved",
         "_stream/run_logs.py",
         "sums_of(folded).items() if ref[0] in names",

@@ -381,6 +381,20 @@ def test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches
     assert world.sold(shop(PLAIN)) == (1003, 30)
 
 
+def test_a_declaration_comes_back_to_its_own_tally_after_a_run_that_began_before_it() -> None:
+    """The run's first era has the run's generation alone, which readers never used."""
+    other = Aggregate("clients", PLAIN, pk="CLIENT#{client}", sk="SOLD", measures={"sales": Count()})
+    world = Shop(PLAIN, other)
+    world.sell(1, 2, 3)
+    world.bench.declare([other, shop(PLAIN)])
+    next(backfill(world.bench, world.stream).steps())
+    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    world.redefine(other)
+    world.redefine(other, shop(PLAIN))
+    world.backfill()
+    assert world.sold(shop(PLAIN)) == (1003, 30)
+
+
 def test_a_verification_compares_no_generation_that_a_backfill_fills_meanwhile(plain: Shop) -> None:
     plain.redefine(filtered(shop(PLAIN)))
     filling = backfill(plain.bench, plain.stream).steps()

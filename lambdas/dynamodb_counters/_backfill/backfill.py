@@ -75,7 +75,9 @@ class Backfill(Runner):
             seen,
             History(tuple(eras)),
             runs=(*seen.runs, run),
-            deployments=sets,
+            deployments=sets[-1:],
+            # Before a takeover that is to come, a generation may be alone that readers have never used.
+            passing=sets[:-1],
             attributes={NUMBERED: {"N": str(number)}},
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )

@@ -128,7 +128,7 @@ def stored_deployments(table: Table) -> dict[str, Mapping[str, Any]]:
 
 
 def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
-    """What has ever been folded; what only a stack has declared has written nothing."""
+    """What has ever been folded; what only a stack has declared has written nothing, and what was passing not alone."""
     read = [(item, decoded(item)) for item in stored]
     return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
 
@@ -158,11 +158,15 @@ def write_control(
     runs: Iterable[Run] | None = None,
     statuses: Mapping[str, Status] | None = None,
     deployments: Iterable[tuple[Declaration, ...]] = (),
+    passing: Iterable[tuple[Declaration, ...]] = (),
     declared: tuple[Declaration, ...] | None = None,
     attributes: Mapping[str, Any] | None = None,
     also: Iterable[dict[str, Any]] = (),
 ) -> Control | None:
-    """Write what is given, and with it what the history names; None if another process has written meanwhile."""
+    """Write what is given, and with it what the history names; None if another process has written meanwhile.
+
+    What is `passing` holds in eras alone whose successor is known: it tells nothing of what readers used.
+    """
     changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
     if runs is not None:
         changed[RUNS] = {"S": runs_text(runs)}
@@ -173,6 +177,7 @@ def write_control(
         items.append(_put(table, new.generations, seen.generations, (STATUS,)))
     # Together, so that whoever finds the declarations of another deployment knows that there was a history.
     known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
+    known |= {deployment_id(part): declared_item(part) for part in passing}
     known |= {deployment_id(part): deployment_item(part) for part in deployments}
     items += [{"Put": {"TableName": table.name, "Item": item}} for item in known.values()]
     client = table.client

@@ -23,7 +23,7 @@ UNKNOWN: Final = "?"
 """Stands for a deployment that nobody can tell any more."""
 
 FOLDED: Final = "folded"
-"""Attribute of a deployment by which the table is, or was, counted."""
+"""Attribute of a deployment by which the table is, or was, counted, and not only until a takeover that was to come."""
 
 HISTORY: Final = "history"
 AGGREGATOR: Final = "aggregator"
