@@ -92,27 +92,40 @@ class Registry(Construct):
 
 
 class Registration:
-    """What is declared to the one aggregator of a table, and the events that the table receives, sorted by name."""
+    """What is declared to the one aggregator of a table, shown of it, and received by it, each sorted by name."""
 
     def __init__(self, table: dynamodb.ITable) -> None:
         self.table = table
         self.aggregator: Observed | None = None
         self.declarations: tuple[Declaration, ...] = ()
+        self.shown: tuple[Declaration, ...] = ()
         self.events: tuple[Event, ...] = ()
 
     def add(self, *declarations: Declarable) -> None:
         """Add declarations; refuse those that contradict the others."""
         # Sorted, so that moving a construct within a program does not change the template.
         together = tuple(sorted((*self.declarations, *flatten(declarations)), key=lambda declared: declared.name))
-        # Completeness is checked at synth: an aggregate's source may be declared later.
-        require_consistent(together, self.events, complete=False)
+        self._require_consistent(together, self.shown, self.events)
         self.declarations = together
+
+    def add_shown(self, *declarations: Declaration) -> None:
+        """Add what an API shows; refuse another definition of what is counted or shown."""
+        together = tuple(sorted({*self.shown, *declarations}, key=lambda declared: declared.name))
+        self._require_consistent(self.declarations, together, self.events)
+        self.shown = together
 
     def add_events(self, *events: Event) -> None:
         """Add events, whether or not something counts them; refuse those that could write an item of another kind."""
         together = tuple(sorted({*self.events, *events}, key=lambda event: event.name))
-        require_consistent(self.declarations, together, complete=False)
+        self._require_consistent(self.declarations, self.shown, together)
         self.events = together
+
+    def _require_consistent(
+        self, counted: tuple[Declaration, ...], shown: tuple[Declaration, ...], events: tuple[Event, ...]
+    ) -> None:
+        # Completeness is checked at synth: an aggregate's source may be declared later.
+        uncounted = tuple(declared for declared in shown if declared not in counted)
+        require_consistent((*counted, *uncounted), events, complete=False)
 
     def counting(self, event: Event) -> tuple[Declaration, ...]:
         """Return the declarations whose source is ``event``."""

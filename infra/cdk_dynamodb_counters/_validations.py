@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from typing import Final, cast
 
-from aws_cdk import CfnResource
+from aws_cdk import Annotations, CfnResource
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
 
 from cdk_dynamodb_counters._registry import Registration
-from cdk_dynamodb_counters._synth import resolved_property
+from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._table_schemas import table_schema
 from dynamodb_counters._declarations import Aggregate, Event, Items, require_consistent
 from dynamodb_counters._declarations.codec import MAX_ENVIRONMENT_BYTES
@@ -37,6 +39,21 @@ def incomplete_declarations(registration: Registration) -> str | None:
     if registration.declarations:
         return None
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
+
+
+def warn_if_uncounted(scope: Construct, find_uncounted: Callable[[], Iterable[str]], use: str) -> None:
+    """Warn at synth of the names that are then found: what ``use`` says is done with them, and nothing counts them."""
+
+    def warn() -> None:
+        if names := ", ".join(map(repr, find_uncounted())):
+            Annotations.of(scope).add_warning_v2(
+                "dynamodb-counters:nothingCounts",
+                f"Nothing in this app counts {names}, which {use}: declare it to the table's StreamAggregator or by a "
+                "WindowedCounter, or acknowledge this if another app counts it, or your code by increment or "
+                "record_once.",
+            )
+
+    check_at_synth(scope, warn)
 
 
 def second_mapping(function: lambda_.Function) -> str | None:

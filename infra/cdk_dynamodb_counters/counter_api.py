@@ -34,6 +34,7 @@ from cdk_dynamodb_counters._nag import acknowledge, resource_finding
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
+from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
@@ -63,7 +64,7 @@ class CounterApi(Observed, ApiMetrics):
     table : DedupCounterTable
         The table.
     shown : sequence of Aggregate, Window, Distinct or Hierarchy
-        What clients may read; nothing else is served.
+        What clients may read, defined as it is counted; nothing else is served.
     events : sequence of Event, optional
         Events that clients may list, one by one; each name only once in `shown` and `events`. Default: none.
     authorizer : IHttpRouteAuthorizer, optional
@@ -107,7 +108,7 @@ class CounterApi(Observed, ApiMetrics):
     Raises
     ------
     InvalidArgumentError
-        If an argument is invalid.
+        If an argument is invalid, or contradicts another declaration of the table.
 
     Examples
     --------
@@ -172,7 +173,14 @@ class CounterApi(Observed, ApiMetrics):
         super().__init__(
             scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
         )
-        Registry.of(table).used(self, table.table).add_events(*readable)
+        registration = Registry.of(table).used(self, table.table)
+        registration.add_events(*readable)
+        registration.add_shown(*declarations)
+        warn_if_uncounted(
+            self,
+            lambda: [one.name for one in declarations if one not in registration.declarations],
+            "this API shows",
+        )
         self._http_api = build_api(
             self,
             log_retention,

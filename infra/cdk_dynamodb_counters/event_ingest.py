@@ -44,6 +44,7 @@ from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tenancy import require_posted
+from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
@@ -130,7 +131,7 @@ class EventIngest(Observed, IngestMetrics):
     Raises
     ------
     InvalidArgumentError
-        If an argument is invalid.
+        If an argument is invalid, or contradicts another declaration of the table.
 
     Examples
     --------
@@ -208,6 +209,7 @@ class EventIngest(Observed, IngestMetrics):
         )
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
+        warn_if_uncounted(self, lambda: [] if registration.counting(event) else [event.name], "this ingest takes")
         # What counts the event may be declared later: both functions refuse what that could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(

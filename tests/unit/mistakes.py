@@ -93,7 +93,10 @@ COMPOSING: Final = (
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=None)',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=HttpNoneAuthorizer())',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"type": "objekt"})',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
+    'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
+    'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); CounterApi(self, "Api", table=counters, shown=[replace(VIEWS, sk="OTHER")])',
 )
 
 WRITING: Final = (

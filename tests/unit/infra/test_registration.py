@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
 import pytest
-from aws_cdk import App, Stack, Stage, Token
+from aws_cdk import Acknowledgment, App, Stack, Stage, Token, Validations
+from aws_cdk.assertions import Annotations, Match
 from aws_cdk.aws_sns import Topic
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
+from dynamodb_counters import Attr
 from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Window
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters.errors import InvalidArgumentError
@@ -203,7 +206,7 @@ ENTRANCES: dict[str, Callable[[Stack, DedupCounterTable, Event], object]] = {
         EventIngest, stack, table=counters, event=event, construct_id=event.name
     ),
     "listed": lambda stack, counters, event: build(
-        CounterApi, stack, table=counters, events=[event], construct_id=event.name
+        CounterApi, stack, table=counters, shown=[SITE], events=[event], construct_id=event.name
     ),
     "grant_accept": lambda stack, counters, event: counters.grant_accept(new_role(stack, event.name), event),
     "grant_accept_packed": lambda stack, counters, event: counters.grant_accept_packed(
@@ -269,3 +272,58 @@ def _counting(stack: Stack) -> list[Any]:
     functions = each(synthesized(stack), "AWS::Lambda::Function")
     variables = [function["Environment"]["Variables"] for function in functions]
     return [decode(known["AGGREGATES"]) for known in variables if "AGGREGATES" in known]
+
+
+@pytest.mark.parametrize("comes_first", ["api", "aggregator"])
+def test_an_api_shows_no_other_definition_of_what_is_counted(
+    comes_first: str, stack: Stack, counters: DedupCounterTable
+) -> None:
+    other = replace(VIEWS, where=Attr("url").ne("/"))
+    makes: dict[str, Callable[[], object]] = {
+        "api": lambda: build(CounterApi, stack, table=counters, shown=[other]),
+        "aggregator": lambda: build(StreamAggregator, stack, table=counters),
+    }
+    makes.pop(comes_first)()
+    [makes_other] = makes.values()
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views': expected one declaration per name"):
+        makes_other()
+
+
+def test_two_apis_show_one_definition_of_a_name(stack: Stack, counters: DedupCounterTable) -> None:
+    build(CounterApi, stack, table=counters)
+    build(CounterApi, stack, table=counters, construct_id="Again")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='views': expected one declaration per name"):
+        build(CounterApi, stack, table=counters, shown=[replace(VIEWS, sk="OTHER")], construct_id="Other")
+
+
+def test_an_event_comes_in_as_it_is_counted(stack: Stack, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters, event=replace(VIEW, retention=timedelta(days=1)))
+    with pytest.raises(InvalidArgumentError, match=r"^invalid name='view': expected one declaration per name"):
+        build(StreamAggregator, stack, table=counters)
+
+
+def test_what_an_api_shows_and_nothing_counts_is_warned_of(stack: Stack, counters: DedupCounterTable) -> None:
+    # Whatever comes first: it is told at synth, once everything is declared.
+    build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING, SITE, PLAYERS])
+    build(CounterApi, stack, table=counters, shown=[VIEWS, ROLLING], construct_id="Counted")
+    incremented = build(CounterApi, stack, table=counters, shown=[SITE], construct_id="Incremented")
+    build(EventIngest, stack, table=counters)
+    build(EventIngest, stack, table=counters, event=MEMO, construct_id="Notes")
+    build(WindowedCounter, stack, table=counters)
+    build(StreamAggregator, stack, table=counters)
+    id_ = "Annotation::dynamodb-counters:nothingCounts"
+    Validations.of(incremented).acknowledge(Acknowledgment(id=id_, reason="It is incremented."))
+
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("^Nothing in this app counts"))
+
+    assert {message.id: str(message.entry.data).partition(":")[0] for message in found} == {
+        "/Test/Api": "Nothing in this app counts 'players', 'site', which this API shows",
+        "/Test/Notes": "Nothing in this app counts 'memo', which this ingest takes",
+    }
+
+
+def test_what_is_shown_could_be_no_item_of_something_else(stack: Stack, counters: DedupCounterTable) -> None:
+    build(StreamAggregator, stack, table=counters)
+    same_item = replace(VIEWS, name="visits")
+    with pytest.raises(InvalidArgumentError, match=r"^invalid sk='STATISTICS': expected a key that cannot match"):
+        build(CounterApi, stack, table=counters, shown=[same_item])
