@@ -58,8 +58,10 @@ def main() -> int:
     pairs: Counter[features.Pair] = Counter()
     happened: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
     for outcome in _outcomes(options):
         pairs, happened, faults = pairs + outcome.pairs, happened + outcome.happened, faults + outcome.faults
+        verdicts += outcome.verdicts
         if outcome.wrong:
             wrong += 1
             print(WrongPairError(outcome, options.engine, options.without), flush=True)
@@ -67,6 +69,8 @@ def main() -> int:
     print(f"{faults.total():,} faults in {time.monotonic() - begun:.0f} s")
     for name in features.FEATURES:
         print(f"  {happened[name]:>9,}  {name}")
+    for verdict, number in verdicts.most_common():
+        print(f"  {number:>9,}  groups verified: {verdict}")
     left = features.uncovered(pairs)
     for pair in left[:20]:
         print(f"not covered: {' and '.join(pair)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final, Protocol
@@ -74,6 +74,7 @@ class Engine:
         self.operations = rng.randint(25, 60)
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
+        self.verdicts: Counter[str] = Counter()
         self.calm = False
         self.trouble: list[Callable[[], None]] = []
         """What may go wrong beside deliveries."""

@@ -176,6 +176,9 @@ class Verifying:
         truth = PairTruth(engine.backend, engine.ledger)
         verified = truth.names_of(runner.run)
         engine.note(features.VERIFIED, verified)
+        engine.verdicts["compared"] += work.compared
+        judged = {(each.ref, each.verdict, each.reason) for each in work.differences}
+        engine.verdicts.update(f"{verdict} {reason}".strip() for _, verdict, reason in judged)
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
         for each in work.differences:
             told[each.ref[0], truth.group_of(truth.folded[each.ref[0]], dict(each.group))].append(each)

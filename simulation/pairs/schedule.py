@@ -43,6 +43,7 @@ class PairOutcome:
     pairs: Counter[features.Pair] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
 
 
 class WrongPairError(AssertionError):
@@ -82,7 +83,8 @@ class PairSchedule:
         self._note_faults()
         engine.backend.drop()
         pairs = features.pairs(engine.happened)
-        return PairOutcome(engine.seed, engine.wrong, pairs, Counter(engine.happened.keys()), engine.faults.injected)
+        happened = Counter(engine.happened.keys())
+        return PairOutcome(engine.seed, engine.wrong, pairs, happened, engine.faults.injected, engine.verdicts)
 
     def _run(self) -> None:
         engine = self._engine
