@@ -93,6 +93,8 @@ COMPOSING: Final = (
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=None)',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=HttpNoneAuthorizer())',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"type": "objekt"})',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"properties": {"url": {"minlength": 1}}})',
+    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"$schema": "https://json-schema.org/draft/2020-12/schema"})',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',

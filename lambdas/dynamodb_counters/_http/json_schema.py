@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import fastjsonschema
 from fastjsonschema.draft07 import CodeGeneratorDraft07
 
+from dynamodb_counters._http.schema_keywords import require_enforced
 from dynamodb_counters.errors import InvalidArgumentError
 
 SchemaCheck: TypeAlias = Callable[[Mapping[str, Any]], str | None]
@@ -20,7 +21,7 @@ _EMAILS: Final = {name: re.compile(CodeGeneratorDraft07.FORMAT_REGEXS[name]) for
 
 
 def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
-    """Compile a self-contained schema; None accepts everything.
+    """Compile a self-contained schema, all of which is enforced; None accepts everything.
 
     >>> compile_schema({"required": ["url"]})({})
     "data must contain ['url'] properties"
@@ -38,6 +39,7 @@ def compile_schema(schema: Mapping[str, Any] | None) -> SchemaCheck:
     except Exception as error:
         # The compiler raises errors of many types; the cause is always the schema.
         raise InvalidArgumentError("schema", schema, f"a JSON Schema of draft 4, 6 or 7 ({error})") from error
+    require_enforced(schema, _EMAILS)
 
     def check(attributes: Mapping[str, Any]) -> str | None:
         try:

@@ -1,0 +1,57 @@
+"""A schema says nothing that is not enforced: what would be ignored is refused, by keyword and place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters._http.json_schema import compile_schema
+from dynamodb_counters.errors import InvalidArgumentError
+
+_DRAFT = "http://json-schema.org/draft-0{}/schema#"
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "required": ["url"]}, "#/$schema"),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "required": ["url"]}, "#/$schema"),
+        ({"dependentRequired": {"card": ["address"]}}, "#/dependentRequired"),
+        ({"properties": {"tags": {"prefixItems": [{"type": "string"}]}}}, "#/properties/tags/prefixItems"),
+        ({"properties": {"a/b": {"maxlength": 3}}}, "#/properties/a~1b/maxlength"),
+        ({"allOf": [{}, {"unevaluatedProperties": False}]}, "#/allOf/1/unevaluatedProperties"),
+        ({"additionalProperties": {"not": {"minContains": 2}}}, "#/additionalProperties/not/minContains"),
+        ({"dependencies": {"a": ["b"], "c": {"$dynamicRef": "#x"}}}, "#/dependencies/c/$dynamicRef"),
+        ({"properties": {"a": {"items": [{"nullable": True}]}}}, "#/properties/a/items/0/nullable"),
+        ({"$defs": {"id": {"minlength": 1}}}, "#/$defs/id/minlength"),
+        ({"definitions": {"id": {}}, "not": {"$ref": "#/definitions/id", "maxLength": 3}}, "#/not/maxLength"),
+        ({"properties": {"id": {"format": "uuid"}}}, "#/properties/id/format"),
+        ({"$schema": _DRAFT.format(4), "properties": {"at": {"format": "date"}}}, "#/properties/at/format"),
+        ({"$schema": _DRAFT.format(4), "properties": {"kind": {"const": "view"}}}, "#/properties/kind/const"),
+        ({"$schema": _DRAFT.format(4), "exclusiveMinimum": 3}, "#/exclusiveMinimum"),
+        ({"$schema": _DRAFT.format(6), "if": {}, "then": False}, "#/if"),
+        ({"then": {"required": ["b"]}}, "#/then"),
+    ],
+)
+def test_what_would_not_be_enforced_is_refused_by_its_place(schema: dict[str, Any], place: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refused:
+        compile_schema(schema)
+    assert str(refused.value).startswith(f"invalid schema={place!r}: expected ")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": _DRAFT.format(7), "if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": False},
+        {"$schema": _DRAFT.format(6), "propertyNames": {"pattern": "^[a-z]+$"}, "contains": {"const": 1}},
+        {"$schema": _DRAFT.format(4), "properties": {"n": {"minimum": 0, "exclusiveMinimum": True}}},
+        {"title": "A view", "$comment": "ours", "x-owner": "web", "examples": [{"maxlength": 3}]},
+        {"properties": {"prefixItems": {"type": "string"}, "a": {"enum": [{"prefixItems": []}], "default": None}}},
+        {"$defs": {"id": {"minLength": 1}}, "properties": {"a": {"$ref": "#/$defs/id", "description": "an id"}}},
+        {"properties": {"at": {"format": "date-time"}, "who": {"format": "idn-email"}, "p": {"format": "regex"}}},
+        {"properties": {"a": True, "b": False}, "dependencies": {"a": ["b"]}},
+    ],
+)
+def test_what_is_enforced_or_only_describes_is_taken(schema: dict[str, Any]) -> None:
+    compile_schema(schema)
