@@ -681,8 +681,8 @@ MUTATIONS: Final = (
     Mutation(
         "earlier chunks are not read",
         "_writes/chunk_log.py",
-        "self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])",
-        "self.append([])",
+        'self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))',
+        "self._note([])",
         _PACKED + "test_an_event_of_an_earlier_chunk_is_a_duplicate_to_a_process_that_has_just_started",
     ),
     Mutation(
@@ -691,6 +691,14 @@ MUTATIONS: Final = (
         ".get(number) == self._batch",
         '.get(number) == ""',
         _PACKED + "test_a_put_whose_answer_was_lost_is_known_by_its_batch_id",
+    ),
+    Mutation(
+        "what fails after the first page hides whose chunk was met",
+        "_writes/chunk_log.py",
+        '        self.is_known = "LastEvaluatedKey" not in page\n',
+        '        self.is_known = "LastEvaluatedKey" not in page\n'
+        "        found |= {} if self.is_known else self.look(consistent=consistent)\n",
+        _PACKED + "test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own",
     ),
     Mutation(
         "what was refused is put again as it was",

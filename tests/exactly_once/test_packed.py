@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._writes import chunk_log
 from dynamodb_counters.errors import LayoutError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
@@ -365,3 +366,33 @@ def test_a_shorter_retention_holds_for_processes_that_declare_a_longer_one(world
     world.table.expire()
     assert world.process().accept_many(LONGER, [world.sale(1), world.sale(2)])[1].status == "too_late"
     assert [number for _, number, _ in world.rows()] == [1]
+
+
+def test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_log, "_PAGE", 2)
+    other = world.process()
+    assert _status(other, world.sale(0)) == ["accepted"]
+    left = ["lost", "unreadable", ""]
+
+    def hook(name: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        answer = send()
+        if name == "put_item" and "_chunk" in request["Item"] and left[0] == "lost":
+            # The answer is lost, and others write more than a page.
+            left.pop(0)
+            for number in range(5, 10):
+                assert _status(other, world.sale(number)) == ["accepted"]
+            raise ReadTimeoutError(endpoint_url="http://lost")
+        if name == "query" and left[0] == "unreadable" and len(answer["Items"]) == 2:
+            left[0] = "unreadable from now on"
+        elif name == "query" and left[0] == "unreadable from now on":
+            left[0] = ""
+            raise ReadTimeoutError(endpoint_url="http://lost")
+        return answer
+
+    writer = world.process(HookedClient(world.table, hook))
+    assert _status(writer, world.sale(1), world.sale(2)) == ["accepted", "accepted"]
+    assert _status(writer, world.sale(3)) == ["accepted"]
+    assert left[0] == ""
+    assert sorted(number for _, number, _ in world.rows()) == [0, 1, 2, 3, *range(5, 10)]

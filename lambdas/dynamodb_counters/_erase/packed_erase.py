@@ -98,7 +98,7 @@ class PackedEvents:
         start = int(datetime.fromisoformat(found.bucket).timestamp())
         log = ChunkLog(self._table, event, LogKey(event.name, found.part, start), found.expires_at)
         try:
-            log.look(consistent=True)
+            log.look_through()
             live = {digest: values for digest, values in found.events.items() if log.places.get(digest, GONE) != GONE}
             if not keeps_counts:
                 entries = [Entry(0, "", digest, values, retracts=True) for digest, values in live.items()]

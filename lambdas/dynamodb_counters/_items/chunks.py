@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.table_schema import PACK_PREFIX
 from dynamodb_counters._timeline.times import FIRST_SECOND, utc
 from dynamodb_counters.errors import MalformedImageError
@@ -51,6 +51,11 @@ class Chunk:
     columns: Mapping[str, tuple[str, Cells]]
     signs: str = ""
     """One per row; empty if all are accepted events."""
+
+    def typed(self, name: str) -> list[TypedValue | None]:
+        """The attribute of that name, of each row."""
+        kind, cells = self.columns.get(name, ("", [None] * self.rows))
+        return [{kind: cell} if kind and cell is not None else cell for cell in cells]
 
     def all_rows(self) -> list[Row]:
         images: list[dict[str, Any]] = [{} for _ in range(self.rows)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from threading import Lock
 from typing import Any, Final
 
@@ -27,6 +28,9 @@ GONE: Final = -1
 _WARY: Final = 8
 """After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
 at least ten times as much."""
+
+_PAGE: Final = 64
+"""Chunks that are read at a time. What fails in between must not hide whose the first one was."""
 
 _EMPTY_LOG: Final = 8
 """What an empty log takes, in events."""
@@ -76,23 +80,28 @@ class ChunkLog:
         return self._wary > 0
 
     def look(self, *, consistent: bool) -> dict[int, str]:
-        """Read on from the last chunk known; return who wrote which of those found.
+        """Read a page on from the last chunk known; return who wrote which of those found.
 
         `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read tells that.
         """
         found: dict[int, str] = {}
-        for item in self._query(self.next, MAX_NUMBER, consistent=consistent):
-            if chunk_number(item[SK]["S"]) != self.next:
+        page = self._query(self.next, MAX_NUMBER, consistent=consistent)
+        for item in page["Items"]:
+            number = self.next
+            if chunk_number(item[SK]["S"]) != number:
                 if consistent:
-                    raise BucketHoleError(f"chunk {self.key.chunk(self.next)[1]} has expired, but later ones have not")
+                    raise BucketHoleError(f"chunk {self.key.chunk(number)[1]} has expired, but later ones have not")
                 return found | self.look(consistent=True)
-            chunk = decode_chunk(item[CHUNK])
-            found[self.next] = chunk.batch
-            self.places |= dict.fromkeys(erased_digests(item), GONE)
-            self.append([(self._identity.digest(row.values), row) for row in chunk.all_rows()])
-        self.is_known = True
+            found[number] = self._learn(item)
+        self.is_known = "LastEvaluatedKey" not in page
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
+
+    def look_through(self) -> None:
+        """Read on to the end, strongly consistent."""
+        self.look(consistent=True)
+        while not self.is_known:
+            self.look(consistent=True)
 
     def put(self, blob: bytes, erased: Collection[bytes] = ()) -> bool:
         """Put the next chunk; False if there is one of that number."""
@@ -117,11 +126,22 @@ class ChunkLog:
 
     def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
         """Note the rows of the next chunk."""
-        version = self.event.version
-        for digest, row in rows:
-            self.places[digest] = self.next if row.sign == "+" else GONE
-            if row.sign == "+" and version is not None and version in row.values:
-                self.versions[digest] = row.values[version]
+        version = self.event.version or ""
+        self._note([(digest, row.sign, row.values.get(version)) for digest, row in rows])
+
+    def _learn(self, item: Mapping[str, Any]) -> str:
+        """Note a chunk that somebody has put, by its columns of the key alone; return its batch."""
+        chunk = decode_chunk(item[CHUNK])
+        self.places |= dict.fromkeys(erased_digests(item), GONE)
+        versions = chunk.typed(self.event.version) if self.event.version is not None else repeat(None, chunk.rows)
+        self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))
+        return chunk.batch
+
+    def _note(self, rows: Iterable[tuple[bytes, str, TypedValue | None]]) -> None:
+        for digest, sign, version in rows:
+            self.places[digest] = self.next if sign == "+" else GONE
+            if sign == "+" and version is not None:
+                self.versions[digest] = version
         self.next += 1
 
     def values(self, digest: bytes) -> Image:
@@ -137,14 +157,14 @@ class ChunkLog:
 
     def held(self, number: int) -> dict[bytes, Image]:
         """The events of a chunk; of several versions of one, the last."""
-        items = self._query(number, number, consistent=True)
+        items = self._query(number, number, consistent=True)["Items"]
         if not items:
             raise BucketHoleError(f"part of the bucket {self.key.chunk(number)[1]} has expired")
         rows = decode_chunk(items[0][CHUNK]).all_rows()
         return {self._identity.digest(row.values): row.values for row in rows if row.sign == "+"}
 
-    def _query(self, first: int, last: int, *, consistent: bool) -> list[dict[str, Any]]:
-        pages = self._table.client.get_paginator("query").paginate(
+    def _query(self, first: int, last: int, *, consistent: bool) -> Any:
+        return self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
             ExpressionAttributeValues={
@@ -153,8 +173,8 @@ class ChunkLog:
                 ":last": {"S": self.key.chunk(last)[1]},
             },
             ConsistentRead=consistent,
+            Limit=_PAGE,
         )
-        return [item for page in pages for item in page["Items"]]
 
 
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:

@@ -15,7 +15,7 @@ from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.insert import failed
@@ -123,7 +123,11 @@ class _Writing:
                     self._log.look(consistent=False)
                 has_looked = True
                 while self._undecided or self._writes:
-                    if self._undecided:
+                    if not self._log.is_known:
+                        if time_left(table.clock()) <= 0:
+                            return "its log is longer than could be read in time: the next try goes on from there"
+                        self._log.look(consistent=False)
+                    elif self._undecided:
                         self._decide()
                     elif not self._put_next():
                         reason = "other writers came first"

@@ -15,7 +15,7 @@ from dynamodb_counters._declarations.event_identity import digest_of
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Layout, Layouts, layout_of
-from dynamodb_counters._table import Table
+from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, compare_with_log, write_entries
@@ -125,6 +125,10 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
     assert packed is not None
 
     def write(key: LogKey) -> None:
+        if time_left(table.clock()) <= 0:
+            for entry in placed.entries[key]:
+                entry.outcome = Outcome("failed", "no time was left for its log")
+            return
         log = logs.get(table, event, key, placed.expires_at[key])
         write_entries(table, log, placed.entries[key], packed.chunk_bytes)
         if compares:

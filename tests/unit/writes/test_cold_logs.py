@@ -1,0 +1,81 @@
+"""A process that knows nothing of a long log: how much it reads, and what becomes of the others meanwhile."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+
+from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters._items.chunks import Chunk
+from dynamodb_counters._table import ending_at
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
+from simulation.clock import VirtualClock
+from simulation.faults.hooked_client import HookedClient
+
+_VIEW: Final = Event(
+    "view",
+    pk="CUSTOMER#{customer}",
+    sk="T#{at}#ID#{id}",
+    packed=Packed("at", bucket=timedelta(minutes=1), chunk_bytes=1024),
+)
+_CHUNKS: Final = 300
+
+
+class _World:
+    """A table whose current bucket has so many chunks; each of its processes counts the chunks that it reads."""
+
+    def __init__(self, event: Event = _VIEW, chunks: int = _CHUNKS) -> None:
+        self.clock = VirtualClock()
+        self.table = MemoryTable(self.clock, 1, 1)
+        self.event = event
+        self.read: list[str] = []
+        self.seconds_per_query = 0.0
+        client: Any = self.table
+        writer = Counters(self.table.name, client=client, clock=self.clock)
+        for number in range(chunks):
+            assert writer.accept(event, self.view("flooder", number)).status == "accepted"
+
+    def view(self, customer: str, number: int, earlier: int = 0) -> dict[str, Any]:
+        return {"customer": customer, "at": int(self.clock.now) // 60 * 60 - earlier, "id": number}
+
+    def cold(self) -> Counters:
+        def hook(name: str, send: Any, _: dict[str, Any]) -> Any:
+            answer = send()
+            if name == "query":
+                self.clock.advance(self.seconds_per_query)
+                self.read += [item["pk"]["S"] + item["sk"]["S"] for item in answer["Items"] if "_chunk" in item]
+            return answer
+
+        client: Any = HookedClient(self.table, hook)
+        client.get_paginator = lambda _: Paginator(client.query)
+        process = Counters(self.table.name, client=client, clock=self.clock)
+        process._table.__dict__["side_by_side"] = lambda work, items: [(item, work(item)) for item in items]
+        return process
+
+
+def test_a_look_builds_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = _World(chunks=3)
+    monkeypatch.setattr(Chunk, "all_rows", None)
+
+    outcomes = world.cold().accept_many(_VIEW, [world.view("flooder", number) for number in range(4)])
+
+    assert [outcome.status for outcome in outcomes] == 3 * ["duplicate"] + ["accepted"]
+
+
+def test_a_look_ends_with_the_time_and_goes_on_from_there() -> None:
+    world = _World()
+    world.seconds_per_query = 1.0
+    process = world.cold()
+    own, other = world.view("victim", 1), world.view("victim", 2, earlier=120)
+
+    statuses = []
+    for _ in range(4):
+        with ending_at(world.clock.now + 3):
+            statuses.append([outcome.status for outcome in process.accept_many(_VIEW, [other, own])])
+
+    assert statuses[0] == ["accepted", "failed"]
+    assert statuses[-1] == ["duplicate", "duplicate"]
+    assert ["duplicate", "accepted"] in statuses
+    assert len(world.read) <= len(set(world.read)) + len(statuses)
