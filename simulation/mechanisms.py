@@ -16,6 +16,7 @@ _TAKEOVERS: Final = "test_takeovers.py::"
 _CONTENTION: Final = "test_contention.py"
 _PACKED: Final = "test_packed.py::"
 _GIVEN_UP: Final = "test_given_up.py::"
+_RESTORED: Final = "test_restored_bucket.py::"
 _APART: Final = "test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong"
 _STREAMS: Final = "test_two_streams.py::"
 _THREADS: Final = "test_threads.py"
@@ -160,8 +161,8 @@ MUTATIONS: Final = (
     Mutation(
         "an object goes though records of it were skipped",
         "_stream/redrive_bucket.py",
-        "        if skipped:\n",
-        "        if False:\n",
+        "if not (problems or keep or dry_run):",
+        "if not (keep or dry_run):",
         _GIVEN_UP + "test_records_that_a_redrive_skips_are_reported_and_their_object_stays",
     ),
     Mutation(
@@ -170,6 +171,41 @@ MUTATIONS: Final = (
         "report.overtaken if batch.is_early else 0",
         "report.overtaken",
         _GIVEN_UP + "test_what_was_counted_together_with_a_given_up_record_is_not_counted_again",
+    ),
+    Mutation(
+        "a copy counts what came after it",
+        "_stream/predecessors.py",
+        "if created_of(record) < certain)",
+        ")",
+        _RESTORED + "test_the_original_s_batches_count_in_the_copy_and_what_came_after_it_stays",
+    ),
+    Mutation(
+        "a copy counts a batch before it has caught up",
+        "_stream/redrive_bucket.py",
+        "if predecessors and not has_caught_up(",
+        "if False and not has_caught_up(",
+        _RESTORED + "test_before_the_copy_has_caught_up_the_bucket_waits",
+    ),
+    Mutation(
+        "a copy takes its own batches for the original's",
+        "_stream/predecessors.py",
+        " and stream <= self.stream",
+        "",
+        _RESTORED + "test_a_copy_of_the_same_name_tells_its_own_batches_from_the_original_s",
+    ),
+    Mutation(
+        "a catch-up takes other code's items beside the counts for the source table's",
+        "_stream/catch_up.py",
+        "            source_table=self._source,\n",
+        "",
+        _RESTORED + "test_a_copy_beside_a_source_table_counts_what_waits_of_both",
+    ),
+    Mutation(
+        "a catch-up takes what had been counted for long for a gap",
+        "_stream/restored_images.py",
+        '[*(record["dynamodb"].get(OLD) for record in chain), chain[-1]["dynamodb"].get(NEW)]',
+        '[chain[0]["dynamodb"].get(OLD), *(record["dynamodb"].get(NEW) for record in chain)]',
+        "../unit/stream/test_restored_images.py::test_changes_between_that_had_been_counted_for_long_may_be_missing",
     ),
     Mutation(
         "an item of ours counts in Items that name its type",
@@ -256,7 +292,7 @@ MUTATIONS: Final = (
     Mutation(
         "a record of an unknown table is taken for one of ours",
         "_stream/origins.py",
-        'if table.rpartition("/")[2] == self._own:',
+        'if table.rpartition("/")[2] == self._own or table in self._copied_from():',
         "if True:",
         _STREAMS + "test_a_record_of_another_table_fails_its_batch",
     ),

@@ -71,7 +71,7 @@ class Restoring:
         table = Table(restored.name, restored.client, "put", clock, sleep=clock.advance, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
         table.__dict__["pool"] = OneThread()
-        has_history = any(item["sk"]["S"] == "DEPLOYMENTS" for item in restored.items())
+        has_history = any("history" in item for item in restored.items())
         original: Any = Reader(engine.backend.stream)
         own: Any = Reader(restored.copy.stream)
         told = None if has_history else restored.declared

@@ -81,7 +81,7 @@ FEATURES: Final = (
 Pair = tuple[str, str]
 
 _ONE_SOURCE: Final = "a declaration counts one kind of source"
-_NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restore.py has copies alone"
+_NO_COPY: Final = "no copy is restored here once Lambda has given up on records: test_restored_bucket.py has both"
 
 REASONS: Final[Mapping[Pair, str]] = {
     (PLAIN, PACKED): _ONE_SOURCE,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamodb_counters._stream.given_up import PREFIX, GivenUp
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
 from simulation.clock import VirtualClock
@@ -28,12 +29,12 @@ class Copy:
     items: Callable[[], Iterable[Mapping[str, Any]]]
 
 
-def copied(backend: Backend | MemoryTable, seed: int = 0) -> Copy:
+def copied(backend: Backend | MemoryTable, seed: int = 0, name: str = "restored") -> Copy:
     """A table with the backend's items, whose stream is enabled once it has them."""
     items = copy.deepcopy(list(backend.items()))
     if isinstance(backend, MemoryTable):
         clock: Any = backend._clock
-        table = MemoryTable(clock, seed=seed + 10**6, shards=2)
+        table = MemoryTable(clock, seed=seed + 10**6, shards=2, name=name)
         for item in items:
             table.tables[table.name].partitions.setdefault(item["pk"]["S"], {})[item["sk"]["S"]] = dict(item)
         return Copy(table.name, table, clock, table.stream, table.items)
@@ -94,6 +95,29 @@ def with_bytes(value: Any) -> Any:
             return {"B": base64.b64decode(value["B"])}
         return {name: with_bytes(part) for name, part in value.items()}
     return [with_bytes(part) for part in value] if isinstance(value, list) else value
+
+
+class Objects:
+    """An on-failure bucket in memory, with what `OnFailureBucket` does."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, GivenUp] = {}
+        self._put = 0
+
+    def put(self, batch: GivenUp) -> str:
+        self._put += 1
+        key = f"{PREFIX}7a2b/{batch.shard}/{self._put}"
+        self._held[key] = batch
+        return key
+
+    def list_keys(self) -> Iterator[str]:
+        return iter(list(self._held))
+
+    def read(self, key: str) -> GivenUp:
+        return self._held[key]
+
+    def delete(self, key: str) -> None:
+        del self._held[key]
 
 
 class Dying:

@@ -325,7 +325,7 @@ def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> No
     other = _put(s3, bench, [_sell(bench)], shard="shardId-00000000000000000007")
     unreadable = "aws/lambda/7a2b/unreadable"
     s3.put_object(Bucket=BUCKET, Key=unreadable, Body=b"[" * 100_000)
-    _put(s3, bench, bench.records(), table="another", shard="shardId-00000000000000000008")
+    foreign = _put(s3, bench, bench.records(), table="another", shard="shardId-00000000000000000008")
 
     def refuse(name: str, send: Any, request: dict[str, Any]) -> Any:
         if name == "update_item" and request["Key"]["sk"] == {"S": "SHOP#bad"}:
@@ -333,8 +333,10 @@ def test_a_problem_stops_its_shard_and_no_other(bench: Workbench, s3: Any) -> No
         return send()
 
     redriven = {batch.key: batch.problem for batch in _redrive(s3, bench, client=HookedClient(bench.table, refuse))}
-    assert redriven.keys() == {stuck[0], other, unreadable}
+    assert redriven.keys() == {*stuck, other, unreadable, foreign}
     assert "AccessDenied" in str(redriven[stuck[0]])
+    assert redriven[stuck[1]] == f"waits for {stuck[0]}, an earlier batch of its shard"
+    assert "expected a stream of 'counters'" in str(redriven[foreign])
     assert redriven[other] is None
     assert "not what Lambda writes" in str(redriven[unreadable])
     assert [batch.problem for batch in _redrive(s3, bench) if batch.key in stuck] == [None, None]

@@ -106,7 +106,7 @@ def restore(world: World, copied_table: Copy, at: float | None) -> None:
 
 
 def has_history(table: Copy) -> bool:
-    return any(item["sk"]["S"] == "DEPLOYMENTS" for item in table.items())
+    return any("history" in item for item in table.items())
 
 
 def count_own_stream(world: World, copied_table: Copy, specs: list[Spec]) -> None:

@@ -109,11 +109,11 @@ class Aggregator:
         name: str = "",
         takes_over: bool = True,
     ) -> None:
-        self._origins = Origins(table.name, source_table)
         self._clock = table.clock
         self._client = RetryingClient(table)
         retrying = table.reached_by(self._client)
         self._deployments = Deployments(retrying, declarations, name, source_table or "", takes_over=takes_over)
+        self._origins = Origins(table.name, source_table, lambda: self._deployments.copied_from)
         self._checkpoints = Checkpoints(table, retrying)
         self._books = Books(self._checkpoints)
         self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))

@@ -18,9 +18,11 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import OLD, Record, created_of, sequence_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import close_runs, hand_over, read_control
+from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.control import close_runs, hand_over, note_predecessor, read_control
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
+from dynamodb_counters._stream.origins import Origins, table_of
+from dynamodb_counters._stream.predecessors import LATE_ENOUGH, Predecessor
 from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.restored_images import (
@@ -34,7 +36,7 @@ from dynamodb_counters._stream.restored_images import (
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import MINUTE
+from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError, RestoreError
 
 _BATCH: Final = 1000
@@ -44,8 +46,8 @@ _NAMED: Final = 10
 _DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
 """Key of the item that tells which stream the table has caught up with."""
 
-_LATE_ENOUGH: Final = 5 * MINUTE
-"""Nothing that is created so long after the copy was made is in it."""
+_KEPT: Final = DAY - SKEW
+"""Records of this age the original's stream has: for at least a day, by any clock."""
 
 _PROBES: Final = 100
 """Records of a shard that are read beyond: they tell if that time is wrong."""
@@ -65,6 +67,13 @@ class Uncounted:
     """Records of the original's stream, but those that had been counted for long."""
     moment: float = 0.0
     """When the copy was made, or a little earlier."""
+    read_from: float = 0.0
+    """Of records created from then on, all were read."""
+
+
+def has_caught_up(table: Table, stream: str) -> bool:
+    """Whether a copy has caught up with the original's stream."""
+    return bool(table.read_item(_DONE).get("stream", {}).get("S") == stream)
 
 
 class CatchUp:
@@ -90,20 +99,22 @@ class CatchUp:
         self._stream = stream
         self._at = at
         self._declarations = last_declarations(table, RestoreError) if declarations is None else declarations
+        self._source = read_control(table).source or None
         self._deployments = Deployments(table, self._declarations, takes_over=False)
 
     def is_done(self) -> bool:
-        return bool(self._table.read_item(_DONE).get("stream", {}).get("S") == self._stream)
+        return has_caught_up(self._table, self._stream)
 
     def find(self) -> Uncounted:
         """What is to be counted; RestoreError if that cannot be told."""
+        read_from = self._table.clock() - _KEPT
         shards, own_shards = self._original.shards(), self._own.shards()
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
         checkpoints = {shard: self._checkpoint(shard) for shard in shards}
-        until = math.inf if self._at is None else self._at + _LATE_ENOUGH
+        until = math.inf if self._at is None else self._at + LATE_ENOUGH
         kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
-        found = Uncounted(read=sum(map(len, kept.values())))
+        found = Uncounted(read=sum(map(len, kept.values())), read_from=read_from)
         chains = chains_of(record for records in kept.values() for record in records)
         # Of what began later, the first records may not have been read: nothing tells what it was before these.
         chains = {
@@ -156,10 +167,16 @@ class CatchUp:
             self._table,
             self._declarations,
             quarantine_retention_seconds=RETENTION,
+            source_table=self._source,
             # A copy made before the original's first batch has no history: it begins with what is passed.
             takes_over=not self._has_history(),
         )
         updated = quarantined = 0
+        made_at = uncounted.moment if self._at is None else self._at
+        note_predecessor(self._table, Predecessor(self._stream, math.floor(made_at), math.ceil(uncounted.read_from)))
+        if self._source:
+            # So that it knows of the predecessor before it tells records of that from the source table's.
+            aggregator.handle({})
         # What is counted here is in no run's log.
         close_runs(self._table)
         # All before any: a batch of one shard prunes watermarks that the checkpoint of another covers.
@@ -227,7 +244,8 @@ class CatchUp:
     def _net(self, records: Sequence[Record]) -> bool:
         """Whether records of one key change any count, all in all."""
         # One by one: a key's records may be of two shards, parent and child, whose numbers do not compare.
-        batches = [unwrap([record]) for record in records]
+        origins = Origins(self._table.name, self._source, lambda: (table_of(self._stream),))
+        batches = [unwrap([record], origins) for record in records]
         if any(batch.unreadable for batch in batches):
             return True
         if self._has_history():

@@ -33,6 +33,12 @@ from dynamodb_counters._stream.deployment_items import (
     read_deployment,
     read_history,
 )
+from dynamodb_counters._stream.predecessors import (
+    PREDECESSORS,
+    Predecessor,
+    predecessors_text,
+    read_predecessors,
+)
 from dynamodb_counters._stream.run_items import RUNS, Run, read_runs, runs_text
 from dynamodb_counters._table import Table
 
@@ -87,6 +93,11 @@ class Control:
     def source(self) -> str:
         """The ARN of the aggregator's source table; "" for none."""
         return str(self.item.get(SOURCE, {}).get("S", ""))
+
+    @property
+    def predecessors(self) -> tuple[Predecessor, ...]:
+        """The tables that this one was restored from, one after the other."""
+        return read_predecessors(self.item)
 
     @property
     def numbered(self) -> int:
@@ -148,6 +159,21 @@ def hand_over(table: Table) -> None:
             UpdateExpression="REMOVE #aggregator",
             ExpressionAttributeNames={"#aggregator": AGGREGATOR},
         )
+
+
+def note_predecessor(table: Table, predecessor: Predecessor) -> None:
+    """Tell that the table is a copy of another one, with what is known of that by now."""
+    others = [one for one in read_control(table).predecessors if one.stream != predecessor.stream]
+    table.client.update_item(
+        TableName=table.name,
+        Key=history_key(),
+        UpdateExpression="SET #type = :type, #predecessors = :predecessors",
+        ExpressionAttributeNames={"#type": TYPE, "#predecessors": PREDECESSORS},
+        ExpressionAttributeValues={
+            ":type": {"S": CHECKPOINT},
+            ":predecessors": {"S": predecessors_text([*others, predecessor])},
+        },
+    )
 
 
 def write_control(

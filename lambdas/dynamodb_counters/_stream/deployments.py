@@ -55,6 +55,7 @@ from dynamodb_counters._stream.deployment_items import (
     deployment_item,
     history_key,
 )
+from dynamodb_counters._stream.origins import table_of
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
@@ -133,6 +134,12 @@ class Deployments:
         self._runs: tuple[Run, ...] = ()
         self._logs = RunLogs(table)
         self._read_at = -math.inf
+        self._copied_from: tuple[str, ...] = ()
+
+    @property
+    def copied_from(self) -> tuple[str, ...]:
+        """The ARNs of the tables that this one was restored from."""
+        return self._copied_from
 
     @property
     def known_since(self) -> float:
@@ -147,6 +154,7 @@ class Deployments:
         known, takeover = self._known(deadline)
         assert known.history is not None
         self._history, self._runs = known.history, known.runs
+        self._copied_from = tuple(table_of(each.stream) for each in known.predecessors)
         for era in self._history.eras:
             self._load(era.deployment)
         self._read_at = now

@@ -6,18 +6,20 @@ told by watermarks: later records are in books of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._stream.catch_up import has_caught_up
+from dynamodb_counters._stream.control import Control, read_control
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._stream.given_up import GivenUp, OnFailureBucket
 from dynamodb_counters._stream.origins import table_of
+from dynamodb_counters._stream.predecessors import Predecessor
 from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
@@ -42,6 +44,8 @@ class RedrivenBatch:
         shard were counted meanwhile. Nothing tells whether they were counted before.
     problem : str, optional
         Why it stays in the bucket. Default: it was counted, and the object is deleted.
+    left : int
+        Records of a table that this one was restored from, but not in the copy, or nobody can tell.
     """
 
     key: str
@@ -50,6 +54,12 @@ class RedrivenBatch:
     quarantined: int = 0
     skipped: int = 0
     problem: str | None = None
+    left: int = 0
+
+    @property
+    def stops_its_shard(self) -> bool:
+        """Whether it may be counted later, so that nothing may overtake it."""
+        return self.problem is not None and not (self.skipped or self.left)
 
 
 def redrive_bucket(
@@ -62,11 +72,14 @@ def redrive_bucket(
 ) -> Iterator[RedrivenBatch]:
     """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
 
-    An object with records that were skipped stays, and stops nothing: all that can be counted of it is.
+    An object with records that were skipped, or are not of the copy, stays, and stops nothing: all that can be counted
+    of it is.
 
     Declarations other than the table's last deployment are refused, with a `CheckpointError`.
     """
-    source_table = read_control(table).source or None
+    control = read_control(table)
+    _require_caught_up(table, control.predecessors)
+    source_table = control.source or None
     aggregator = Aggregator(
         table,
         last_declarations(table, GivenUpError) if declarations is None else declarations,
@@ -88,40 +101,90 @@ def redrive_bucket(
                 raise
             yield RedrivenBatch(key, problem=_told(error))
             continue
-        if _is_of(batch.stream, table.name) or table_of(batch.stream) == source_table:
+        if _is_known(batch.stream, table.name, control):
             by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
+        else:
+            yield RedrivenBatch(key, len(batch.records), problem=_unknown(batch.stream, table.name, control))
     for batches in by_shard.values():
+        stopped_by = ""
         # An item's watermark tells the last record only, so a shard's batches are counted in their order.
         for _, key in sorted(batches):
-            redriven = _redrive(aggregator, table, bucket, key, keep=keep, dry_run=dry_run)
+            if stopped_by:
+                yield RedrivenBatch(key, problem=f"waits for {stopped_by}, an earlier batch of its shard")
+                continue
+            redriven = _redrive(aggregator, table, control, bucket, key, keep=keep, dry_run=dry_run)
             yield redriven
-            if redriven.problem is not None and not redriven.skipped:
-                break
+            stopped_by = key if redriven.stops_its_shard else ""
 
 
 def _redrive(
-    aggregator: Aggregator, table: Table, bucket: OnFailureBucket, key: str, *, keep: bool, dry_run: bool
+    aggregator: Aggregator,
+    table: Table,
+    control: Control,
+    bucket: OnFailureBucket,
+    key: str,
+    *,
+    keep: bool,
+    dry_run: bool,
 ) -> RedrivenBatch:
-    records = updated = quarantined = skipped = 0
-    problem = None
+    done = RedrivenBatch(key)
+    problems = []
     try:
-        batch = bucket.read(key)
-        records = len(batch.records)
-        if dry_run:
-            return RedrivenBatch(key, records)
-        report = _deliver(aggregator, table, batch)
-        updated, quarantined = report.updated, report.quarantined
-        skipped = report.overtaken if batch.is_early else 0
-        if skipped:
-            problem = (
-                f"{skipped:,} of them skipped: Lambda gave up on them early, and later records of their shard were "
-                "counted meanwhile; verify what they count, then delete the object"
+        whole = bucket.read(key)
+        done = replace(done, records=len(whole.records))
+        batch, left = _contained(whole, control)
+        if left:
+            done = replace(done, left=left)
+            problems.append(
+                f"{left:,} of them stay: created after the copy was made, or too near it; their writers send them "
+                "again, so delete the object once the original needs it no more"
             )
-        elif not keep:
+        if batch.records and not dry_run:
+            report = _deliver(aggregator, table, batch)
+            done = replace(done, updated=report.updated, quarantined=report.quarantined)
+            if skipped := report.overtaken if batch.is_early else 0:
+                done = replace(done, skipped=skipped)
+                problems.append(
+                    f"{skipped:,} of them skipped: Lambda gave up on them early, and later records of their shard "
+                    "were counted meanwhile; verify what they count, then delete the object"
+                )
+        if not (problems or keep or dry_run):
             bucket.delete(key)
     except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
-        problem = _told(error)
-    return RedrivenBatch(key, records, updated, quarantined, skipped, problem)
+        return replace(done, skipped=0, left=0, problem=_told(error))
+    return replace(done, problem="; ".join(problems) or None)
+
+
+def _require_caught_up(table: Table, predecessors: Sequence[Predecessor]) -> None:
+    """Refuse a copy that is still to count what comes first."""
+    if predecessors and not has_caught_up(table, predecessors[-1].stream):
+        raise GivenUpError(
+            "the copy has not caught up with the original's stream: run `counters restore "
+            f"{predecessors[-1].stream}` again"
+        )
+
+
+def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
+    """The batch as far as this table contains it, and of how many of its records that cannot be told."""
+    for predecessor in control.predecessors:
+        if predecessor.is_of(batch.stream):
+            contained, left = predecessor.sort(batch.records)
+            return replace(batch, records=contained), left
+    return batch, 0
+
+
+def _is_known(stream: str, table_name: str, control: Control) -> bool:
+    is_copied = any(predecessor.is_of(stream) for predecessor in control.predecessors)
+    return is_copied or _is_of(stream, table_name) or table_of(stream) == control.source
+
+
+def _unknown(stream: str, table_name: str, control: Control) -> str:
+    known = [repr(table_name), *(repr(source) for source in [control.source] if source)]
+    known += [f"{table_of(each.stream)!r} until it was copied" for each in control.predecessors]
+    return (
+        f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts; if it was "
+        "restored from that, run `counters restore` first"
+    )
 
 
 def _told(error: Exception) -> str:

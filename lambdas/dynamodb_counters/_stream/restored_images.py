@@ -65,7 +65,8 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
     places: dict[ItemKey, list[int]] = {}
     until = math.inf
     for key, chain in chains.items():
-        images = [chain[0]["dynamodb"].get(OLD), *(record["dynamodb"].get(NEW) for record in chain)]
+        # By what each record found: between two of them, others may have been counted for long and not be here.
+        images = [*(record["dynamodb"].get(OLD) for record in chain), chain[-1]["dynamodb"].get(NEW)]
         item = _comparable(copied[key])
         places[key] = matches = [index for index, image in enumerate(images) if _comparable(image) == item]
         if not matches:

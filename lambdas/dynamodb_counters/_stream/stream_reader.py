@@ -40,7 +40,7 @@ class StreamReader:
         quiet = 0
         while iterator is not None and quiet < _QUIET_PAGES:
             page = self._client.get_records(ShardIterator=iterator)
-            yield from (_as_delivered(record) for record in page["Records"])
+            yield from (self._as_delivered(record) for record in page["Records"])
             iterator = page.get("NextShardIterator")
             quiet = 0 if page["Records"] else quiet + 1
             if quiet:
@@ -55,8 +55,8 @@ class StreamReader:
                 return
             more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
-
-def _as_delivered(record: Any) -> Record:
-    change = record["dynamodb"]
-    created = change["ApproximateCreationDateTime"]
-    return {**record, "dynamodb": {**change, "ApproximateCreationDateTime": created.timestamp()}}
+    def _as_delivered(self, record: Any) -> Record:
+        change = record["dynamodb"]
+        created = change["ApproximateCreationDateTime"]
+        dated = {**change, "ApproximateCreationDateTime": created.timestamp()}
+        return {**record, "eventSourceARN": self._arn, "dynamodb": dated}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from dynamodb_counters._stream.deployment_items import (
     read_deployment,
     read_history,
 )
+from dynamodb_counters._stream.predecessors import read_predecessors
 from dynamodb_counters._stream.quarantine_items import RECORD
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._writes.chunk_log import erased_digests
@@ -217,7 +219,10 @@ def _history(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     aggregator = item.get(AGGREGATOR, {}).get("S")
     lines += [f"the aggregator is {aggregator}; no other may take over"] if aggregator else []
     eras = [{"valid_from": era.valid_from, "deployment": era.deployment} for era in history.eras]
-    return Decoded("history", lines, {"eras": eras, "aggregator": aggregator})
+    copied = read_predecessors(item)
+    lines += [f"this table was restored from that of {one.stream}, as of {moment_text(one.at)}" for one in copied]
+    facts = {"eras": eras, "aggregator": aggregator, "predecessors": [asdict(one) for one in copied]}
+    return Decoded("history", lines, facts)
 
 
 def _deployment(item: Image, _: Mapping[str, Declaration]) -> Decoded:

@@ -22,7 +22,7 @@ from dynamodb_counters.cli.session import Session, shared
 def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bool) -> int:
     """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.
 
-    An object that is counted is deleted. One that cannot be counted stays and stops its shard: exit code 1.
+    An object that is counted is deleted. Every other one stays and is named with the reason: exit code 1.
     """
     objects, declarations = (
         OnFailureBucket(session.client("s3"), bucket),
@@ -39,11 +39,12 @@ def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bo
         )
 
     found = list(batches(writes=False))
-    if dry_run or not found:
+    counted = [batch for batch in found if batch.problem is None or 0 < batch.left < batch.records]
+    if dry_run or not counted:
         _show(session, found, writes=False)
         return _code(found)
-    records = sum(batch.records for batch in found)
-    question = f"Count {records:,} records of {len(found):,} objects" + ("?" if keep else ", and delete the objects?")
+    records = sum(batch.records - batch.left for batch in counted)
+    question = f"Count {records:,} records of {len(counted):,} objects" + ("?" if keep else ", and delete the objects?")
     if not session.confirm(question, yes=yes):
         return FOUND
     done = []

@@ -42,6 +42,15 @@ def test_an_item_that_is_none_of_the_images_is_unknown() -> None:
     assert (found.included, found.unknown) == ({}, [KEY])
 
 
+@pytest.mark.parametrize(("item", "included"), [(TWO, 1), (None, 2)])
+def test_changes_between_that_had_been_counted_for_long_may_be_missing(
+    item: dict[str, Any] | None, included: int
+) -> None:
+    """A key's records may be of two shards, of which the earlier one is not counted to its end."""
+    first, _, last = chain(None, ONE, TWO, None)
+    assert compare({KEY: [first, last]}, {KEY: item}).included == {KEY: included}
+
+
 @pytest.mark.parametrize(
     ("stored", "streamed"),
     [
