@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TextIO
 
+from dynamodb_counters.cli.console import visible
+
 _PAUSE_SECONDS: Final = 2.0
 _SHOWN_CHARACTERS: Final = 60
 
@@ -40,5 +42,5 @@ class Progress:
 
 def printable(text: str, most: int = _SHOWN_CHARACTERS) -> str:
     """Shorten and escape text for the terminal: what a client sent must not reach it as control sequences."""
-    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
+    shown = visible(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"

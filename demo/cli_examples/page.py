@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from unittest.mock import patch
 
-from rich.console import Console
-
 from demo.cli_examples import orders
 from demo.cli_examples.beside import put_beside, write_files
 from demo.cli_examples.blog import Blog, seeded
 from demo.cli_examples.synthesized import synthesized
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.cli.console import SafeConsole
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
@@ -96,7 +95,7 @@ def run(arguments: list[str], world: World) -> tuple[int, str]:
     return code, "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
 
 
-def session(world: World, console: Callable[[], Console]) -> Session:
+def session(world: World, console: Callable[[], SafeConsole]) -> Session:
     """A session at the table's time; a person there says yes."""
     shown = console()
     made = Session(
@@ -115,5 +114,5 @@ def session(world: World, console: Callable[[], Console]) -> Session:
     return made
 
 
-def plain_console(stream: io.StringIO, width: int = WIDTH) -> Console:
-    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False, color_system=None, _environ={})
+def plain_console(stream: io.StringIO, width: int = WIDTH) -> SafeConsole:
+    return SafeConsole(file=stream, width=width, color_system=None, _environ={})

@@ -20,6 +20,7 @@ from rich.text import Text
 from demo.cli_examples.blog import in_memory, seeded
 from demo.cli_examples.orders import Orders
 from demo.cli_examples.page import PAGE, WIDTH, World, session
+from dynamodb_counters.cli.console import SafeConsole
 from dynamodb_counters.cli.main import main
 
 FIGURES: Final = PAGE.parent / "figures"
@@ -72,16 +73,13 @@ def screen(line: str, width: int) -> str:
 
 
 def _shown(line: str, world: World, width: int) -> str:
-    console = Console(
+    console = SafeConsole(
         file=io.StringIO(),
         record=True,
         width=width,
         height=60,
         force_terminal=True,
         color_system="truecolor",
-        markup=False,
-        emoji=False,
-        highlight=False,
         _environ={},
     )
     shown = session(world, lambda: console)

@@ -28,7 +28,7 @@ class FunctionLogs:
             first = self._seen.get(function.log_group, 0)
             self._seen[function.log_group] = len(messages)
             for message in messages[first:]:
-                if line := shown(message):
+                for line in shown(message).splitlines():
                     yield f"{function.label}  {line}"
 
     def _messages(self, group: str) -> list[str]:

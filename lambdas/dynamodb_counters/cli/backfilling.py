@@ -97,9 +97,9 @@ def _work(session: Session, names: Collection[str], manner: Manner) -> int:
     return DONE
 
 
-def _told(worked: Worked, filled: list[str], whole: dict[str, float], backfill: Backfill) -> str:
+def _told(worked: Worked, filled: list[str], whole: dict[str, float], backfill: Backfill) -> list[str]:
     if worked.was_complete:
-        return f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"
+        return [f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"]
     entries = [f"{_entries(backfill.settled)} settled"] if backfill.settled else []
     if (lacking := backfill.withheld) > 0:
         wait = "waits: it" if lacking == 1 else "wait: they"
@@ -109,7 +109,7 @@ def _told(worked: Worked, filled: list[str], whole: dict[str, float], backfill: 
     lines += [
         f"{name}: whole back to {moment_text(since)}; earlier events may have expired" for name, since in whole.items()
     ]
-    return "\n".join([*lines, *entries, "Readers use these counts within a minute."])
+    return [*lines, *entries, "Readers use these counts within a minute."]
 
 
 def _entries(count: int) -> str:

@@ -45,8 +45,8 @@ def decode(session: Session, file: TextIO) -> None:
             found.append(_named(session, decoded(item, known)))
         except (*UNREADABLE, CountersError) as error:
             raise click.UsageError(f"the item {_key(item)} cannot be read: {type(error).__name__}: {error}") from None
-    text = "\n\n".join("\n".join(one.lines) for one in found)
-    session.emit([{"kind": one.kind, "words": one.lines, **one.facts} for one in found], text)
+    lines = [line for one in found for line in ("", *one.lines)][1:]
+    session.emit([{"kind": one.kind, "words": one.lines, **one.facts} for one in found], lines)
 
 
 def _items(document: Any) -> Iterator[dict[str, Any]]:

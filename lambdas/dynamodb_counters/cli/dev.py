@@ -160,13 +160,13 @@ class Workbench:
             "environment": self.emulator.exports() | self._table(),
         }
 
-    def _shown(self) -> str:
+    def _shown(self) -> list[str]:
         lines = [f"table  {name}" for name in self._found.tables]
         for api in self._found.apis:
             lines.append(f"API    {api.url}/")
             lines += [f"       {route}" for route in api.routes]
         exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self._table()).items()]
-        return "\n".join([*lines, "", "In another terminal:", "", *exports, *self._hints(), ""])
+        return [*lines, "", "In another terminal:", "", *exports, *self._hints(), ""]
 
     def _hints(self) -> list[str]:
         """The commands that accept events, with the attributes that they cannot do without."""

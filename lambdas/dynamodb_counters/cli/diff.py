@@ -25,6 +25,7 @@ from dynamodb_counters._stream.deployment_items import AGGREGATOR
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.formats import group_text
 from dynamodb_counters.cli.left_tallies import LeftTally, left_tallies
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 
@@ -33,7 +34,7 @@ _HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
 
 _HANDOVER: Final = (
     "{from!r} counts this table, not {to!r}: the next change of declarations fails every batch. Keep the stack's name "
-    "and the construct's path in it, or remove the old aggregator and run `counters handover`.\n"
+    "and the construct's path in it, or remove the old aggregator and run `counters handover`."
 )
 
 
@@ -74,7 +75,7 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     left = [*left_tallies(session.table, found, deployed.reads)] if tallies else []
     document = _document(found, events, deployed) | {"handover": handover}
     document |= {"left_behind": list(map(asdict, left))} if tallies else {}
-    told = [] if handover is None else [Text(_HANDOVER.format(**handover), style="bold")]
+    told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style="bold"), ""]
     session.emit(document, Group(*told, _shown(found, events, deployed), *map(_left, left)))
     return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
 
@@ -154,7 +155,7 @@ def _shown(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed
     parts: list[Any] = []
     quiet = []
     if not deployed.has_history:
-        parts.append(Text("Nothing counts this table yet: this would be its first deployment.\n"))
+        parts += ["Nothing counts this table yet: this would be its first deployment.", ""]
     for name, change in found.changes.items():
         said = advice(found, name, first=not deployed.has_history)
         if said.title == "unchanged":
@@ -168,7 +169,7 @@ def _shown(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed
 
 
 def _left(found: LeftTally) -> Text:
-    group = " ".join(f"{field}={text}" for field, text in found.group.items())
+    group = group_text(found.group)
     tally = ", ".join(f"{name} {number}" for name, number in found.tally.items())
     return Text(f"left behind: the tally of {found.name} {group}: {tally}")
 

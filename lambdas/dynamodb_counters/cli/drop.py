@@ -53,5 +53,5 @@ def drop(
     lines = [f"{name}: {verb} {number(count)} item{'s' * (count != 1)}" for name, count in found.items()]
     lines = lines or ["nothing is left over"]
     lines.append(f"{number(dropping.scanned)} items scanned, {number(round(dropping.pace.consumed))} units")
-    session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, "\n".join(lines))
+    session.emit({"dropped": found, "scanned": dropping.scanned, "units": dropping.pace.consumed}, lines)
     return DONE

@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters.cli.console import visible
 
 HEADING: Final = "bold"
 QUIET: Final = "bright_black"
@@ -87,7 +88,7 @@ def size(count: float) -> str:
 
 def group_text(values: Mapping[str, object]) -> str:
     """A group as it is typed."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    return visible(" ".join(f"{name}={value}" for name, value in values.items()))
 
 
 def sparkline(values: Sequence[float | Decimal]) -> str:

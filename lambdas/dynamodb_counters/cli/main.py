@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Final
 
@@ -61,18 +62,21 @@ def main(arguments: Sequence[str] | None = None, session: Session | None = None)
         code = counters.main(arguments, prog_name="counters", standalone_mode=False, obj=session)
         return code if isinstance(code, int) else DONE
     except click.exceptions.NoArgsIsHelpError as error:
-        session.err.print(error.format_message())
+        for line in error.format_message().split("\n"):
+            session.tell(line)
         return WRONG_INPUT
     except BrokenPipeError:
         # Python flushes standard output once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
         # Nobody shall see a traceback who has not asked for it.
         code, line = told(error)
-        session.tell(f"error: {line}")
         if code == FAULT and os.environ.get("COUNTERS_DEBUG"):
-            raise
+            # Not raised: Python would print what the message holds as it is.
+            for part in traceback.format_exc().split("\n"):
+                session.tell(part)
+        session.tell(f"error: {line}")
         return code
 
 

@@ -100,8 +100,8 @@ def show(session: Session, entry_id: str) -> None:
     place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
     lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
     text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
-    lines += [_TYPED.sub(r"{\1}", text)]
-    session.emit(entry.document(), "\n".join(lines))
+    lines += _TYPED.sub(r"{\1}", text).split("\n")
+    session.emit(entry.document(), lines)
 
 
 @quarantine.command()

@@ -61,8 +61,7 @@ def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> No
     for batch in batches:
         told = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
         lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or told}")
-    shown = "\n".join(lines) or "The bucket holds nothing."
-    session.emit({"objects": [asdict(batch) for batch in batches]}, shown)
+    session.emit({"objects": [asdict(batch) for batch in batches]}, lines or "The bucket holds nothing.")
 
 
 def _code(batches: Iterable[RedrivenBatch]) -> int:

@@ -60,7 +60,7 @@ def command(session: Session, stream: str, *, at: datetime | None, dry_run: bool
     streams = session.client("dynamodbstreams")
     declarations = session.declarations if session.declared else None
     done = restore(session.table, stream, streams, declarations=declarations, at=at, dry_run=dry_run)
-    session.emit(asdict(done), "\n".join(done.lines()))
+    session.emit(asdict(done), done.lines())
 
 
 def restore(

@@ -15,7 +15,8 @@ import click
 from botocore.config import Config
 from botocore.session import Session as AwsSession
 from click.core import ParameterSource
-from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dynamodb_counters._counters import Counters
@@ -25,9 +26,9 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import CONCURRENCY, Table
+from dynamodb_counters.cli.console import SafeConsole, make_console, visible
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
-_PLAIN_WIDTH: Final = 100
 _SECONDS_PER_LINE: Final = 10.0
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,13 +38,6 @@ Found = TypeVar("Found")
 
 class UnknownDeclarationsError(CountersError):
     """The table does not tell what is declared."""
-
-
-def make_console(*, stderr: bool = False) -> Console:
-    """A console that takes text as it is: names hold brackets."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PLAIN_WIDTH
-    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
 
 @dataclass
@@ -61,8 +55,8 @@ class Session:
     sleep: Callable[[float], None] = time.sleep
     service_time: Callable[[], float] | None = None
     """DynamoDB's; None: as its answers tell it."""
-    out: Console = field(default_factory=make_console)
-    err: Console = field(default_factory=lambda: make_console(stderr=True))
+    out: SafeConsole = field(default_factory=make_console)
+    err: SafeConsole = field(default_factory=lambda: make_console(stderr=True))
     answer: Callable[[str], bool] = lambda question: click.confirm(question, err=True)
     has_person: Callable[[], bool] = sys.stdin.isatty
     _clients: dict[str, Any] = field(default_factory=dict)
@@ -130,14 +124,15 @@ class Session:
             return known[name]
         raise click.UsageError(f"no {what} {name!r} is declared; there is: {', '.join(sorted(known)) or f'no {what}'}")
 
-    def emit(self, document: Any, shown: RenderableType) -> None:
+    def emit(self, document: Any, shown: RenderableType | list[str]) -> None:
         """Print the result: for people, or as one JSON document."""
         if self.as_json:
             self.out.file.write(write_json(document) + "\n")
             self.out.file.flush()
         else:
             # Lines of text stay whole, whatever the terminal's width.
-            self.out.print(shown, soft_wrap=isinstance(shown, str))
+            is_text = isinstance(shown, str | list)
+            self.out.print(Lines(*shown) if isinstance(shown, list) else shown, soft_wrap=is_text)
 
     def tell(self, line: str) -> None:
         """Say something beside the result."""
@@ -149,7 +144,7 @@ class Session:
             return True
         if not self.has_person():
             raise click.UsageError("there is nobody to ask here: pass --yes, or --dry-run to look first")
-        return self.answer(question)
+        return self.answer(visible(question))
 
     @contextmanager
     def progress(self, what: str, total: float | None, *, done: int = 0) -> Iterator[Callable[[float], None]]:
@@ -161,7 +156,7 @@ class Session:
             yield self._lines(what, total, done)
             return
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(show_speed=True),
             TextColumn("{task.completed:,.0f}"),

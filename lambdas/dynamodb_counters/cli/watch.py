@@ -192,7 +192,7 @@ def _print_lines(session: Session, watched: Sequence[Watched], problem: str | No
         + ("" if one.rate is None else f", {one.rate:,.2f} per second")
         for one in watched
     ]
-    session.emit(document, "\n".join(lines))
+    session.emit(document, lines)
 
 
 def _plain(one: Watched) -> dict[str, Any]:

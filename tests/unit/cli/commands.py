@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-
+from dynamodb_counters.cli.console import SafeConsole
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
 
@@ -28,14 +27,11 @@ class Done:
         return json.loads(self.out)
 
 
-def console(stream: io.StringIO, *, width: int = 100, terminal: bool = False) -> Console:
-    return Console(
+def console(stream: io.StringIO, *, width: int = 100, terminal: bool = False) -> SafeConsole:
+    return SafeConsole(
         file=stream,
         width=width,
         height=40,
-        markup=False,
-        emoji=False,
-        highlight=False,
         force_terminal=terminal,
         color_system="truecolor" if terminal else None,
         _environ={},
