@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import CfnResource, Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -24,9 +24,11 @@ from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
+from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
 from cdk_dynamodb_counters._tenancy import tenant_environment
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.errors import InvalidArgumentError
 
 _QUEUE_RETENTION: Final = Duration.days(4)
 _DEAD_LETTER_RETENTION: Final = Duration.days(14)
@@ -224,6 +226,7 @@ def build_route(
     )
     if receiver is None:
         _respond_202(route)
+    check_at_synth(scope, lambda: _repeated_route(route))
     warn_if_public(scope, authorizer, "anybody can post events, which are counted and cost you money.")
 
 
@@ -296,6 +299,24 @@ def _direct_integration(queue: sqs.Queue) -> apigateway.HttpRouteIntegration:
         # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-aws-services-reference.html#SQS-SendMessage
         .custom("MessageAttributes", '{"taken":{"DataType":"Number","StringValue":"${context.requestTimeEpoch}"}}'),
     )
+
+
+def _repeated_route(route: apigateway.HttpRoute) -> str | None:
+    """Find another route of the same API with the same key: CloudFormation would fail to create the second one."""
+    for other in route.node.root.node.find_all():
+        if (
+            isinstance(other, apigateway.HttpRoute)
+            and other.node.addr != route.node.addr
+            and other.http_api.node.addr == route.http_api.node.addr
+            and _route_key(other) == _route_key(route)
+        ):
+            allowed = f"each route of an API only once, but {other.node.path!r} is the same; pass another path="
+            return str(InvalidArgumentError("route", _route_key(route), allowed))
+    return None
+
+
+def _route_key(route: apigateway.HttpRoute) -> object:
+    return resolved_property(cast(CfnResource, route.node.default_child), "routeKey")
 
 
 def _respond_202(route: apigateway.HttpRoute) -> None:

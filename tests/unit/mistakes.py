@@ -96,6 +96,7 @@ COMPOSING: Final = (
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"properties": {"url": {"minlength": 1}}})',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"$schema": "https://json-schema.org/draft/2020-12/schema"})',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam)',
+    'EventIngest(self, "B", table=counters, event=ORDER, authorizer=iam, http_api=EventIngest(self, "A", table=counters, event=VIEW, authorizer=iam).http_api)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
     'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); CounterApi(self, "Api", table=counters, shown=[replace(VIEWS, sk="OTHER")])',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 from aws_cdk import CfnParameter, Duration, Stack
 from aws_cdk.assertions import Annotations, Match, Template
-from aws_cdk.aws_apigatewayv2 import HttpNoneAuthorizer
+from aws_cdk.aws_apigatewayv2 import HttpMethod, HttpNoneAuthorizer, HttpRoute, HttpRouteKey
 from aws_cdk.aws_apigatewayv2_authorizers import HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters._declarations import Event, Packed
@@ -31,6 +34,7 @@ from tests.unit.infra.support import (
 )
 
 _QUEUE = "AWS::SQS::Queue"
+POST = HttpMethod.POST
 
 
 def http_stack(authorizer: Any, **ingest: Any) -> Stack:
@@ -264,3 +268,40 @@ def test_access_logs_do_not_grow_the_resource_policy_of_the_account(stack: Stack
 def test_only_what_anybody_may_read_is_cached_for_anybody(authorizer: Any, cached_by: str, stack: Stack) -> None:
     build(CounterApi, stack, authorizer=authorizer)
     assert environment(synthesized(stack))["CACHE_CONTROL"] == f"{cached_by}, max-age=5"
+
+
+def _another_ingest(stack: Stack, api: CounterApi, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters, event=PACKED, http_api=api.http_api, construct_id="Another")
+
+
+def _a_batch(stack: Stack, api: CounterApi, counters: DedupCounterTable) -> None:
+    build(EventIngest, stack, table=counters, http_api=api.http_api, path="/v1/batch", construct_id="Another")
+
+
+def _one_of_their_own(stack: Stack, api: CounterApi, counters: DedupCounterTable) -> None:
+    handler = Function(stack, "Own", code=Code.from_inline("-"), handler="index.handler", runtime=Runtime.PYTHON_3_14)
+    own = HttpLambdaIntegration("Own", handler)
+    HttpRoute(stack, "Theirs", http_api=api.http_api, route_key=HttpRouteKey.with_("/events", POST), integration=own)
+
+
+@pytest.mark.parametrize(
+    ("add", "route"),
+    [(_another_ingest, "POST /events"), (_a_batch, "POST /v1/batch"), (_one_of_their_own, "POST /events")],
+)
+def test_a_route_that_an_api_has_twice_is_refused(
+    add: Callable[[Stack, CounterApi, DedupCounterTable], None], route: str, stack: Stack, counters: DedupCounterTable
+) -> None:
+    api = build(CounterApi, stack, table=counters)
+    build(EventIngest, stack, table=counters, http_api=api.http_api)
+    other = build(CounterApi, stack, table=counters, construct_id="Other")
+    build(EventIngest, stack, table=counters, http_api=other.http_api, construct_id="OtherIngest")
+    add(stack, api, counters)
+    with pytest.raises(RuntimeError, match=rf"invalid route='{route}': expected each route of an API only once"):
+        Template.from_stack(stack)
+
+
+def test_apis_may_have_the_same_routes(stack: Stack, counters: DedupCounterTable) -> None:
+    for number in range(2):
+        api = build(CounterApi, stack, table=counters, construct_id=f"Api{number}")
+        build(EventIngest, stack, table=counters, http_api=api.http_api, construct_id=f"Ingest{number}")
+    Template.from_stack(stack).resource_properties_count_is("AWS::ApiGatewayV2::Route", {"RouteKey": "POST /events"}, 2)
