@@ -14,8 +14,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 
 _T = TypeVar("_T")
 
+MAX_SERVICE_NAME: Final = 255
+
 _ID: Final = re.compile(r"[^/\s][^/]*")
-_SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]{0,254}")  # a CloudWatch dimension value
+_SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]*")  # a CloudWatch dimension value
 _ROUTE: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
@@ -92,11 +94,15 @@ def require_duration(argument: str, value: object, low: Duration, high: Duration
         raise InvalidArgumentError(argument, value.to_human_string(), allowed)
 
 
+def is_service_name(value: str) -> bool:
+    """Whether it is a valid CloudWatch dimension value or a token."""
+    return Token.is_unresolved(value) or (len(value) <= MAX_SERVICE_NAME and bool(_SERVICE_NAME.fullmatch(value)))
+
+
 def require_service_name(argument: str, value: object) -> None:
-    """Refuse anything but a valid CloudWatch dimension value or a token."""
-    if isinstance(value, str) and (Token.is_unresolved(value) or _SERVICE_NAME.fullmatch(value)):
-        return
-    raise InvalidArgumentError(argument, value, "1 to 255 printable ASCII characters, not starting with a space or ':'")
+    if not isinstance(value, str) or not is_service_name(value):
+        allowed = f"1 to {MAX_SERVICE_NAME} printable ASCII characters, not starting with a space or ':'"
+        raise InvalidArgumentError(argument, value, allowed)
 
 
 def require_choice(argument: str, value: object, allowed: Collection[object]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
@@ -11,6 +14,8 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
+    MAX_SERVICE_NAME,
+    is_service_name,
     require_boolean,
     require_instance,
     require_interface,
@@ -20,6 +25,9 @@ from cdk_dynamodb_counters._arguments import (
 )
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._log_groups import build_log_group, deployed_stack
+
+_DIGEST: Final = 12
+_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 
 
 class Observed(Construct):
@@ -48,8 +56,7 @@ class Observed(Construct):
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
-        self._service_name = path_as_deployed(self) if service_name is None else service_name
-        require_service_name("service_name", self._service_name)
+        self._service_name = _default_name(path_as_deployed(self)) if service_name is None else service_name
         self._log_group = build_log_group(self, "LogGroup", log_retention, settings.log_encryption_key)
         if settings.permissions_boundary is not None:
             # Also of the roles that CDK makes, such as the one that hands requests to a queue.
@@ -85,3 +92,11 @@ def path_as_deployed(scope: Construct) -> str:
     """Return the path below the name of the stack that is deployed: it differs between stages of one account."""
     stack = deployed_stack(scope)
     return stack.stack_name + scope.node.path.removeprefix(stack.node.path)
+
+
+def _default_name(path: str) -> str:
+    """Return a path as CloudWatch takes it: of one that it would refuse, a part and the digest of the whole."""
+    if is_service_name(path):
+        return path
+    digest = sha256(path.encode()).hexdigest()[:_DIGEST]
+    return f"{_UNPRINTABLE.sub('?', path)[: MAX_SERVICE_NAME - _DIGEST - 1]}-{digest}"

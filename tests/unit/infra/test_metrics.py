@@ -232,3 +232,24 @@ def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:
     stack = Stack(Stage(new_app(), "Dev"), "Counters")
     nested = NestedStack(stack, "Nested")
     assert build(StreamAggregator, nested).service_name == "Dev-Counters/Nested/Aggregator"
+
+
+@pytest.mark.parametrize("construct", [StreamAggregator, EventIngest, CounterApi])
+@pytest.mark.parametrize("names", [("Zähler", "Zöhler"), ("x" * 250 + "a", "x" * 250 + "b"), ("日本", "東京")])
+def test_a_default_name_that_cloudwatch_would_refuse_is_made_one_it_takes(
+    construct: Any, names: tuple[str, str], stack: Stack
+) -> None:
+    """It stays readable, and still differs from every other."""
+    made = [
+        build(construct, stack, construct_id=name, table=DedupCounterTable(stack, f"Of{name}")).service_name
+        for name in names
+    ]
+    assert len({*made}) == 2
+    for name in made:
+        assert name.startswith("Test/")
+        assert re.fullmatch(r"[\x20-\x7e]{1,255}", name)
+
+
+def test_a_default_name_is_as_long_as_cloudwatch_takes(stack: Stack) -> None:
+    longest = "x" * (255 - len("Test/"))
+    assert build(CounterApi, stack, construct_id=longest).service_name == f"Test/{longest}"
