@@ -22,7 +22,7 @@ from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, FunctionMetrics, TableMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
-from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
@@ -104,7 +104,7 @@ def build_role(
     role.add_to_policy(iam.PolicyStatement(actions=["s3:PutObject"], resources=[objects]))
     if bucket.encryption_key is not None:
         bucket.encryption_key.grant_encrypt_decrypt(role)
-    acknowledge(role, "IAM5", "Lambda chooses the object keys, in this bucket only.", resource_finding(scope, objects))
+    acknowledge_resource(role, "Lambda chooses the object keys, in this bucket only.", objects)
     if table.encryption_key is not None or bucket.encryption_key is not None:
         acknowledge_key(role)
     return role

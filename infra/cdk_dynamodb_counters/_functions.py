@@ -12,7 +12,7 @@ from constructs import Construct
 
 from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._metrics import NAMESPACE
-from cdk_dynamodb_counters._nag import acknowledge, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._staging import staged_code
 from cdk_dynamodb_counters._synth import check_at_synth
@@ -43,7 +43,7 @@ def build_role(scope: Observed, settings: FunctionSettings, construct_id: str, d
     if settings.vpc is not None:
         reason += " Nor has describing network interfaces; only Lambda itself may do that and manage them."
         interfaces = Stack.of(role).format_arn(service="ec2", resource="*", resource_name="*")
-        acknowledge(role, "IAM5", reason, resource_finding(role, interfaces))
+        acknowledge_resource(role, reason, interfaces)
     acknowledge(role, "IAM5", reason, "Resource::*")
     return role
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from aws_cdk import Acknowledgment, Stack, Validations
-from constructs import IConstruct
+from constructs import Construct, IConstruct
+
+from cdk_dynamodb_counters._synth import check_at_synth
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str, finding: str = "") -> None:
@@ -17,15 +22,27 @@ def acknowledge_key(role: IConstruct) -> None:
         acknowledge(role, "IAM5", "Variants of one action, on one key.", f"Action::{action}")
 
 
-def resource_finding(scope: IConstruct, arn: str) -> str:
-    """Return the name of cdk-nag's finding about a resource."""
-    return "Resource::" + _flat(Stack.of(scope).resolve(arn))
+def acknowledge_resource(role: Construct, reason: str, arn: str) -> None:
+    """Acknowledge that a role may do something with all resources that an ARN with a wildcard means."""
+
+    def find() -> None:
+        # Only at synth is it known how the role's stack refers to what is in another one.
+        acknowledge(role, "IAM5", reason, "Resource::" + _flat(Stack.of(role).resolve(arn)))
+
+    check_at_synth(role, find)
 
 
-def _flat(value: object) -> str:
-    if isinstance(value, dict):
-        [(function, operand)] = value.items()
-        if function == "Fn::Join":
-            return "".join(map(_flat, operand[1]))
-        return "<" + (".".join(operand) if isinstance(operand, list) else str(operand)) + ">"
-    return str(value)
+def _flat(value: Any) -> str:
+    """Return a resolved value as cdk-nag names it (`flattenCfnReference`)."""
+    match value:
+        case str():
+            return value.replace("${", "<").replace("}", ">")
+        case {"Fn::Join": [delimiter, operands]}:
+            return str(delimiter).join(map(_flat, operands))
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{_flat(resource)}.{_flat(attribute)}>"
+        case {"Fn::ImportValue": operand} | {"Fn::Sub": operand}:
+            return _flat(operand)
+        case {"Ref": operand}:
+            return f"<{_flat(operand)}>"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

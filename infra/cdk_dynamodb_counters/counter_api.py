@@ -30,7 +30,7 @@ from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec, build_alarms, build_dashboard
-from cdk_dynamodb_counters._nag import acknowledge, resource_finding
+from cdk_dynamodb_counters._nag import acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
@@ -204,8 +204,7 @@ class CounterApi(Observed, ApiMetrics):
             environment["PAGE"] = page.settings
         role = build_role(self, settings, "Role", "Reads a table's counts")
         table.grant_read_counts(role)
-        indexes = resource_finding(role, f"{table.table_arn}/index/*")
-        acknowledge(role, "IAM5", "Only the indexes of this table.", indexes)
+        acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
             settings,

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Environment, Stack, Validations
+from aws_cdk import App, Environment, NestedStack, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from cdk_nag import AwsSolutionsChecks
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from tests.unit.infra.support import CONTEXT, TOP, build, private_vpc
+
+
+def report(app: App, directory: Path) -> dict[str, Any]:
+    """Synthesize and return cdk-nag's report."""
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    app.synth()
+    reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]
+    found: dict[str, Any] = next(report for report in reports if report["pluginName"] == "AwsSolutions")
+    return found
 
 
 def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
@@ -31,11 +41,7 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
     build(StreamAggregator, stack, table=counters, aggregates=[TOP], **settings)
     build(CounterApi, stack, table=counters, shown=[TOP], **settings)
     build(EventIngest, stack, table=counters, mode=mode, **settings)
-    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    app.synth()
-    reports = json.loads((directory / "validation-report.json").read_text())["pluginReports"]
-    found: dict[str, Any] = next(report for report in reports if report["pluginName"] == "AwsSolutions")
-    return found
+    return report(app, directory)
 
 
 @pytest.mark.parametrize("own_key", [False, True])
@@ -53,3 +59,30 @@ def test_only_the_api_may_ask_an_index(tmp_path: Path) -> None:
         for construct in finding["violatingConstructs"]
     ]
     assert asking == ["Test/Api/Role/DefaultPolicy/Resource"]
+
+
+def _another(app: App) -> tuple[Stack, Stack]:
+    return Stack(app, "Data"), Stack(app, "Api")
+
+
+def _nested_api(app: App) -> tuple[Stack, Stack]:
+    stack = Stack(app, "Data")
+    return stack, NestedStack(stack, "Nested")
+
+
+def _nested_table(app: App) -> tuple[Stack, Stack]:
+    stack = Stack(app, "Api")
+    return NestedStack(stack, "Nested"), stack
+
+
+@pytest.mark.parametrize("places", [_another, _nested_api, _nested_table])
+def test_every_finding_is_acknowledged_wherever_the_api_is(
+    tmp_path: Path, places: Callable[[App], tuple[Stack, Stack]]
+) -> None:
+    app = App(context=CONTEXT, outdir=str(tmp_path))
+    data, other = places(app)
+    counters = DedupCounterTable(data, "Counters", ranking_index=True)
+    build(StreamAggregator, data, table=counters, aggregates=[TOP])
+    api = build(CounterApi, other, table=counters, shown=[TOP])
+    build(EventIngest, other, table=counters, http_api=api.http_api)
+    assert report(app, tmp_path)["violations"] == []
