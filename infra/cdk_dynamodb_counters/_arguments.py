@@ -18,6 +18,8 @@ MAX_SERVICE_NAME: Final = 255
 
 _ID: Final = re.compile(r"[^/\s][^/]*")
 _SERVICE_NAME: Final = re.compile(r"[\x21-\x39\x3b-\x7e][\x20-\x7e]*")  # a CloudWatch dimension value
+_TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_TABLE_ARN: Final = re.compile(rf"arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{{12}}:table/{_TABLE_NAME.pattern}")
 _ROUTE: Final = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN: Final = re.compile(r"\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
@@ -102,6 +104,19 @@ def is_service_name(value: str) -> bool:
 def require_service_name(argument: str, value: object) -> None:
     if not isinstance(value, str) or not is_service_name(value):
         allowed = f"1 to {MAX_SERVICE_NAME} printable ASCII characters, not starting with a space or ':'"
+        raise InvalidArgumentError(argument, value, allowed)
+
+
+def require_table_name(argument: str, value: object) -> None:
+    _require_text(argument, value, _TABLE_NAME, "a table's name, or a token")
+
+
+def require_table_arn(argument: str, value: object) -> None:
+    _require_text(argument, value, _TABLE_ARN, "a table's ARN such as 'arn:aws:dynamodb:…:table/events', or a token")
+
+
+def _require_text(argument: str, value: object, pattern: re.Pattern[str], allowed: str) -> None:
+    if not isinstance(value, str) or not (Token.is_unresolved(value) or pattern.fullmatch(value)):
         raise InvalidArgumentError(argument, value, allowed)
 
 

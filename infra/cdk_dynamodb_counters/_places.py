@@ -76,8 +76,8 @@ def _is_open(table: dynamodb.ITable, here: str | None, there: str | None) -> boo
 
 def _require_own_stream(argument: str, table: dynamodb.ITable) -> None:
     """Refuse an import whose stream belongs to another table."""
-    stream = str(table.table_stream_arn)
-    if not _is_import(table) or Token.is_unresolved(stream):
+    stream = table.table_stream_arn
+    if not _is_import(table) or stream is None or Token.is_unresolved(stream):
         return
     arn, name = str(table.table_arn), table.table_name
     own = stream.partition(_STREAM)[0]
@@ -89,8 +89,8 @@ def _require_own_stream(argument: str, table: dynamodb.ITable) -> None:
 
 def _parts(table: dynamodb.ITable) -> list[str | None]:
     """Return the parts of an import's stream ARN before its colons; None for what is not known."""
-    stream = str(table.table_stream_arn)
-    if Token.is_unresolved(stream) or stream.count(":") < _COLONS:
+    stream = table.table_stream_arn
+    if stream is None or Token.is_unresolved(stream) or stream.count(":") < _COLONS:
         return [None] * (_COLONS + 1)
     return list(stream.split(":", _COLONS))
 

@@ -136,7 +136,7 @@ def _identities(table: dynamodb.ITable) -> list[str]:
     # An import's ARNs may leave account and region open, and each stage may be meant for another account.
     stage = Stage.of(table)
     found = [f"construct {table.node.addr}"]
-    for arn in (table.table_arn, str(table.table_stream_arn)):
+    for arn in filter(None, (table.table_arn, table.table_stream_arn)):
         stage_path = stage.node.path if stage is not None and Token.is_unresolved(arn) else ""
         found.append(f"arn {stage_path} {arn}")
     return found

@@ -41,8 +41,12 @@ def incomplete_declarations(registration: Registration) -> str | None:
     return "nothing is counted: pass aggregates=, call add_aggregate() or add a WindowedCounter for the table"
 
 
-def warn_if_uncounted(scope: Construct, find_uncounted: Callable[[], Iterable[str]], use: str) -> None:
+def warn_if_uncounted(
+    scope: Construct, table: dynamodb.ITable, find_uncounted: Callable[[], Iterable[str]], use: str
+) -> None:
     """Warn at synth of the names that are then found: what ``use`` says is done with them, and nothing counts them."""
+    if table.table_stream_arn is None:
+        return  # Another app counts it.
 
     def warn() -> None:
         if names := ", ".join(map(repr, find_uncounted())):

@@ -178,6 +178,7 @@ class CounterApi(Observed, ApiMetrics):
         registration.add_shown(*declarations)
         warn_if_uncounted(
             self,
+            table.table,
             lambda: [one.name for one in declarations if one not in registration.declarations],
             "this API shows",
         )

@@ -16,6 +16,8 @@ from cdk_dynamodb_counters._arguments import (
     require_instance,
     require_integer,
     require_place,
+    require_table_arn,
+    require_table_name,
 )
 from cdk_dynamodb_counters._grants import TableGrants
 from cdk_dynamodb_counters._metrics import TableMetrics
@@ -108,6 +110,52 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
         if table is None:
             check_at_synth(self, self._warn_if_uncounted)
 
+    @classmethod
+    def from_table_name(cls, scope: Construct, construct_id: str, table_name: str) -> DedupCounterTable:
+        """Name a table that another app has and counts, to read it, to write into it, and to grant either.
+
+        Parameters
+        ----------
+        scope, construct_id
+            Parent construct, and id within it.
+        table_name : str
+            The table's name, in the account and region of the stack.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If an argument is invalid, or another `DedupCounterTable` uses the table.
+
+        Examples
+        --------
+        >>> DedupCounterTable.from_table_name(stack, "Counters", "events")  # doctest: +SKIP
+        """
+        require_table_name("table_name", table_name)
+        return _TableOfAnotherApp(scope, construct_id, table_name=table_name)
+
+    @classmethod
+    def from_table_arn(cls, scope: Construct, construct_id: str, table_arn: str) -> DedupCounterTable:
+        """Name a table by its ARN; otherwise as `from_table_name`.
+
+        Parameters
+        ----------
+        scope, construct_id
+            Parent construct, and id within it.
+        table_arn : str
+            The table's ARN, of the account and region of the stack.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If an argument is invalid, or another `DedupCounterTable` uses the table.
+
+        Examples
+        --------
+        >>> DedupCounterTable.from_table_arn(stack, "Counters", arn)  # doctest: +SKIP
+        """
+        require_table_arn("table_arn", table_arn)
+        return _TableOfAnotherApp(scope, construct_id, table_arn=table_arn)
+
     @property
     def table(self) -> dynamodb.ITable:
         """The table."""
@@ -125,7 +173,8 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
 
     @property
     def table_stream_arn(self) -> str:
-        """The ARN of the table's stream."""
+        """The ARN of the table's stream; a table that another app counts has none here."""
+        require_stream("table", self._table)
         return str(self._table.table_stream_arn)
 
     def _warn_if_uncounted(self) -> None:
@@ -166,6 +215,17 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
             deletion_protection=retained if protection is None else protection,
             removal_policy=removal_policy,
         )
+
+
+class _TableOfAnotherApp(DedupCounterTable):
+    """A table without its stream: what counts it is elsewhere."""
+
+    def __init__(self, scope: Construct, construct_id: str, **named: Any) -> None:
+        require_place(scope, construct_id)
+        Construct.__init__(self, scope, construct_id)
+        # Leaderboards are read from the index, and whether there is one, synth cannot know.
+        self._table = dynamodb.TableV2.from_table_attributes(self, "Table", global_indexes=[RANKING_INDEX], **named)
+        Registry.of(self).add_table(self, self._table)
 
 
 def _ranking_index() -> dynamodb.GlobalSecondaryIndexPropsV2:

@@ -210,7 +210,12 @@ class EventIngest(Observed, IngestMetrics):
         )
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
-        warn_if_uncounted(self, lambda: [] if registration.counting(event) else [event.name], "this ingest takes")
+        warn_if_uncounted(
+            self,
+            table.table,
+            lambda: [] if registration.counting(event) else [event.name],
+            "this ingest takes",
+        )
         # What counts the event may be declared later: both functions refuse what that could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(

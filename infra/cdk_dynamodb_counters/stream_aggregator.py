@@ -174,6 +174,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_stream("table", table.table)
         if source_table is not None:
             require_stream("source_table", source_table)
         _require_aggregates(aggregates)

@@ -13,6 +13,7 @@ from cdk_dynamodb_counters._arguments import require_instance, require_place
 from cdk_dynamodb_counters._metrics import Metrics, runtime_metric
 from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._synth import check_at_synth, late_text
+from cdk_dynamodb_counters._table_schemas import require_stream
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from dynamodb_counters._declarations import Window
 from dynamodb_counters._timeline.cost_estimate import CostEstimate
@@ -45,6 +46,7 @@ class WindowedCounter(Construct, Metrics):
     def __init__(self, scope: Construct, construct_id: str, *, table: DedupCounterTable, window: Window) -> None:
         require_place(scope, construct_id)
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
+        require_stream("table", table.table)
         require_instance("window", window, Window, "a Window")
         super().__init__(scope, construct_id)
         self._table = table

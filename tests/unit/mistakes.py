@@ -84,6 +84,7 @@ COMPOSING: Final = (
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, ranking=Ranking("views", "URLS"))])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS], source_table=Table.from_table_name(self, "T", "orders"))',
     'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); StreamAggregator(self, "B", table=counters, aggregates=[SHOPS])',
+    'StreamAggregator(self, "A", table=DedupCounterTable.from_table_name(self, "T", "events"), aggregates=[VIEWS])',
     'DedupCounterTable(self, "Uncounted")',
     'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk))',
     'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk, dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES))',

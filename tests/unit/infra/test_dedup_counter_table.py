@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aws_cdk import Acknowledgment, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, CfnParameter, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     STREAM_ARN,
+    TOP,
+    VIEW,
     actions,
     build,
+    environment,
     imported,
     new_role,
     new_stack,
@@ -197,3 +202,64 @@ def test_refuses_settings_of_a_table_that_is_not_its_own(argument: str, value: A
     table = own_table(stack)
     with pytest.raises(InvalidArgumentError, match=rf"^invalid {argument}=.*None when table is given"):
         DedupCounterTable(stack, "Counters", **{"table": table, argument: value})
+
+
+ARN = STREAM_ARN.partition("/stream")[0]
+HANDLES: dict[str, Callable[[Stack], DedupCounterTable]] = {
+    "name": lambda stack: DedupCounterTable.from_table_name(stack, "Counters", "events"),
+    "arn": lambda stack: DedupCounterTable.from_table_arn(stack, "Counters", ARN),
+}
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_an_app_that_only_reads_needs_no_stream(handle: str, stack: Stack) -> None:
+    """Neither is it warned that nothing in it counts: another app does."""
+    counters = HANDLES[handle](stack)
+    build(CounterApi, stack, table=counters, shown=[TOP], events=[VIEW])
+    template = synthesized(stack)
+    granted = {action: one["Resource"] for one in statements(template) for action in actions(one)}
+    resources = json.dumps(granted["dynamodb:Query"])
+    assert "table/events" in resources
+    assert "/index/*" in resources
+    assert environment(template)["TABLE_NAME"] == "events"
+    assert not template.find_resources("AWS::DynamoDB::GlobalTable")
+    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_an_app_may_write_into_a_table_that_another_one_counts(handle: str, stack: Stack) -> None:
+    counters = HANDLES[handle](stack)
+    build(EventIngest, stack, table=counters)
+    counters.grant_accept(new_role(stack), VIEW)
+    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_what_counts_needs_the_stream(handle: str, stack: Stack) -> None:
+    counters = HANDLES[handle](stack)
+    for construct in (StreamAggregator, WindowedCounter):
+        with pytest.raises(InvalidArgumentError, match=r"invalid table=.*: expected a table with a stream"):
+            build(construct, stack, table=counters)
+    with pytest.raises(InvalidArgumentError, match=r"invalid table=.*: expected a table with a stream"):
+        _ = counters.table_stream_arn
+
+
+def test_a_handle_is_checked(stack: Stack) -> None:
+    for name in ("", "ab", "a/b", ARN, 1):
+        with pytest.raises(InvalidArgumentError, match=r"^invalid table_name="):
+            DedupCounterTable.from_table_name(stack, "Counters", name)  # type: ignore[arg-type]
+    for arn in ("events", STREAM_ARN, "arn:aws:s3:::events", 1):
+        with pytest.raises(InvalidArgumentError, match=r"^invalid table_arn="):
+            DedupCounterTable.from_table_arn(stack, "Counters", arn)  # type: ignore[arg-type]
+    parameter = CfnParameter(stack, "Name").value_as_string
+    assert DedupCounterTable.from_table_name(stack, "Late", parameter).table_name == parameter
+    elsewhere = new_stack(region="eu-west-1")
+    with pytest.raises(InvalidArgumentError, match="and region eu-west-1"):
+        DedupCounterTable.from_table_arn(elsewhere, "Counters", ARN)
+
+
+def test_a_table_has_one_handle(stack: Stack) -> None:
+    DedupCounterTable.from_table_name(stack, "One", "events")
+    DedupCounterTable.from_table_name(stack, "Another", "orders")
+    with pytest.raises(InvalidArgumentError, match="use the one at 'Test/One'"):
+        DedupCounterTable.from_table_name(stack, "Two", "events")
