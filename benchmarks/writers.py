@@ -184,5 +184,5 @@ def _parts(events: Sequence[Values], event: Event) -> list[list[Values]]:
     found: list[list[Values]] = [[] for _ in range(layout.parts)]
     for values in events:
         typed = typed_item(event, values)
-        found[layout.part(identity.digest(typed), typed)].append(values)
+        found[int(layout.part(identity.digest(typed), typed))].append(values)
     return found

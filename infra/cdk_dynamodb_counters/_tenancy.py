@@ -52,6 +52,7 @@ def require_posted(
     for field in bound:
         if field not in event.fields:
             raise _unbound(field, event, event.fields)
+    _require_apart(bound, event)
     return bound
 
 
@@ -64,11 +65,20 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
         for field in tenant:
             if field not in fields:
                 raise _unbound(field, declared, fields)
+        if isinstance(declared, Event):
+            _require_apart(tenant, declared)
 
 
 def tenant_environment(tenant: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that tells a function of its tenants, if it has any."""
     return {"TENANT": json.dumps(dict(tenant), separators=(",", ":"), sort_keys=True)} if tenant else {}
+
+
+def _require_apart(tenant: Mapping[str, str], event: Event) -> None:
+    """Refuse packed events of which tenants share logs: a cold writer or reader of one would read those of all."""
+    if tenant and event.packed is not None and event.packed.tenant not in tenant:
+        allowed = f"a bound field, {' or '.join(map(repr, tenant))}, as Packed.tenant of {event.name!r}"
+        raise InvalidArgumentError("tenant", event.packed.tenant, allowed)
 
 
 def _unbound(field: str, declared: Declaration | Event, fields: tuple[str, ...]) -> InvalidArgumentError:

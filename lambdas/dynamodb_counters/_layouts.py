@@ -18,7 +18,8 @@ from typing import Any, Final, TypeAlias
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.event_times import event_seconds
-from dynamodb_counters._items.table_schema import CHECKPOINT, LAYOUT, PACK_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.key_templates import key_template
+from dynamodb_counters._items.table_schema import CHECKPOINT, LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from dynamodb_counters.errors import LayoutError, MalformedImageError
@@ -35,6 +36,8 @@ _AHEAD: Final = HOUR
 
 _TRIES: Final = 5
 
+_PART_OF_TENANT: Final = key_template("{part}#{tenant}", MAX_SK_BYTES, "pk")
+
 
 Retentions: TypeAlias = tuple[tuple[float, float], ...]
 """From which start of a bucket on, and for how long, both in seconds; oldest first, each longer than the one before."""
@@ -42,19 +45,31 @@ Retentions: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Part and bucket of the events from `since` on, in seconds since 1970."""
+    """Part, tenant and bucket of the events from `since` on, in seconds since 1970."""
 
     since: float
     time: str
     bucket: int
     parts: int
     by: str | None
+    tenant: str | None
 
-    def part(self, digest: bytes, values: Image) -> int:
-        if self.parts == 1:
-            return 0
-        text = digest if self.by is None else text_reader(self.by)(values).encode()
-        return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % self.parts
+    def part(self, digest: bytes, values: Image) -> str:
+        """The part of an event, and its tenant, as chunks are keyed by them."""
+        number = 0
+        if self.parts > 1:
+            text = digest if self.by is None else text_reader(self.by)(values).encode()
+            number = int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % self.parts
+        return self._named(number, values)
+
+    def all_parts(self, values: Image) -> list[str]:
+        """Those that events may be in of the tenant that the values name, if there are tenants."""
+        return [self._named(number, values) for number in range(self.parts)]
+
+    def _named(self, number: int, values: Image) -> str:
+        if self.tenant is None:
+            return str(number)
+        return _PART_OF_TENANT.render({"part": number, "tenant": text_reader(self.tenant)(values)})
 
 
 def layout_of(layouts: Iterable[Layout], values: Image) -> tuple[Layout, int] | None:
@@ -207,7 +222,14 @@ def _declared(event: Event) -> Agreed:
     """What is declared; its layouts as text, oldest first, with the key that identifies it."""
     assert event.packed is not None
     layouts = [
-        [layout.since and layout.first_second, layout.time, layout.bucket_seconds, layout.parts, layout.by]
+        [
+            layout.since and layout.first_second,
+            layout.time,
+            layout.bucket_seconds,
+            layout.parts,
+            layout.by,
+            layout.tenant,
+        ]
         for layout in event.packed.layouts
     ]
     text = json.dumps([[event.pk, event.sk], *reversed(layouts)])

@@ -129,7 +129,14 @@ class PackedWriters(Writers):
         """What is read back that is not there, and the other way round."""
         now = self._backend.clock.now
         counters = Counters(self._backend.name, client=self._backend.client, clock=self._backend.clock)
-        read = [plain_values(values) for values in counters.events(self._event, consistent=True)]
+        assert self._event.packed is not None
+        books = {entry.values["book"] for entry in self._all}
+        tenants = [{"book": book} for book in books] if self._event.packed.tenant else [{}]
+        read = [
+            plain_values(values)
+            for tenant in tenants
+            for values in counters.events(self._event, tenant, consistent=True)
+        ]
         held = [held.accepted[-1] for key, held in logs.events.items() if held.is_live and now < self._too_late(key)]
         return [f"read back, but not there: {values}" for values in read if values not in held] + [
             f"there, but not read back: {values}" for values in held if read.count(dict(values)) != 1

@@ -104,9 +104,11 @@ def _keys(part: Declaration | Event) -> list[tuple[KeyTemplate, KeyTemplate]]:
     own = [(part.pk_template, part.sk_template)]
     if not isinstance(part, Event) or part.packed is None:
         return own
-    first = [*part.packed.layouts][-1]
-    pk = f"{PACK_PREFIX}{part.name}"
+    layouts = [*part.packed.layouts]
+    first, pk = layouts[-1], f"{PACK_PREFIX}{part.name}"
     chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, LAYOUT)]
+    if any(layout.tenant is not None for layout in layouts):
+        chunks.append((f"{pk}#{{part}}#{{tenant}}", "{bucket}#{number}"))
     packed = [(key_template(pk, MAX_PK_BYTES, "pk"), key_template(sk, MAX_SK_BYTES, "sk")) for pk, sk in chunks]
     return packed if first.since is None else [*own, *packed]
 

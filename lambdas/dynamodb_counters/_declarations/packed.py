@@ -41,6 +41,9 @@ class Packed:
         for many writers, each with parts of its own; fewer events meet in a chunk. Default 1.
     by : str, optional
         A field of the event's key whose text decides the part. Default: the whole key decides.
+    tenant : str, optional
+        A field of the event's key, each text of which has chunks of its own: what one tenant sends delays no other.
+        Reading events then takes its value. Default: all share chunks.
     chunk_bytes : int, optional
         About how long a chunk may become before the next one is begun, 1,024 to 131,072 bytes. Default 4,096.
     future_tolerance : timedelta or None, optional
@@ -61,6 +64,7 @@ class Packed:
     bucket: timedelta = timedelta(minutes=10)
     parts: int = 1
     by: str | None = None
+    tenant: str | None = None
     chunk_bytes: int = 4096
     future_tolerance: timedelta | None = timedelta(minutes=15)
     since: datetime | None = None
@@ -75,8 +79,9 @@ class Packed:
         ):
             raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
         require_count("parts", self.parts, MAX_PARTS)
-        if self.by is not None:
-            require_attribute("by", self.by)
+        for argument, name in (("by", self.by), ("tenant", self.tenant)):
+            if name is not None:
+                require_attribute(argument, name)
         if (
             not isinstance(self.chunk_bytes, int)
             or isinstance(self.chunk_bytes, bool)
@@ -105,6 +110,11 @@ class Packed:
         while layout is not None:
             yield layout
             layout = layout.before
+
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The fields that reading its events takes: of each layout, the tenant."""
+        return tuple(dict.fromkeys(layout.tenant for layout in self.layouts if layout.tenant is not None))
 
     def _require_date(self) -> None:
         if self.since is None:

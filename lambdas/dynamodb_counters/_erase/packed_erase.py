@@ -14,10 +14,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from dynamodb_counters._declarations.event_identity import EventIdentity
-from dynamodb_counters._erase.matching import Wanted
+from dynamodb_counters._erase.matching import Wanted, type_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
-from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL
+from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
@@ -33,7 +33,7 @@ class _Log:
     """The chunks of one part and bucket that hold wanted events."""
 
     bucket: str
-    part: int
+    part: str
     expires_at: int | None
     events: dict[bytes, Image] = field(default_factory=dict)
 
@@ -45,14 +45,15 @@ class PackedEvents:
         self._table = table
         self._wanted = wanted
         self._identity = EventIdentity(wanted.event)
+        self._prefix = f"{PACK_PREFIX}{wanted.event.name}#"
 
     def sweep(self, *, keeps_counts: bool, writes: bool) -> int:
         """Take the events out of the chunks; return how many there were."""
         found = 0
-        for part in self._parts():
-            logs: dict[str, _Log] = {}
-            for item in self._chunks(part):
-                self._note(logs, part, item)
+        for chunks in self._all_chunks():
+            logs: dict[tuple[str, str], _Log] = {}
+            for item in chunks:
+                self._note(logs, item)
             found += sum(len(log.events) for log in logs.values())
             if writes:
                 for log in logs.values():
@@ -60,17 +61,36 @@ class PackedEvents:
                     self._take_out(log)
         return found
 
-    def _parts(self) -> Iterable[int]:
+    def _all_chunks(self) -> Iterator[Iterable[Mapping[str, Any]]]:
+        """Part by part, if the values tell whose they are, else those of the whole table."""
         if self._wanted.event.packed is None:
-            return ()
-        return range(max(layout.parts for layout in Layouts.of_table(self._table).held(self._wanted.event)))
+            return
+        texts = self._wanted.texts
+        layouts = Layouts.of_table(self._table).held(self._wanted.event)
+        if any(layout.tenant is not None and layout.tenant not in texts for layout in layouts):
+            yield self._scanned()
+            return
+        values: Image = {name: {"S": text} for name, text in texts.items()}
+        for part in dict.fromkeys(part for layout in layouts for part in layout.all_parts(values)):
+            yield self._chunks(part)
 
-    def _chunks(self, part: int, bucket: str = "") -> Iterator[Mapping[str, Any]]:
+    def _scanned(self) -> Iterator[Mapping[str, Any]]:
+        pages = self._table.client.get_paginator("scan").paginate(
+            TableName=self._table.name,
+            FilterExpression="#type = :chunk",
+            ExpressionAttributeNames={"#type": TYPE},
+            ExpressionAttributeValues={":chunk": {"S": self._wanted.chunk_type}},
+            ConsistentRead=True,
+        )
+        for page in pages:
+            yield from (item for item in page["Items"] if type_of(item) == self._wanted.chunk_type)
+
+    def _chunks(self, part: str, bucket: str = "") -> Iterator[Mapping[str, Any]]:
         pages = self._table.client.get_paginator("query").paginate(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :bucket)" if bucket else f"{PK} = :pk",
             ExpressionAttributeValues={
-                ":pk": {"S": f"{PACK_PREFIX}{self._wanted.event.name}#{part}"},
+                ":pk": {"S": self._prefix + part},
                 **({":bucket": {"S": f"{bucket}#"}} if bucket else {}),
             },
             ConsistentRead=True,
@@ -78,15 +98,16 @@ class PackedEvents:
         for page in pages:
             yield from page["Items"]
 
-    def _note(self, logs: dict[str, _Log], part: int, item: Mapping[str, Any]) -> None:
+    def _note(self, logs: dict[tuple[str, str], _Log], item: Mapping[str, Any]) -> None:
         try:
             rows = decode_chunk(item[CHUNK]).all_rows()
         except MalformedImageError:
             return
         for row in rows:
             if self._wanted.has_values(row.values):
-                bucket = item[SK]["S"].partition("#")[0]
-                log = logs.setdefault(bucket, _Log(bucket, part, int(item[TTL]["N"]) if TTL in item else None))
+                part, bucket = item[PK]["S"].removeprefix(self._prefix), item[SK]["S"].partition("#")[0]
+                expires_at = int(item[TTL]["N"]) if TTL in item else None
+                log = logs.setdefault((part, bucket), _Log(bucket, part, expires_at))
                 log.events[self._identity.digest(row.values)] = row.values
 
     def _tell(self, found: _Log, *, keeps_counts: bool) -> None:

@@ -161,9 +161,13 @@ def _event_paths(event: Event) -> dict[str, Any]:
     required = event.pk_template.fields if event.packed is None else ()
     path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)
     if event.packed is not None:
+        tenants = event.packed.tenants
         path["get"]["parameters"] += [
             *({"name": option, "in": "query", "required": True, **_OPTIONS[option]} for option in SPAN),
-            *({"name": field, "in": "query", "schema": _TEXT} for field in event.fields),
+            *(
+                {"name": field, "in": "query", **({"required": True} if field in tenants else {}), "schema": _TEXT}
+                for field in event.fields
+            ),
         ]
     return {f"/v1/events/{name}": path}
 

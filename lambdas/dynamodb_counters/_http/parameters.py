@@ -195,7 +195,7 @@ def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters that a listing of events requires, and those that it also takes."""
     if event.packed is None:
         return event.pk_template.fields, EVENT_OPTIONS
-    return SPAN, (*event.fields, *EVENT_OPTIONS)
+    return (*SPAN, *event.packed.tenants), (*event.fields, *EVENT_OPTIONS)
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:

@@ -67,10 +67,10 @@ class Chunk:
         return [Row(sign, image) for sign, image in zip(signs, images, strict=True)]
 
 
-def chunk_key(event_name: str, part: int, start: int, number: int) -> tuple[str, str]:
+def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:
     """Partition and sort key of a chunk of the bucket that begins at `start`.
 
-    >>> chunk_key("view", 0, 1431856800, 12)
+    >>> chunk_key("view", "0", 1431856800, 12)
     ('PACK#view#0', '2015-05-17T10:00:00Z#000012')
     """
     begin = utc(max(start, FIRST_SECOND)).isoformat().replace("+00:00", "Z")

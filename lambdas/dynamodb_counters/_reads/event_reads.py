@@ -54,7 +54,8 @@ class EventReads:
         ----------
         event : Event
         values : mapping of str to str or number, optional
-            Attributes that the events have. Required for all fields of `pk` unless the event is packed. Default: any.
+            Attributes that the events have. Required for all fields of `pk`; of a packed event for its tenant, if it
+            has one. Default: any.
         start, end : datetime, optional
             The events' times, from `start` to before `end`, both with a time zone. Default: any.
         time : str, optional
@@ -80,6 +81,7 @@ class EventReads:
         if event.packed is None:
             _require_partition(event, wanted)
             return self._plain(event, wanted, _time_filter(time, first, last), after, consistent=consistent)
+        _require_tenants(event.packed.tenants, wanted)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
@@ -138,7 +140,7 @@ class EventReads:
             yield from (_plain(image) for image in live.values() if is_wanted(image) and is_timely(image))
 
     def _chunks(
-        self, event: Event, layout: Layout, part: int, span: tuple[float, float], *, consistent: bool
+        self, event: Event, layout: Layout, part: str, span: tuple[float, float], *, consistent: bool
     ) -> Iterator[Mapping[str, Any]]:
         begin, finish = max(FIRST_SECOND, span[0]), min(LAST_SECOND, span[1])
         if event.retention is not None:
@@ -179,14 +181,22 @@ def _require_partition(event: Event, wanted: Wanted) -> None:
         raise InvalidArgumentError("values", dict(wanted), allowed)
 
 
-def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[int]:
+def _require_tenants(tenants: Iterable[str], wanted: Wanted) -> None:
+    for name in tenants:
+        if name not in wanted:
+            allowed = f"a value for {name}, as the chunks of each have keys of their own"
+            raise InvalidArgumentError("values", dict(wanted), allowed)
+
+
+def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     """The parts that wanted events may be in."""
+    _require_tenants([] if layout.tenant is None else [layout.tenant], wanted)
     image: Image = {name: {"S": text} for name, text in wanted.items()}
     if layout.by is not None and layout.by in wanted:
         return [layout.part(b"", image)]
     if layout.by is None and wanted.keys() >= set(event.fields):
         return [layout.part(digest_of(event.pk_template.render(wanted), event.sk_template.render(wanted)), image)]
-    return range(layout.parts)
+    return layout.all_parts(image)
 
 
 def _filter(wanted: Wanted) -> Filter:

@@ -46,10 +46,10 @@ class BucketHoleError(CountersError):
 
 @dataclass(frozen=True, slots=True)
 class LogKey:
-    """Which log: the event's name, its part, and the second its bucket begins."""
+    """Which log: the event's name, its part with its tenant, and the second its bucket begins."""
 
     event: str
-    part: int
+    part: str
     start: int
 
     def chunk(self, number: int) -> tuple[str, str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -135,11 +137,21 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
             compare_with_log(log, placed.entries[key])
 
     # Of one log, the chunks follow one another; different logs have nothing to do with each other.
-    for key, failure in table.side_by_side(write, list(placed.entries)):
+    for key, failure in table.side_by_side(write, _in_turn(placed.entries)):
         if isinstance(failure, Exception):
             raise failure
         _collect(placed.entries[key], placed.outcomes)
     logs.forget(placed.entries)
+
+
+def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:
+    """A log of each part and tenant, then another of each: nobody waits for all the buckets of somebody else."""
+    begun = Counter[str]()
+    turns: list[tuple[int, LogKey]] = []
+    for key in keys:
+        turns.append((begun[key.part], key))
+        begun[key.part] += 1
+    return [key for _, key in sorted(turns, key=itemgetter(0))]
 
 
 def _collect(entries: Iterable[Entry], outcomes: dict[int, Outcome]) -> None:

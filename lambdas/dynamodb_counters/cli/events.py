@@ -42,10 +42,10 @@ def events(
 ) -> None:
     """List events of the declaration NAME that have these values.
 
-    Unless they are packed, the fields of their partition key are needed.
+    The fields of their partition key are needed; of packed events the tenant, if they have one.
     """
     event = session.find(Event, name)
-    values = fields_of(attributes, None, needed=() if event.packed else event.pk_template.fields)
+    values = fields_of(attributes, None, needed=event.packed.tenants if event.packed else event.pk_template.fields)
     found = session.counters.events(
         event, values, start=since, end=until, time=time, after=after, consistent=consistent
     )

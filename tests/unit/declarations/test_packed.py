@@ -33,6 +33,7 @@ def _views(source: Event, **changes: Any) -> Aggregate:
         ("parts", {"parts": 0}),
         ("parts", {"parts": 257}),
         ("by", {"by": 3}),
+        ("tenant", {"tenant": 3}),
         ("chunk_bytes", {"chunk_bytes": 1023}),
         ("chunk_bytes", {"chunk_bytes": 400_000}),
         ("future_tolerance", {"future_tolerance": 15}),
@@ -56,6 +57,7 @@ def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -
         ("packed", "time"),
         ("time", Packed("at")),
         ("by", Packed("time", by="client")),
+        ("tenant", Packed("time", tenant="client")),
         ("time", Packed("time", since=_SINCE, before=Packed("at"))),
     ],
 )
@@ -82,10 +84,17 @@ def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> Non
     for pk, sk in (("PACK#view#{url}", "A#{time}"), ("PACK#{url}", "LAYOUT")):
         with pytest.raises(InvalidArgumentError, match="invalid sk="):
             require_consistent(flatten([_views(_event(Packed("time")), pk=pk, sk=sk)]))
+    require_consistent(flatten([_views(_event(Packed("time")), pk="PACK#{url}#0#{time}", sk="A#{time}")]))
+    with pytest.raises(InvalidArgumentError, match="invalid sk="):
+        require_consistent(
+            flatten([_views(_event(Packed("time", tenant="url")), pk="PACK#{url}#0#{time}", sk="A#{time}")])
+        )
 
 
 def test_layouts_come_back_from_the_environment() -> None:
-    packed = Packed("time", parts=4, by="url", since=_SINCE, before=Packed("time", bucket=timedelta(hours=1)))
+    packed = Packed(
+        "time", parts=4, by="url", tenant="url", since=_SINCE, before=Packed("time", bucket=timedelta(hours=1))
+    )
     declared = (_views(_event(packed)),)
 
     assert repr(decode(encode(declared))) == repr(declared)

@@ -133,8 +133,19 @@ def test_what_no_field_limits_is_not_shown(more: dict[str, Any], named: str, sta
 
 
 def test_packed_events_are_limited_by_any_field_of_their_key(stack: Stack) -> None:
-    packed = Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time"))
+    packed = Event(
+        "packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time", tenant="customer")
+    )
     ranked = replace(JOBS, sk="TOP", ranking=Ranking(by="jobs", leaderboard="CUSTOMERS"))
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
     tenant = {"customer": "iam.userId"}
     build(CounterApi, stack, table=counters, shown=[ranked], events=[packed], tenant=tenant)
+
+
+@pytest.mark.parametrize("construct", [CounterApi, EventIngest])
+@pytest.mark.parametrize("packed", [Packed("time"), Packed("time", by="customer"), Packed("time", tenant="day")])
+def test_tenants_that_would_share_packed_logs_are_refused(construct: Any, packed: Packed, stack: Stack) -> None:
+    event = Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=packed)
+    more = {"event": event} if construct is EventIngest else {"shown": [JOBS], "events": [event]}
+    with pytest.raises(InvalidArgumentError, match=r"^invalid tenant=.*'customer', as Packed.tenant of 'packed'"):
+        build(construct, stack, tenant={"customer": "iam.userId"}, **more)

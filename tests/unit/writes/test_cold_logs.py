@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
 import pytest
 
-from dynamodb_counters import Counters, Event, Packed
+from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
@@ -49,7 +50,7 @@ class _World:
             return answer
 
         client: Any = HookedClient(self.table, hook)
-        client.get_paginator = lambda _: Paginator(client.query)
+        client.get_paginator = lambda operation: Paginator(getattr(client, operation))
         process = Counters(self.table.name, client=client, clock=self.clock)
         process._table.__dict__["side_by_side"] = lambda work, items: [(item, work(item)) for item in items]
         return process
@@ -79,3 +80,65 @@ def test_a_look_ends_with_the_time_and_goes_on_from_there() -> None:
     assert statuses[-1] == ["duplicate", "duplicate"]
     assert ["duplicate", "accepted"] in statuses
     assert len(world.read) <= len(set(world.read)) + len(statuses)
+
+
+_OWN: Final = replace(_VIEW, packed=Packed("at", bucket=timedelta(minutes=1), chunk_bytes=1024, tenant="customer"))
+
+
+@pytest.mark.parametrize("chunks", [0, 50, _CHUNKS])
+def test_a_tenant_reads_no_chunk_of_another(chunks: int) -> None:
+    world = _World(_OWN, chunks)
+
+    first, second = world.cold(), world.cold()
+    assert first.accept(_OWN, world.view("victim", 1)).status == "accepted"
+    assert second.accept(_OWN, world.view("victim", 1)).status == "duplicate"
+    assert [view["id"] for view in second.events(_OWN, {"customer": "victim"})] == [1]
+    assert len(world.read) == 2
+    assert not any("flooder" in key for key in world.read)
+
+
+def test_the_buckets_of_one_tenant_take_turns_with_those_of_others() -> None:
+    world = _World(_OWN, 0)
+    process = world.cold()
+    flood = [world.view("flooder", number, earlier=60 * number) for number in range(100)]
+    order: list[str] = []
+
+    def side_by_side(work: Any, keys: Any) -> list[Any]:
+        order.extend(key.part for key in keys)
+        return [(key, work(key)) for key in keys]
+
+    process._table.__dict__["side_by_side"] = side_by_side
+    outcomes = process.accept_many(_OWN, [*flood, world.view("victim", 1)])
+
+    assert {outcome.status for outcome in outcomes} == {"accepted"}
+    assert order.index("0#victim") == 1
+
+
+def test_events_are_read_by_tenant() -> None:
+    world = _World(_OWN, 3)
+    with pytest.raises(InvalidArgumentError, match="invalid values="):
+        world.cold().events(_OWN)
+
+
+def test_names_of_tenants_lead_into_no_other_log() -> None:
+    world = _World(_OWN, 0)
+    process = world.cold()
+    names = ["", "%", "a", "a#b", "a%23b", "0#a", "x" * 3000, "x" * 2999 + "y"]
+    for name in names:
+        assert process.accept(_OWN, world.view(name, 1)).status == "accepted"
+        assert [view["customer"] for view in process.events(_OWN, {"customer": name})] == [name]
+    parts = {item["pk"]["S"] for item in world.table.items() if "_chunk" in item}
+    assert len(parts) == len(names)
+
+
+@pytest.mark.parametrize("values", [{"customer": "a"}, {"id": 1}])
+def test_events_of_tenants_are_erased(values: dict[str, Any]) -> None:
+    world = _World(_OWN, 0)
+    process = world.cold()
+    for name in "ab":
+        assert process.accept(_OWN, world.view(name, 1)).status == "accepted"
+
+    assert process.erase(_OWN, values, counts="keep").packed == (1 if "customer" in values else 2)
+    assert list(process.events(_OWN, {"customer": "a"})) == []
+    assert len(list(process.events(_OWN, {"customer": "b"}))) == ("customer" in values)
+    assert process.accept(_OWN, world.view("a", 1)).status == "duplicate"
