@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from demo.example import Finding
-
-_SHOWN_DIFFERENCES: Final = 20
 
 
 @dataclass(frozen=True)
 class Result:
-    """The findings, the seconds it all took, and why waiting for the counts ended, if it stalled."""
+    """The findings, the seconds it all took, and why waiting for the counts ended, if nothing moved."""
 
     findings: Sequence[Finding]
     seconds: float
     stalled: str | None = None
+    limits: Sequence[str] = ()
+    """What the functions and clients ran into."""
 
     @property
     def checked(self) -> int:
@@ -42,7 +42,7 @@ def report(result: Result) -> dict[str, Any]:
 
 
 def summary(result: Result) -> str:
-    """The summary: each example's lines, then what was wrong, then the verdict."""
+    """The summary: each example's lines, then every count that is wrong and what may be the cause, then the verdict."""
     wrong = result.differences()
     lines = [
         "",
@@ -50,9 +50,9 @@ def summary(result: Result) -> str:
         f"events sent            {_each(result, lambda finding: finding.account.sent)}",
         f"duplicates rejected    {_each(result, lambda finding: finding.account.statuses['duplicate'])}",
         "",
-        *wrong[:_SHOWN_DIFFERENCES],
-        *([f"… and {len(wrong) - _SHOWN_DIFFERENCES:,} more"] if len(wrong) > _SHOWN_DIFFERENCES else []),
+        *wrong,
         *([result.stalled] if result.stalled else []),
+        *(result.limits if wrong else []),
     ]
     verdict = f"NOT EXACT: {len(wrong):,} differences" if wrong else f"EXACT: all {result.checked:,} counts are right"
     return "\n".join([*lines, f"{verdict} ({result.seconds:.0f} s)"])

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from demo.check.drain import read_settled, wait_until_drained
+from demo.check.drain import Silence, read_settled, wait_until_drained
 from demo.cost import Bill, Meter
 from demo.example import Example, Finding
-from demo.platform.aggregators import diagnosis
+from demo.platform.aggregators import diagnosis, finished, limits
 from demo.platform.deployment import Deployment
 from demo.report import Result
-from demo.sending.send import Account
+from demo.sending.send import Account, Repeated
 from demo.terminal import Progress
 from dynamodb_counters import Counters
 
@@ -25,6 +25,7 @@ class Trial:
     writer: Counters
     reader: Counters
     bill: Bill | None = None
+    repeated: Repeated = field(default_factory=Repeated)
     account: Account = field(default_factory=Account)
 
     @classmethod
@@ -32,20 +33,24 @@ class Trial:
         """Bind an example to its deployed stack."""
         writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
         table = deployment.table(example.stack)
+        repeated = Repeated()
+        repeated.watch(writing)
         writer, reader = Counters(table, client=writing), Counters(table, client=reading)
         metrics = partial(deployment.metrics, example.stack)
         bill = Bill(Meter(writing), Meter(reading), metrics) if example.leading else None
-        return cls(example, writer, reader, bill)
+        return cls(example, writer, reader, bill, repeated)
 
     def send(self, progress: Progress) -> None:
         """Send all events, kind by kind."""
         for feed in self.example.feeds():
             self.account.send(self.writer, feed, progress)
 
-    def finding(self, progress: Progress) -> Finding:
+    def finding(self, progress: Progress, silence: Silence) -> Finding:
         """Read everything back and put it beside the truth."""
         reading = read_settled(
-            partial(self.example.read, self.reader, progress), lambda read: read.counts == self.example.expected(read)
+            partial(self.example.read, self.reader, progress),
+            lambda read: read.counts == self.example.expected(read),
+            silence,
         )
         costs = self.bill.costs(self.account.sent, self.example.responses()["accepted"]) if self.bill else None
         return Finding(self.example, self.account, reading, costs)
@@ -58,17 +63,21 @@ def count(examples: Sequence[Example], deployment: Deployment, progress: Progres
     for trial in sorted(trials, key=lambda trial: trial.example.size):
         trial.send(progress)
     progress("all sent; waiting until all of it is counted")
+    silence = Silence(partial(finished, deployment.emulator))
     stalled = wait_until_drained(
         lambda: {name: n for trial in trials for name, n in trial.example.totals(trial.writer).items()},
         {name: n for example in examples for name, n in example.expected_totals().items()},
         progress,
+        silence,
     )
     if stalled:
         for line in (stalled, *diagnosis(deployment.emulator, deployment.outputs)):
             progress(line)
     progress("reading back all groups and windows")
-    findings = [trial.finding(progress) for trial in trials]
+    findings = [trial.finding(progress, silence) for trial in trials]
     for finding in findings if stalled else ():
         if finding.costs:
             progress(f"{finding.example.stack}: the aggregator reports {finding.costs.metrics or 'nothing'}")
-    return Result(findings, progress.seconds, stalled)
+    met = [f"{trial.example.stack}: {line}" for trial in trials if (line := trial.repeated.told())]
+    met += limits(deployment.emulator, deployment.outputs)
+    return Result(findings, progress.seconds, stalled, met)

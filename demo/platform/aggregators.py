@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,6 +16,10 @@ from dynamodb_counters._dev.function_logs import FRAME
 
 _LOG_LINES: Final = 30
 _LINE_CHARACTERS: Final = 500
+_ALL: Final = 1_000_000
+_MAPPING: Final = "ESM: Lambda "
+"""How the emulator's lines about what an event source mapping invokes begin."""
+_REASON: Final = re.compile(r"errorMessage=(.*?)\)?$")
 
 
 def metric_sums(logs: Any, log_group: str, namespace: str) -> dict[str, float]:
@@ -58,6 +63,25 @@ def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> l
         printed = emulator.printed(f"Lambda {told['AggregatorName']} ", 1)
         logged = [*_logged(logs, told["AggregatorLogGroup"]), *(f"(the emulator) {line}" for line in printed)]
         lines += (f"{stack} logged: {printable(line, _LINE_CHARACTERS)}" for line in logged or ["nothing"])
+    return lines
+
+
+def finished(emulator: Emulator) -> int:
+    """How many batches the functions have finished."""
+    return sum(" processed " in line for line in emulator.printed(_MAPPING, _ALL))
+
+
+def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Which functions' invocations failed or ran out of their time, how often, and why the last one did."""
+    lines = []
+    for stack, told in sorted(outputs.items()):
+        failures = [
+            _REASON.search(line)
+            for line in emulator.printed(f"{_MAPPING}{told.get('AggregatorName')} failed processing ", _ALL)
+        ]
+        if failures:
+            reason = printable(failures[-1][1], _LINE_CHARACTERS) if failures[-1] else "an error without a message"
+            lines.append(f"{stack}: {len(failures):,} invocations failed, the last one by {reason}")
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from dynamodb_counters import Counters, Event
 
 _CHUNK: Final = 1_000
 _ROUNDS: Final = 5
+"""Of a chunk, in a row, in which nothing arrives."""
 
 
 class Feed(NamedTuple):
@@ -44,16 +45,38 @@ class Account:
     def _accept(self, counters: Counters, feed: Feed, events: Sequence[Any], progress: Progress) -> None:
         for start in range(0, len(events), _CHUNK):
             pending = [event.as_event() for event in events[start : start + _CHUNK]]
-            for attempt in range(1, _ROUNDS + 1):
+            rounds = _ROUNDS
+            while pending:
                 outcomes = counters.accept_many(feed.event, pending)
-                final = [outcome for outcome in outcomes if outcome.status != "failed" or attempt == _ROUNDS]
+                arrived = [outcome for outcome in outcomes if outcome.status != "failed"]
+                rounds = _ROUNDS if arrived else rounds - 1
+                final = arrived if rounds else outcomes
                 self.statuses.update(outcome.status for outcome in final)
                 self.reasons.update(
                     str(outcome.reason) for outcome in final if outcome.status in ("rejected", "failed")
                 )
                 pending = [
-                    event for event, outcome in zip(pending, outcomes, strict=True) if outcome.status == "failed"
+                    event
+                    for event, outcome in zip(pending, outcomes, strict=True)
+                    if outcome.status == "failed" and rounds
                 ]
-                if not pending:
-                    break
             progress.now_and_then(f"sending {feed.name}: {min(start + _CHUNK, len(events)):,} of {len(events):,}")
+
+
+class Repeated:
+    """Requests that a client has sent more than once: an insert that had arrived is then called a duplicate."""
+
+    def __init__(self) -> None:
+        self._times = 0
+
+    def watch(self, client: Any) -> None:
+        client.meta.events.register("after-call.dynamodb", self._after)
+
+    def told(self) -> str:
+        """What the summary says of them; "" if there were none."""
+        if not self._times:
+            return ""
+        return f"{self._times:,} requests had no answer and were sent again: events may be called their own duplicates"
+
+    def _after(self, parsed: Mapping[str, Any], **_: Any) -> None:
+        self._times += bool(parsed.get("ResponseMetadata", {}).get("RetryAttempts"))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.platform.aggregators import diagnosis, metric_sums
+from demo.platform.aggregators import diagnosis, finished, limits, metric_sums
 from dynamodb_counters._dev.emulator import Emulator
 from tests.unit.demo.fakes import client
 
@@ -124,3 +124,23 @@ def test_metrics_in_a_log_are_added_up() -> None:
     )
 
     assert metric_sums(logs, "/group", "Mine") == {"Units": 4.5, "Records": 4}
+
+
+def test_limits_that_functions_met_are_told_by_function(tmp_path: Path) -> None:
+    log = tmp_path / "emulator.log"
+    log.write_text(
+        "10:00 WARNING Lambda blog-fn timed out after 60s — killing worker\n"
+        "10:00 WARNING ESM: Lambda blog-fn failed processing DynamoDB stream batch from blog (errorType=None "
+        "errorMessage=Task timed out after 60.00 seconds)\n"
+        "10:01 INFO ESM: Lambda blog-fn processed 12 DynamoDB stream records from blog\n"
+        "10:02 WARNING ESM: Lambda jobs-fn failed processing DynamoDB stream batch from jobs (errorType=CommitError "
+        "errorMessage=throttled)\n"
+    )
+    emulator = Emulator(port=1, directory=tmp_path, log=log)
+    outputs = {"CountersBlog": {"AggregatorName": "blog-fn"}, "CountersJobs": {"AggregatorName": "jobs-fn"}}
+
+    assert limits(emulator, outputs) == [
+        "CountersBlog: 1 invocations failed, the last one by Task timed out after 60.00 seconds",
+        "CountersJobs: 1 invocations failed, the last one by throttled",
+    ]
+    assert finished(emulator) == 1

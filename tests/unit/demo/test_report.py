@@ -115,8 +115,17 @@ def test_whatever_is_wrong_is_reported() -> None:
     assert f"\n{line}\nNOT EXACT: 1 differences (12 s)" in summary(result)
 
 
-def test_a_long_list_of_differences_is_cut_and_a_stall_is_reported() -> None:
-    many = {f"player-{number}": 1 for number in range(30)}
-    text = summary(_result(_counting({**EXACT.found, "more": many}), "the counts stalled"))
+def test_the_last_lines_name_every_difference_and_every_limit() -> None:
+    many = {f"player-{number:02}": 1 for number in range(30)}
+    limits = ["CountersBlog: 2 invocations timed out after 60.00 seconds"]
+    text = summary(replace(_result(_counting({**EXACT.found, "more": many}), "the counts stalled"), limits=limits))
 
-    assert "\n… and 10 more\nthe counts stalled\nNOT EXACT: 30 differences" in text
+    named = [f"pages: more of player-{number:02}: 1, must be 0" for number in range(30)]
+    assert text.endswith("\n".join([*named, "the counts stalled", *limits, "NOT EXACT: 30 differences (12 s)"]))
+
+
+def test_limits_that_cost_no_count_are_no_news() -> None:
+    text = summary(replace(_result(), limits=["CountersBlog: 2 invocations timed out after 60.00 seconds"]))
+
+    assert "timed out" not in text
+    assert "\nEXACT: all" in text

@@ -13,9 +13,10 @@ from demo.examples.blog.traffic import View
 from demo.examples.leaderboard.traffic import submissions
 from demo.examples.pages.traffic import created, visited
 from demo.sending.deliveries import Deliveries, with_duplicates
-from demo.sending.send import Account, Feed
+from demo.sending.send import Account, Feed, Repeated
 from dynamodb_counters import Counters, Event, Outcome
 from examples.blog.declarations import VIEW
+from tests.unit.demo import fakes
 from tests.unit.demo.fakes import silent
 
 
@@ -60,13 +61,18 @@ def test_duplicates_come_out_of_order_and_all_over_the_stream() -> None:
 
 
 class Table:
-    """Answers like `Counters`: "busy" is accepted at the third attempt, "always busy" and "bad" never."""
+    """Answers like `Counters`: "busy" is accepted at the third attempt, "always busy" and "bad" never.
+
+    Of those that are "slow", one more is accepted at each attempt.
+    """
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
         self.done: list[str] = []
 
     def accept_many(self, _event: Event, events: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+        if slow := [event for event in events if event["url"].startswith("slow")]:
+            return [Outcome("accepted" if event is slow[0] else "failed", "throttled") for event in events]
         return [self._accept(event["url"]) for event in events]
 
     def _accept(self, url: str) -> Outcome:
@@ -102,6 +108,25 @@ def test_every_event_gets_one_outcome() -> None:
     assert account.sent == len(views)
     assert account.statuses == {"accepted": 2_003, "duplicate": 3, "rejected": 1, "failed": 1}
     assert account.reasons == {"no good": 1, "throttled": 1}
+
+
+def test_what_fails_is_sent_again_as_long_as_some_of_it_arrives() -> None:
+    account = _send(Table(), _views(*(f"slow {number}" for number in range(12))))
+
+    assert account.statuses == {"accepted": 12}
+
+
+def test_requests_that_were_sent_again_are_told() -> None:
+    repeated, known = Repeated(), fakes.client("dynamodb", "put_item", {}, {})
+    repeated.watch(known)
+    assert repeated.told() == ""
+    known.meta.events.register_first("after-call.dynamodb", _answered_at_the_second_attempt)
+    known.put_item(TableName="t", Item={"pk": {"S": "a"}})
+    assert repeated.told().startswith("1 requests had no answer and were sent again")
+
+
+def _answered_at_the_second_attempt(parsed: dict[str, Any], **_: Any) -> None:
+    parsed["ResponseMetadata"] = {"RetryAttempts": 1}
 
 
 def test_nothing_to_send_is_nothing_sent() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, cast
 
 import pytest
 
-from demo.check.drain import read_settled
+from demo.check.drain import Silence
 from demo.example import Example
 from demo.examples.leaderboard.example import Leaderboard
 from demo.examples.pages.example import Pages
@@ -69,7 +68,11 @@ class Table:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.trial.read_settled", partial(read_settled, sleep=lambda _: None))
+    monkeypatch.setattr("demo.check.drain._SETTLE_SECONDS", 0.0)
+
+
+def _silence() -> Silence:
+    return Silence(lambda: 0, seconds=0)
 
 
 DECLARED = {"leaderboard": (PLAYERS, LEADERBOARD), "pages": (VIEWS, PAGES, TOTAL, VISITORS)}
@@ -89,7 +92,7 @@ def _sent(example: type[Example], **errors: int) -> Trial:
 @pytest.mark.parametrize("example", [Leaderboard, Pages])
 def test_what_is_counted_right_is_found_exact(example: type[Example]) -> None:
     trial = _sent(example)
-    finding = trial.finding(silent())
+    finding = trial.finding(silent(), _silence())
 
     assert finding.differences() == []
     assert finding.checked == sum(map(len, finding.found.values())) > 20
@@ -109,7 +112,7 @@ def test_what_is_counted_right_is_found_exact(example: type[Example]) -> None:
     ],
 )
 def test_what_is_counted_wrong_is_reported(example: type[Example], errors: dict[str, int], wrong: set[str]) -> None:
-    differences = _sent(example, **errors).finding(silent()).differences()
+    differences = _sent(example, **errors).finding(silent(), _silence()).differences()
 
     assert wrong <= {line.partition(": ")[2].partition(":")[0] for line in differences}
 
@@ -122,10 +125,10 @@ def test_equal_scores_may_be_named_in_any_order(monkeypatch: pytest.MonkeyPatch)
     others = [entry for entry in ranked if entry.score == last and entry not in ranked[:10]]
     monkeypatch.setattr(trial.reader, "top", lambda *_, **__: [*ranked[:9], *others][:10])
     assert others
-    assert trial.finding(silent()).differences() == []
+    assert trial.finding(silent(), _silence()).differences() == []
 
     monkeypatch.setattr(trial.reader, "top", lambda *_, **__: ranked[1:11])
-    assert trial.finding(silent()).differences()
+    assert trial.finding(silent(), _silence()).differences()
 
 
 @pytest.mark.parametrize("example", [Leaderboard(Deliveries()), Pages(Deliveries(), Deliveries())])
@@ -133,4 +136,4 @@ def test_examples_without_events_count_nothing(example: Example) -> None:
     trial = _trial(example)
     trial.send(silent())
 
-    assert trial.finding(silent()).differences() == []
+    assert trial.finding(silent(), _silence()).differences() == []
