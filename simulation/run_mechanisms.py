@@ -115,6 +115,13 @@ RUN_MUTATIONS: Final = (
         _GUARDS + "test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow",
     ),
     Mutation(
+        "a record long after a cut is not past it if a later one wrote it",
+        "_stream/run_logs.py",
+        "return min(next(late, NO_CUT), self._told_cut(run, since, shard, changes))",
+        "return self._told_cut(run, since, shard, changes)",
+        _GUARDS + "test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_earlier",
+    ),
+    Mutation(
         "a shard may begin near a cut",
         "_backfill/runner.py",
         "if state.phase != WAITING or self._same_shards(state):",

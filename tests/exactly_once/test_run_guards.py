@@ -22,6 +22,7 @@ from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.control import read_control, write_control
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run
@@ -93,6 +94,17 @@ def test_a_cut_stays_where_it_is_though_times_of_creation_do_not_grow(bench: Wor
     first, second, third = changes_of([record(100 + place, key, created=NOW + by) for place, by in enumerate(late)])
     assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
     assert RunLogs(bench.store).cut("1r1", NOW, "shard", [second, third]) == first.sequence
+
+
+def test_a_record_long_after_the_cut_stays_past_it_though_the_next_one_is_dated_earlier(bench: Workbench) -> None:
+    """Nobody has written the cut when the first of them comes, which may come again."""
+    key = {"pk": {"S": "ORDER#1"}, "sk": {"S": "ORDER"}}
+    first, second = changes_of([record(100 + place, key, created=NOW + SKEW + by) for place, by in enumerate((1, -1))])
+    logs = RunLogs(bench.store)
+    assert logs.cut("1r1", NOW, "shard", [first]) == first.sequence
+    assert logs.cut("1r1", NOW, "shard", [second]) == second.sequence
+    assert logs.cut("1r1", NOW, "shard", [first]) == first.sequence
+    assert RunLogs(bench.store).cut("1r1", NOW, "shard", [first, second]) == first.sequence
 
 
 def test_a_run_begins_anew_if_a_shard_was_split_near_its_cut(bench: Workbench) -> None:

@@ -57,6 +57,11 @@ class RunLogs:
         Times of creation are approximate: near the cut, they need not grow from record to record, nor agree between
         shards. So a shard in which an item of the run's generations changes is past its cut, too.
         """
+        # Where all of a batch came long after, none has written the cut: a later record may be the one that does.
+        late = (change.sequence for change in changes if (change.created or 0.0) >= since + SKEW)
+        return min(next(late, NO_CUT), self._told_cut(run, since, shard, changes))
+
+    def _told_cut(self, run: str, since: float, shard: str, changes: Sequence[Change]) -> str:
         if (run, shard) in self._cuts:
             return self._cuts[run, shard]
         created = [change.created or 0.0 for change in changes]
