@@ -318,6 +318,28 @@ RUN_MUTATIONS: Final = (
         "test_backfill.py::test_what_a_scan_takes_for_late_is_no_drift",
     ),
     Mutation(
+        "a verification tells what transactions have counted as drift",
+        "_backfill/verification.py",
+        "yield from self._await_transactions(state, self.compared + len(sums))",
+        "pass",
+        "test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift",
+    ),
+    Mutation(
+        "a verification does not wait for long enough until transactions are logged",
+        "_backfill/verification.py",
+        "moment = self.now() + CLOCKS",
+        "moment = self.now() - CLOCKS",
+        "test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift",
+    ),
+    Mutation(
+        "a verification waits for the log of a run that another process has ended",
+        "_backfill/verification.py",
+        "        if state.phase != COMPARING:\n"
+        "            raise BackfillError(_ENDED.format(state.run.id))\n        for _",
+        "        for _",
+        "test_verified_transactions.py::test_no_transactions_are_waited_for_once_another_process_has_ended_the_run",
+    ),
+    Mutation(
         "a verification goes on after another process has ended it",
         "_backfill/verification.py",
         "            if state.run not in seen.runs:\n",

@@ -12,15 +12,18 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import localcontext
+from functools import partial
 from typing import ClassVar, Final
 
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
+from dynamodb_counters._backfill.log_tail import CLOCKS
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
 from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
 from dynamodb_counters._backfill.runner import SPLITTING, TRIES, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
+from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
@@ -150,12 +153,12 @@ class Verification(Runner):
         left = sorted(sums)
         for again in range(_AGAIN):
             held = yield from self._hold(state, plan, left, self.compared + len(sums))
-            # After the items: all that they hold is logged by now.
-            pages.lineage = state.lineage
-            expected, unsettled = self._expected(pages, sums, held)
-            found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in left}
-            left = [ref for ref in left if found[ref] and unsettled.get(ref) and again < _AGAIN - 1]
-            told = [ref for ref in sorted(found.keys() - set(left)) if found[ref]]
+            found, unsettled = self._differing(state, plan, pages, sums, held)
+            if any(_counts_directly(plan, ref) for ref in found.keys() - unsettled.keys()):
+                yield from self._await_transactions(state, self.compared + len(sums))
+                found, unsettled = self._differing(state, plan, pages, sums, held)
+            left = sorted(found.keys() & unsettled.keys()) if again < _AGAIN - 1 else []
+            told = sorted(found.keys() - set(left))
             waits = quarantined_groups(self.table, self._origins(), plan, state.run) if told else Counter()
             for ref in told:
                 layout = plan.programs[ref[0]].layout
@@ -169,6 +172,33 @@ class Verification(Runner):
                 break
             self.table.sleep(_PAUSE)
         self.compared += len(sums)
+
+    def _differing(
+        self,
+        state: State,
+        plan: Plan,
+        pages: Pages,
+        sums: dict[GroupRef, dict[str, Number]],
+        held: dict[GroupRef, _Held],
+    ) -> tuple[dict[GroupRef, dict[str, Number]], dict[GroupRef, str]]:
+        """What groups lack that differ, and of which groups that cannot be told yet, and why."""
+        # After the items: all that the stream has brought them is logged by now.
+        pages.lineage = state.lineage
+        expected, unsettled = self._expected(pages, sums, held)
+        found = {ref: self._missing(plan, ref, expected[ref], held[ref]) for ref in held}
+        return {ref: missing for ref, missing in found.items() if missing}, unsettled
+
+    def _await_transactions(self, state: State, total: int) -> Iterator[Progress]:
+        """Wait until the log tells of all transactions so far: they count before the stream brings their records."""
+        moment = self.now() + CLOCKS
+        while self.now() < moment:
+            # A heartbeat of before would tell nothing.
+            yield self._progress(state, self.compared, total)
+            self.table.sleep(_PAUSE)
+        if state.phase != COMPARING:
+            raise BackfillError(_ENDED.format(state.run.id))
+        for _ in self._wait_for_log(state, partial(self._log(state).has_passed_in_own_table, moment)):
+            yield self._progress(state, self.compared, total)
 
     def _hold(
         self, state: State, plan: Plan, refs: list[GroupRef], total: int
@@ -295,6 +325,12 @@ class Verification(Runner):
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],
         )
         return written is not None
+
+
+def _counts_directly(plan: Plan, ref: GroupRef) -> bool:
+    """Whether a transaction may count in a group."""
+    source = plan.programs[ref[0]].layout.declaration.source
+    return isinstance(source, Event) and source.packed is None
 
 
 def _applied(items: list[Image], watermarks: list[str], checkpoint: str) -> str:

@@ -1,0 +1,68 @@
+"""Verification beside transactions, which count before the stream has brought the record that tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.state import Progress, State
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters.errors import BackfillError
+from simulation.workbench import Workbench
+from tests.exactly_once.test_backfill import Stream, spoil, verification
+
+JOB = Event("job", pk="JOB#{id}", sk="JOB")
+JOBS = Aggregate("jobs", JOB, pk="JOBS", sk="NUMBER", measures={"jobs": Count()})
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    bench = Workbench([JOBS], shards=3)
+    bench.aggregator.handle({})
+    bench.counters.record_once(JOB, {"id": 0}, [JOBS])
+    bench.deliver_all()
+    return bench
+
+
+def counted_meanwhile(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> list[Difference]:
+    """Verify, with a transaction that counts once the log has passed the scan, and whose record comes later."""
+    finish = Verification._finish
+
+    def late(self: Any, state: State) -> Iterator[Progress]:
+        bench.counters.record_once(JOB, {"id": 1}, [JOBS])
+        return finish(self, state)
+
+    monkeypatch.setattr(Verification, "_finish", late)
+    verifying = verification(bench, Stream(bench))
+    list(verifying.steps())
+    return verifying.differences
+
+
+def test_what_a_transaction_has_counted_just_now_is_no_drift(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert counted_meanwhile(bench, monkeypatch) == []
+
+
+def test_a_group_that_drifted_and_that_a_transaction_counts_in_meanwhile_is_not_repaired(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(bench, JOBS, "jobs", 5)
+    [found] = counted_meanwhile(bench, monkeypatch)
+    assert (found.verdict, found.reason) == ("unknown", "a transaction counted in it meanwhile")
+
+
+def test_no_transactions_are_waited_for_once_another_process_has_ended_the_run(bench: Workbench) -> None:
+    stream = Stream(bench)
+    first = verification(bench, stream)
+    steps = first.steps()
+    run = next(step.run for step in steps if step.phase == "draining")
+    second = verification(bench, stream, run=run).steps()
+    assert any(step.phase == "comparing" for step in second)
+    list(steps)
+    spoil(bench, JOBS, "jobs", 5)
+    with pytest.raises(BackfillError, match="another process has ended run"):
+        list(islice(second, 1000))
