@@ -7,6 +7,7 @@ quarantine. A tally goes on to the next generation, as far as groups and measure
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,13 +90,16 @@ class PairTruth(Truth):
         entries = [entry for entry in self._entries if ever or entry.state == "waiting"]
         return any(name in entry.names or not entry.names for entry in entries)
 
-    def lack(self, name: str, group: Group) -> Parts:
-        """What a group has less than its source shows and its tally: what was spoiled, or has expired."""
+    def lack(self, name: str, group: Group, run: str) -> Parts:
+        """What a group has less than its source shows and its tally: what was spoiled, or had expired at a run's cut.
+
+        What expires later is no concern of the run: its log tells that the group counts it.
+        """
         declaration = self.folded[name]
         groups: defaultdict[Group, Parts] = defaultdict(dict)
         _add_all(groups, [(group, self._ledger.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
-            for record in self._expired(declaration):
+            for record in self._expired(declaration, run):
                 _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), -1)
         return nonzero(groups[group])
 
@@ -145,12 +149,13 @@ class PairTruth(Truth):
             if (declaration.name in entry.names or not entry.names) and entry.state == "waiting" and not keeps:
                 _add_all(groups, _added(declaration, entry.image), -entry.sign)
 
-    def _expired(self, declaration: Declaration) -> Iterator[Record]:
-        """What TTL has deleted since a generation was opened, if it keeps that counted."""
+    def _expired(self, declaration: Declaration, run: str = "") -> Iterator[Record]:
+        """What TTL has deleted since a generation was opened, if it keeps that counted; up to a run's cut."""
         if declaration.on_expiry != "keep":
             return
+        until = float(self._run_items[run]["since"]["N"]) if run else math.inf
         for shard, record, _ in self._expiries:
-            if self._since(declaration.name, shard, record):
+            if self._since(declaration.name, shard, record) and not (run and self._past(run, until, shard, record)):
                 yield record
 
     def _tally(self, declaration: Declaration, until: str = "") -> Groups:
