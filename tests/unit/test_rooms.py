@@ -39,8 +39,8 @@ _ROOMS = {
         __init__
     """,
     _CONSTRUCTS: """
-        _arguments _monitoring _nag _staging _synth
-        _batching _function_settings _log_groups _table_schemas _tenancy
+        _arguments _monitoring _staging _synth
+        _batching _function_settings _log_groups _nag _table_schemas _tenancy
         _http _metrics _observed _places
         _registry
         _grants _validations
