@@ -159,7 +159,8 @@ def build_consumer(
 
 def _accepting(event: Event) -> tuple[str, ...]:
     if event.packed is None:
-        return ACCEPT
+        # What a duplicate repeats is read: another payload of its key becomes a dead letter.
+        return ("GetItem", *ACCEPT)
     *_, oldest = event.packed.layouts
     # Events before the first layout's date are items of their own.
     return ACCEPT_PACKED if oldest.since is None else tuple(dict.fromkeys((*ACCEPT_PACKED, *ACCEPT)))

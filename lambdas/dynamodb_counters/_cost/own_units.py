@@ -66,9 +66,10 @@ class Packing:
         return self.chunks * (CHUNK_BYTES + self.sizes.content(self.events_per_flush / self.chunks))
 
 
-def accept_plain(event_bytes: float, duplicates: float = 0.0) -> Stage:
-    """An item per event; a duplicate is refused at the same price."""
-    return Stage(write_units(event_bytes) * (1 + duplicates))
+def accept_plain(event_bytes: float, duplicates: float = 0.0, *, compares: bool = False) -> Stage:
+    """An item per event; a duplicate is refused at the same price, and read by a queue's consumer, which `compares`."""
+    read = math.ceil(event_bytes / _READ_UNIT_BYTES) * duplicates if compares else 0.0
+    return Stage(write_units(event_bytes) * (1 + duplicates), read)
 
 
 def accept_packed(packing: Packing) -> Stage:

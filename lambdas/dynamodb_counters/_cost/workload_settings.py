@@ -94,7 +94,8 @@ class Workload:
     def stages(self, shards: int) -> dict[str, Stage]:
         """Units per event and stage."""
         packing = self.packing()
-        accepted = accept_plain(self.event_bytes, self.duplicates) if packing is None else accept_packed(packing)
+        plain = accept_plain(self.event_bytes, self.duplicates, compares=self.door != "sdk")
+        accepted = plain if packing is None else accept_packed(packing)
         return {"accept": accepted, **count_units(self.counted, self.batches(shards), self.feeding(shards))}
 
     def unpacked(self) -> Workload:

@@ -21,7 +21,7 @@ from dynamodb_counters._queue.messages import Message, Sending, dead_letter, rea
 from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table, ending_at, time_left
 from dynamodb_counters._timeline.times import utc
-from dynamodb_counters._writes.accept import accept_many
+from dynamodb_counters._writes.accept import Conflicts, accept_many
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.errors import CountersError
 
@@ -78,6 +78,8 @@ class Consumer:
         self._table, self._event, self._queues = table, event, queues
         self._admission = admission
         self._most_events = _MOST_EVENTS if event.packed is None else _MOST_PACKED_EVENTS
+        # Conflicts as `accept` tells them. Of a packed event it tells none with what was there before.
+        self._conflicts: Conflicts = "read" if event.packed is None else "free"
 
     def consume(self, records: Sequence[Mapping[str, Any]], seconds_left: Callable[[], float]) -> Consumed:
         """Handle a batch of records in the time left."""
@@ -147,7 +149,7 @@ class Consumer:
     def _accept(self, parts: Sequence[_Part], consumed: Consumed) -> None:
         events = [message.events[index] for message, index in parts]
         try:
-            outcomes = accept_many(self._table, self._event, events, self._refusal) if events else []
+            outcomes = self._accepted(events) if events else []
         except Exception as error:  # noqa: BLE001
             reason = f"{type(error).__name__}: {error}"
             alone = [list(those) for _, those in groupby(parts, key=lambda part: part[0])]
@@ -166,6 +168,9 @@ class Consumer:
                 consumed.faults.add(reason)
         for (message, index), outcome in zip(parts, outcomes, strict=True):
             message.outcomes[index] = outcome
+
+    def _accepted(self, events: Sequence[Any]) -> list[Outcome]:
+        return accept_many(self._table, self._event, events, self._refusal, self._conflicts)
 
     def _refusal(self, item: Mapping[str, Any]) -> str | None:
         return None if self._admission is None else self._admission.refusal(dict(item), self._table.clock())

@@ -51,6 +51,12 @@ def test_a_batch_of_requests_divides_the_door_by_its_events() -> None:
     assert hundred["API Gateway"] == pytest.approx(one["API Gateway"] / 100)
 
 
+def test_the_consumer_of_a_queue_reads_what_a_duplicate_repeats() -> None:
+    doors: tuple[Door, ...] = ("sdk", "queue")
+    sdk, queue = (Workload(1000, _HOT, door=door, duplicates=0.5) for door in doors)
+    assert (sdk.stages(1)["accept"].reads, queue.stages(1)["accept"].reads) == (0.0, 0.5)
+
+
 def test_an_idle_queue_is_polled() -> None:
     found = _bill("this: accept + watermark", Workload(0.001, _HOT, door="queue")).dollars
     assert found["SQS"] == pytest.approx(21_600 * 730 / 24 * 0.4e-6, rel=0.02)

@@ -65,6 +65,8 @@ def test_a_checkpoint_moves_every_hundred_items_or_at_the_end_of_a_window() -> N
 def test_larger_events_and_duplicates_cost_more() -> None:
     assert accept_plain(1024).writes == 1.0
     assert accept_plain(1025, duplicates=0.5).writes == 3.0
+    assert accept_plain(1025, duplicates=0.5).reads == 0.0
+    assert accept_plain(5000, duplicates=0.5, compares=True).reads == 1.0
 
 
 def test_a_flush_of_one_event_costs_an_item_and_more_events_less() -> None:

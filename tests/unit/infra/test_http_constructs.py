@@ -163,7 +163,7 @@ _DATED = replace(PACKED, packed=Packed("time", since=datetime(2026, 1, 1, tzinfo
 @pytest.mark.parametrize(
     ("event", "allowed"),
     [
-        (VIEW, {"PutItem", "PartiQLInsert"}),
+        (VIEW, {"GetItem", "PutItem", "PartiQLInsert"}),
         (PACKED, {"PutItem", "Query"}),
         (_DATED, {"PutItem", "Query", "PartiQLInsert"}),
     ],
@@ -186,6 +186,7 @@ def test_roles_may_do_their_job_and_no_more(stack: Stack, counters: DedupCounter
     assert sorted(map(sorted, own.values())) == [
         ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
         [
+            "dynamodb:GetItem",
             "dynamodb:PartiQLInsert",
             "dynamodb:PutItem",
             "sqs:DeleteMessage",

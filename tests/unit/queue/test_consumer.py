@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from dynamodb_counters import Aggregate, Packed, Sum
 from dynamodb_counters._fold.admission import Admission
+from dynamodb_counters._table import Bulk
+from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.testing._dynamodb.client_errors import failure
 from tests.unit.queue.world import VIEW, World, events_of, seconds, view
 
@@ -230,13 +233,48 @@ def test_nothing_waits_for_a_client_of_sqs(world: World, monkeypatch: pytest.Mon
     assert world.deliver().statuses["accepted"] == 1
 
 
-def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_does_not(world: World) -> None:
+@pytest.mark.parametrize("bulk", ["partiql", "put"])
+def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_does_not(
+    bulk: Bulk, world: World
+) -> None:
+    """As `accept` tells a conflict, so does the queue, as synthesized for AWS and for an emulator."""
+    world.consumer._table = replace(world.reached, bulk=bulk)
     world.post({**view("/a"), "bytes": 1})
     world.deliver()
-    world.post({**view("/a"), "bytes": 1}, {**view("/a"), "bytes": 2})
+    world.post({**view("/a"), "bytes": 1}, view("/b"))
+    assert (world.deliver().statuses["duplicate"], world.dead.messages()) == (1, [])
+    world.post({**view("/a"), "bytes": 2}, view("/c"))
     consumed = world.deliver()
 
     [letter] = world.dead.messages()
     assert json.loads(letter.body) == [{**view("/a"), "bytes": 2}]
     assert letter.attributes["reason"]["StringValue"] == "conflict: the stored event of this key differs in 'bytes'"
-    assert (consumed.statuses["duplicate"], consumed.statuses["conflict"]) == (1, 1)
+    assert (consumed.statuses["accepted"], consumed.statuses["conflict"]) == (1, 1)
+    assert accept(world.reached, VIEW, {**view("/a"), "bytes": 2}).status == "conflict"
+
+
+def test_a_conflict_that_cannot_be_told_for_now_is_told_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.consumer._table = replace(world.reached, bulk="partiql")
+    world.post({**view("/a"), "bytes": 1})
+    world.deliver()
+    world.post({**view("/a"), "bytes": 2})
+
+    def get_item(**_: Any) -> Any:
+        raise failure("GetItem", "ThrottlingException")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.table, "get_item", get_item)
+        assert world.deliver().statuses["failed"] == 1
+    assert world.dead.messages() == []
+    world.clock.advance(900)
+    assert world.deliver().statuses["conflict"] == 1
+
+
+def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> None:
+    """Chunks are read for nobody who posts an event again."""
+    packed = World(replace(VIEW, packed=Packed("time")))
+    packed.post({**view("/a"), "bytes": 1})
+    packed.deliver()
+    packed.post({**view("/a"), "bytes": 2})
+    outcome = accept(packed.reached, replace(VIEW, packed=Packed("time")), {**view("/a"), "bytes": 3})
+    assert (packed.deliver().statuses["duplicate"], outcome.status) == (1, "duplicate")
