@@ -43,6 +43,7 @@ def start_ministack() -> Iterator[Engine]:
     """Start the emulator the demo deploys to, empty, for its DynamoDB only; stop it on exit."""
     from dynamodb_counters._dev.emulator import Emulator  # noqa: PLC0415 - the other engines must work without it
 
-    with Emulator.start(max_seconds=MAX_SECONDS) as emulator:
+    # Tests make clients of their own.
+    with Emulator.start(max_seconds=MAX_SECONDS, key="testing") as emulator:
         clients = emulator.client("dynamodb"), emulator.client("dynamodbstreams")
         yield Engine("ministack", *clients, emulator.endpoint_url)

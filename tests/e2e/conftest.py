@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
@@ -17,7 +19,26 @@ from demo.platform.deployment import APP, Deployment
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.bootstrapping import bootstrap
 from dynamodb_counters._dev.emulator import Emulator
+from tests.conftest import IN_CI
 from tests.integration import waiting
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PROJECT = Path(__file__).resolve().parents[2]
+AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # Names that anybody could have pointed at this machine.
+    "--host-resolver-rules=MAP *.example 127.0.0.1",
+]
 
 # Only a failure takes this long: tests go on as soon as the condition holds.
 PATIENCE_SECONDS = 180.0
@@ -70,3 +91,17 @@ def deployment() -> Iterator[Deployment]:
 @pytest.fixture(scope="session")
 def blog(deployment: Deployment) -> Blog:
     return Blog(deployment.emulator, dict(deployment.outputs["CountersBlog"]))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    missing = [what for what, there in (("chromium", shutil.which("chromium")), (str(AXE), AXE.exists())) if not there]
+    if missing:
+        message = f"the page is tested with {' and '.join(missing)}: apt install chromium; npm ci"
+        pytest.fail(message, pytrace=False) if IN_CI else pytest.skip(message)
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only needed here
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield browser
+        browser.close()

@@ -7,34 +7,19 @@ then: views of other tests would be in the pictures.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import IN_CI
-from tests.e2e.conftest import PATIENCE_SECONDS, Blog, eventually
+from tests.e2e.conftest import AXE, PATIENCE_SECONDS, PROJECT, Blog, eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.e2e
 
-PROJECT = Path(__file__).resolve().parents[2]
-AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 DESKTOP = {"width": 1100, "height": 600}
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": DESKTOP, "timezone_id": "UTC"},
@@ -42,20 +27,6 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "timezone_id": "UTC"},
 }
 PAGES = ["exactly-once", "hot-partitions", "rolling-windows", "time-to-live", "retractions", "leaderboards", "costs"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    missing = [what for what, there in (("chromium", shutil.which("chromium")), (str(AXE), AXE.exists())) if not there]
-    if missing:
-        message = f"the page is tested with {' and '.join(missing)}: apt install chromium; npm ci"
-        pytest.fail(message, pytrace=False) if IN_CI else pytest.skip(message)
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only needed here
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield browser
-        browser.close()
 
 
 def views(now: datetime) -> list[dict[str, str]]:

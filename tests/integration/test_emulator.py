@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import io
 import os
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext
+import zipfile
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,41 @@ def test_it_answers_on_loopback_only() -> None:
             with socket.socket() as probe:
                 probe.settimeout(1)
                 assert probe.connect_ex((address, emulator.port)) != 0
+
+
+def test_only_who_knows_the_key_of_the_run_creates_something() -> None:
+    def ask(emulator: Emulator, key: str, **headers: str) -> tuple[int, str]:
+        scope = f"AWS4-HMAC-SHA256 Credential={key}/20261120/us-east-1/sqs/aws4_request"
+        target = {"Authorization": scope, "X-Amz-Target": "AmazonSQS.CreateQueue"}
+        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=30)
+        with closing(connection):
+            connection.request("POST", "/", '{"QueueName": "owned"}', target | headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers.get("Access-Control-Allow-Origin", "")
+
+    with Emulator.start() as emulator, Emulator.start() as other:
+        assert emulator.key != other.key
+        for key in ("test", emulator.account, other.key):
+            assert ask(emulator, key) == (403, "")
+        for name, value in (("Origin", "https://example.com"), ("Origin", "null"), ("Host", "rebound.example")):
+            assert ask(emulator, emulator.key, **{name: value}) == (403, "")
+        assert emulator.client("sqs").list_queues().get("QueueUrls", []) == []
+        assert ask(emulator, emulator.key)[0] == 200
+
+
+def test_functions_reach_the_services_as_they_do_on_aws() -> None:
+    source = "import boto3\ndef handler(event, context):\n    return boto3.client('sqs').list_queues()['QueueUrls']\n"
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("index.py", source)
+    with Emulator.start() as emulator:
+        emulator.client("sqs").create_queue(QueueName="letters")
+        functions = emulator.client("lambda")
+        role = f"arn:aws:iam::{emulator.account}:role/any"
+        settings = {"Runtime": "python3.13", "Handler": "index.handler", "Role": role, "Timeout": 60}
+        functions.create_function(FunctionName="lists", Code={"ZipFile": code.getvalue()}, **settings)
+        functions.get_waiter("function_active_v2").wait(FunctionName="lists")
+        assert b"letters" in functions.invoke(FunctionName="lists")["Payload"].read()
 
 
 def _other_addresses() -> set[str]:

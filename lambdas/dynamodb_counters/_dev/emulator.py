@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import time
 import urllib.request
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -34,7 +35,7 @@ _TAIL_CHARACTERS = 4000
 _PRIVATE_PREFIXES = ("AWS_", "CDK_", "BOTO_")
 _NOWHERE = os.devnull
 _AWS_SETTINGS = {
-    "AWS_ACCESS_KEY_ID": "test",
+    # No signature is checked: who knows the access key gets in.
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_REGION": _REGION,
     "AWS_DEFAULT_REGION": _REGION,
@@ -45,6 +46,10 @@ _AWS_SETTINGS = {
     "no_proxy": "127.0.0.1,localhost",
 }
 _EXPORTED = ("AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+def _new_key() -> str:
+    return f"LOCAL{secrets.token_hex(16).upper()}"
 
 
 class EmulatorError(CountersError):
@@ -60,6 +65,8 @@ class Emulator:
     log: Path
     account: str = _ACCOUNT
     region: str = _REGION
+    key: str = field(default_factory=_new_key, repr=False)
+    """The access key, of this run only: a web page that finds the port must not be able to use it."""
 
     @property
     def endpoint_url(self) -> str:
@@ -71,6 +78,7 @@ class Emulator:
         return {
             **kept,
             **_AWS_SETTINGS,
+            "AWS_ACCESS_KEY_ID": self.key,
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "CDK_DEFAULT_ACCOUNT": self.account,
             "CDK_DEFAULT_REGION": self.region,
@@ -92,7 +100,7 @@ class Emulator:
             service,
             region_name=self.region,
             endpoint_url=self.endpoint_url,
-            aws_access_key_id=_AWS_SETTINGS["AWS_ACCESS_KEY_ID"],
+            aws_access_key_id=self.key,
             aws_secret_access_key=_AWS_SETTINGS["AWS_SECRET_ACCESS_KEY"],
             config=Config(max_pool_connections=_CONNECTIONS, proxies={}),
         )
@@ -104,8 +112,12 @@ class Emulator:
 
     @classmethod
     @contextlib.contextmanager
-    def start(cls, *, max_seconds: int = 900, port: int = 0, log: Path | None = None) -> Iterator[Emulator]:
+    def start(
+        cls, *, max_seconds: int = 900, port: int = 0, log: Path | None = None, key: str | None = None
+    ) -> Iterator[Emulator]:
         """Run an emulator for the length of a `with` block, at most `max_seconds`; port 0 is any that is free.
+
+        It answers who has the access key, by default one of this run only.
 
         No process, port or file remains but a `log` given, even when this process is interrupted or killed.
         """
@@ -113,7 +125,9 @@ class Emulator:
             raise EmulatorError("the emulator is not installed: pip install 'cdk-dynamodb-counters[dev]'")
         # Resolved, because macOS keeps temporary files behind a symbolic link, and tools compare paths as text.
         directory = Path(tempfile.mkdtemp(prefix="emulator-")).resolve()
-        emulator = cls(port=_free_port(port), directory=directory, log=log or directory / "emulator.log")
+        emulator = cls(
+            port=_free_port(port), directory=directory, log=log or directory / "emulator.log", key=key or _new_key()
+        )
         with emulator.log.open("wb+") as output:
             process = supervisor.start(
                 [sys.executable, "-P", str(_SERVER)],
@@ -138,6 +152,9 @@ def _server_environment(emulator: Emulator) -> dict[str, str]:
         "HOME": str(emulator.directory),
         "TMPDIR": str(emulator.directory),
         **_AWS_SETTINGS,
+        "AWS_ACCESS_KEY_ID": emulator.key,
+        # The functions': ministack takes their account's id for their access key.
+        "AWS_SESSION_TOKEN": emulator.key,
         "BIND_HOST": _HOST,
         "MINISTACK_HOST": _HOST,
         "GATEWAY_PORT": str(emulator.port),

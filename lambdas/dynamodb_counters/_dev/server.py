@@ -1,11 +1,67 @@
-"""The emulator's process: ministack, whose PartiQL inserts reach the stream as DynamoDB's do.
+"""The emulator's process: ministack behind a door, whose PartiQL inserts reach the stream as DynamoDB's do.
 
 It is run as a file, without this package: the emulated functions inherit its environment.
+
+Ministack answers everybody who reaches its port, and lets any page read the answer: a page in a browser of this machine
+could create a function and run it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import hmac
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+# By name: a page of another one may have pointed that name at this machine. Ports do not matter, since whatever else
+# listens on this machine could connect without a browser.
+_HERE: Final = re.compile(r"(127\.0\.0\.1|localhost)(:\d+)?")
+_ORIGIN_HERE: Final = re.compile(rf"https?://{_HERE.pattern}")
+_PUBLIC: Final = re.compile(r"/_aws/execute-api/[^/]+/.*|/_ministack/(ready|cfn-response/.+)", re.DOTALL)
+"""The app's own HTTP APIs, which say themselves who may call them; and answers to one question."""
+
+_CREDENTIAL: Final = re.compile(r"Credential=([^/,]*)/")
+_FORBIDDEN: Final = 403
+
+
+def refusal(scope: Mapping[str, Any], key: str) -> str:
+    """Why a request is refused; "" if it is not."""
+    headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+    hosts = [value for name, value in headers if name == "host"]
+    if len(hosts) != 1 or not _HERE.fullmatch(hosts[0]):
+        return "invalid Host: expected 127.0.0.1 or localhost"
+    if not all(_ORIGIN_HERE.fullmatch(value) for name, value in headers if name == "origin"):
+        return "invalid Origin: expected a page of this machine"
+    if _PUBLIC.fullmatch(scope["path"]):
+        return ""
+    query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+    # Functions sign with their account's id, roles with a key of their own: the session token of both is the key.
+    given = [value for name, value in headers if name == "x-amz-security-token"]
+    given += [found for name, value in headers if name == "authorization" for found in _CREDENTIAL.findall(value)]
+    given += [query.get("X-Amz-Security-Token", ""), query.get("X-Amz-Credential", "").partition("/")[0]]
+    known = any(hmac.compare_digest(one.encode(), key.encode()) for one in given)
+    return "" if known else "invalid access key: expected the one of this run, as `counters dev` exports it"
+
+
+def guarded(app: App, key: str) -> App:
+    """Let in who may ask."""
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        reason = refusal(scope, key) if scope["type"] in ("http", "websocket") else ""
+        if not reason:
+            await app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            kind = (b"content-type", b"text/plain; charset=utf-8")
+            await send({"type": "http.response.start", "status": _FORBIDDEN, "headers": [kind]})
+            await send({"type": "http.response.body", "body": reason.encode()})
+
+    return door
 
 
 def _insert_into_the_stream() -> None:
@@ -22,8 +78,18 @@ def _insert_into_the_stream() -> None:
     dynamodb._partiql_insert = streamed  # noqa: SLF001
 
 
-if __name__ == "__main__":
-    from ministack.app import main  # type: ignore[import-untyped]
+def _give_roles(key: str) -> None:
+    """Who assumes a role had the key, and goes on with it: the CDK CLI does."""
+    from ministack.services import sts  # noqa: PLC0415 - when it is run
 
+    sts._gen_session_token = lambda: key  # noqa: SLF001 - there is no other way in
+
+
+if __name__ == "__main__":
+    from ministack import app as emulator  # type: ignore[import-untyped]
+
+    key = os.environ["AWS_ACCESS_KEY_ID"]
     _insert_into_the_stream()
-    main()
+    _give_roles(key)
+    emulator.app = guarded(emulator.app, key)
+    emulator.main()

@@ -55,7 +55,7 @@ def test_the_emulated_cli_never_sees_the_users_account(tmp_path: Path, monkeypat
 
     assert found == {}
     assert "AWS_ENDPOINT_URL=http://127.0.0.1:1" in seen[0]
-    assert "AWS_ACCESS_KEY_ID=test" in seen[0]
+    assert f"AWS_ACCESS_KEY_ID={emulator.key}" in seen[0]
     assert "production" not in seen[0]
     assert "'deploy', 'Shop', '--require-approval', 'never'" in seen[1]
     assert "'--context', 'single_shard_stream=true'" in seen[1]
