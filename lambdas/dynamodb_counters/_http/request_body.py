@@ -13,6 +13,9 @@ from dynamodb_counters._http.problems import ProblemError, bad_request
 # Browsers send beacons, and bodies without an explicit type, as plain text.
 _CONTENT_TYPES: Final = ("application/json", "text/plain")
 
+MAX_BODY_BYTES: Final = 1_000_000
+"""Unless an ingest says otherwise; as much as a line of a file of events may have."""
+
 MAX_VALUES: Final = 50_000
 """Of a document, numbers and texts as well as what encloses them: each costs time, however few bytes it has."""
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -28,6 +27,7 @@ _LINE: Final = "line"
 """What `--map` calls the number of a record in its file."""
 
 _ROUNDS: Final = 8
+_BATCH_BYTES: Final = 4_000_000
 _STATUSES: Final = ("accepted", "duplicate", "conflict", "rejected", "too_late", "unreadable")
 
 
@@ -163,7 +163,7 @@ def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, str]) -> 
     columns = {**row.values, _LINE: row.number}
     values = {name: value for name, value in row.values.items() if name not in renamed.values()}
     values |= {name: columns[column] for name, column in renamed.items() if column in columns}
-    return Row(row.number, {**values, **fixed})
+    return replace(row, values={**values, **fixed})
 
 
 def _continued(fresh: Progress, kept: Path) -> Progress:
@@ -187,8 +187,17 @@ def _keep(progress: Progress, kept: Path) -> None:
     written.replace(kept)
 
 
-def _batches(found: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    while part := list(islice(found, size)):
+def _batches(found: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    """Records by the batch, fewer of long ones: all of a batch are in memory."""
+    part: list[Row] = []
+    size = 0
+    for row in found:
+        part.append(row)
+        size += row.size
+        if len(part) == most or size > _BATCH_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
         yield part
 
 

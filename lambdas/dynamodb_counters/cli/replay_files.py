@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import IO, Any, AnyStr, BinaryIO, Final, TextIO, cast
 
 import click
 
 from dynamodb_counters._http.lossless_json import read_json
+from dynamodb_counters._http.request_body import MAX_BODY_BYTES
 from dynamodb_counters.cli.log_lines import log_request
 
 FORMATS: Final = ("jsonl", "csv", "log")
@@ -24,6 +25,7 @@ _BY_SUFFIX: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".log
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?")
 _MOST_SHOWN: Final = 1000
+_TOO_LONG: Final = f"a line of more than {MAX_BODY_BYTES:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Row:
     values: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
     text: str = ""
+    size: int = 0
+    """About how many bytes of memory it takes."""
 
 
 def format_of(path: Path) -> str:
@@ -55,29 +59,34 @@ def rows(file: BinaryIO, kind: str, numbers: Sequence[str] = ()) -> Iterator[Row
 
 
 def _json_rows(file: BinaryIO) -> Iterator[Row]:
-    for number, line in _lines(file):
+    for number, line, problem in _lines(file):
+        if problem:
+            yield Row(number, problem=problem, text=_shown(line))
+            continue
         try:
             values = read_json(line.decode())
             if not isinstance(values, dict):
                 raise ValueError("expected a JSON object in each line")
-            yield Row(number, values)
+            yield Row(number, values, size=len(line))
         except (ValueError, RecursionError) as error:
             yield Row(number, problem=f"not JSON within the limits: {error}", text=_shown(line))
 
 
 def _log_rows(file: BinaryIO) -> Iterator[Row]:
     # Bytes that are not UTF-8 become \xhh, as web servers write bytes that they consider unprintable.
-    for number, line in _lines(file):
-        values = log_request(line.decode("utf-8", errors="backslashreplace"))
+    for number, line, problem in _lines(file):
+        values = None if problem else log_request(line.decode("utf-8", errors="backslashreplace"))
         if values is None:
-            yield Row(number, problem="no line of an access log in common or combined format", text=_shown(line))
+            told = problem or "no line of an access log in common or combined format"
+            yield Row(number, problem=told, text=_shown(line))
         else:
-            yield Row(number, values)
+            yield Row(number, values, size=len(line))
 
 
 def _csv_rows(file: BinaryIO, numbers: Sequence[str]) -> Iterator[Row]:
     text = io.TextIOWrapper(cast("Any", file), "utf-8-sig", errors="backslashreplace", newline="")
-    reader = csv.reader(text, strict=True)
+    lines = _RecordLines(text)
+    reader = csv.reader(lines, strict=True)
     try:
         names = next(reader, [])
     except csv.Error as error:
@@ -87,9 +96,10 @@ def _csv_rows(file: BinaryIO, numbers: Sequence[str]) -> Iterator[Row]:
     if unknown := [name for name in numbers if name not in names]:
         raise click.UsageError(f"there is no column {unknown[0]!r}; the columns are: {', '.join(names)}")
     try:
-        for number, (cells, problem) in enumerate(_cells(reader), start=1):
+        for number, (cells, problem) in enumerate(_cells(reader, lines), start=1):
             try:
-                yield Row(number, {}, problem) if problem else Row(number, _named(names, cells, numbers))
+                values = {} if problem else _named(names, cells, numbers)
+                yield Row(number, values, problem, size=lines.length)
             except ValueError as error:
                 yield Row(number, {}, str(error), ",".join(cells)[:_MOST_SHOWN])
     finally:
@@ -109,9 +119,29 @@ def _named(names: list[str], cells: list[str], numbers: Sequence[str]) -> dict[s
     return values
 
 
-def _cells(reader: Iterable[list[str]]) -> Iterator[tuple[list[str], str]]:
+class _RecordLines:
+    """The lines of a CSV; too many for one record, or one that is too long, are an error of the CSV."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._lines = _whole_lines(text)
+        self.length = 0
+        """Of the lines of this record so far."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line, is_whole = next(self._lines)
+        self.length += len(line)
+        if not is_whole or self.length > MAX_BODY_BYTES:
+            raise csv.Error(_TOO_LONG)
+        return line
+
+
+def _cells(reader: Iterable[list[str]], lines: _RecordLines) -> Iterator[tuple[list[str], str]]:
     cells = iter(reader)
     while True:
+        lines.length = 0
         try:
             found = next(cells)
         except StopIteration:
@@ -123,13 +153,24 @@ def _cells(reader: Iterable[list[str]]) -> Iterator[tuple[list[str], str]]:
             yield found, ""
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(file, start=1):
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
+    """Number, content and problem of each line that is not empty."""
+    for number, (line, is_whole) in enumerate(_whole_lines(file), start=1):
         content = line.strip(b"\r\n")
         if number == 1:
             content = content.removeprefix(b"\xef\xbb\xbf")
-        if content.strip():
-            yield number, content
+        if content.strip() or not is_whole:
+            yield number, content, "" if is_whole else _TOO_LONG
+
+
+def _whole_lines(file: IO[AnyStr]) -> Iterator[tuple[AnyStr, bool]]:
+    """The lines of a file; of one that is too long, how it begins: a small file may unpack into one of gigabytes."""
+    most = MAX_BODY_BYTES + len("\r\n")
+    while line := file.readline(most):
+        is_whole = len(line.rstrip("\r\n" if isinstance(line, str) else b"\r\n")) <= MAX_BODY_BYTES
+        yield line, is_whole
+        while not is_whole and line and not line.endswith(("\n", "\r") if isinstance(line, str) else b"\n"):
+            line = file.readline(most)
 
 
 def _decompressed(file: BinaryIO) -> BinaryIO:

@@ -23,14 +23,12 @@ from dynamodb_counters._http.gateway_requests import well_formed
 from dynamodb_counters._http.live_page import page_response
 from dynamodb_counters._http.openapi import openapi
 from dynamodb_counters._http.problems import ProblemError, bad_request
-from dynamodb_counters._http.request_body import body_text, parse_body
+from dynamodb_counters._http.request_body import MAX_BODY_BYTES, body_text, parse_body
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._http.responses import NO_STORE, cached_json_response, json_response, problem_response
 from dynamodb_counters._http.tenancy import bound_values
 from dynamodb_counters._http.time_limits import time_limit
 from dynamodb_counters.errors import InvalidArgumentError
-
-MAX_BODY_BYTES = 1_000_000
 
 logger = Logger()
 metrics = Metrics()

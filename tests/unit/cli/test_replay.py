@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._http.request_body import MAX_BODY_BYTES
 from dynamodb_counters.cli.log_lines import log_request
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
@@ -211,3 +214,65 @@ def test_another_payload_of_a_known_key_is_among_the_rejects(world: World, tmp_p
     [reject] = (tmp_path / "hits.jsonl.rejects.jsonl").read_text().splitlines()
     assert (done.code, done.document["duplicate"], done.document["conflict"]) == (1, 1, 1)
     assert (json.loads(reject)["status"], json.loads(reject)["event"]["bytes"]) == ("conflict", 2)
+
+
+def _lines_around(kind: str, long: bytes) -> Iterator[bytes]:
+    """A file with a long line in its middle, in parts."""
+    if kind == "jsonl":
+        yield b'{"url": "/", "time": "2026-11-20T10:00", "client": "c"}\n{"url": "'
+        end = b'"}\n{"url": "/", "time": "2026-11-20T10:01", "client": "c"}\n'
+    elif kind == "log":
+        yield b'c - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1\n'
+        end = b'\nc - - [20/Nov/2026:10:01:00 +0000] "GET / HTTP/1.1" 200 1\n'
+    else:
+        yield b"url,time,client\n/,2026-11-20T10:00,c\n"
+        end = b",\n/,2026-11-20T10:01,c\n"
+    for _ in range(64):
+        yield long
+    yield end
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "log", "csv", "record"])
+def test_a_line_that_is_too_long_is_skipped_and_never_in_memory(world: World, tmp_path: Path, kind: str) -> None:
+    # Many lines that are one record of a CSV, or one line.
+    long = (b'"' + b"a" * 100_000 + b'\n",') * 10 if kind == "record" else b"a" * 1_000_000
+    file = tmp_path / f"hits.{'csv' if kind == 'record' else kind}.gz"
+    with gzip.open(file, "wb", 1) as opened:
+        for part in _lines_around(kind, long):
+            opened.write(part)
+    world.replay(write_lines(tmp_path / "warm.jsonl", 1))
+    tracemalloc.start()
+    try:
+        done = world.replay(file, "--json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+    # The end of a record that is cut is no line of its own.
+    assert (done.code, done.document["accepted"]) == (1, 1 if kind == "record" else 2), done
+    rejects = [json.loads(line) for line in Path(done.document["rejects"]).read_text().splitlines()]
+    assert "a line of more than 1,000,000 bytes" in rejects[0]["reason"]
+    assert (rejects[0]["line"], len(rejects[0].get("text", "")) <= 1000) == (2, True)
+    assert kind == "record" or len(rejects) == 1
+
+
+def test_a_line_of_just_the_limit_is_read(world: World, tmp_path: Path) -> None:
+    start = '{"url": "/", "time": "2026-11-20T10:00", "client": "c", "x": "'
+    lines = [f'{start}{"a" * (MAX_BODY_BYTES + more - len(start) - 2)}"}}' for more in (0, 1)]
+    (file := tmp_path / "hits.jsonl").write_text("\r\n".join([*lines, lines[0]]))
+    told = world.replay(file, "--dry-run", "--json").document
+    assert (told["readable"], told["unreadable"]) == (2, 1)
+
+
+def test_long_lines_fill_no_batch_beyond_memory(world: World, tmp_path: Path) -> None:
+    line = json.dumps({"url": "/", "client": "c", "x": "a" * 900_000})
+    with gzip.open(file := tmp_path / "hits.jsonl.gz", "wt") as opened:
+        opened.writelines(f'{{"time": "2026-11-20T10:{n:02}", {line[1:]}\n' for n in range(60))
+    tracemalloc.start()
+    try:
+        done = world.replay(file, "--json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert done.document["rejected"] == 60, done
+    assert peak < 50_000_000
