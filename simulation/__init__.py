@@ -14,7 +14,8 @@ above it:
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
 - `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one, also those of
-  runs (`run_mechanisms`) and of groups that expire (`retention_mechanisms`), and of tallies (`tally_mechanisms`).
+  runs (`run_mechanisms`) and of groups that expire (`retention_mechanisms`), of tallies (`tally_mechanisms`) and of
+  erasures (`erasure_mechanisms`).
 """
 
 from __future__ import annotations

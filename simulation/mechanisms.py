@@ -244,7 +244,7 @@ MUTATIONS: Final = (
     Mutation(
         "a deletion by TTL counts as one by a user",
         "_fold/fold.py",
-        "if image_name == OLD and is_expiry(change.record, source.ttl):",
+        "if is_erased or (image_name == OLD and is_expiry(change.record, source.ttl)):",
         "if False:",
     ),
     Mutation(

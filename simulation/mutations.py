@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from simulation import mechanisms
+from simulation.erasure_mechanisms import ERASURE_MUTATIONS
 from simulation.mechanisms import Mutation
 from simulation.quota_mechanisms import QUOTA_MUTATIONS
 from simulation.retention_mechanisms import RETENTION_MUTATIONS
@@ -30,7 +31,14 @@ _TIMEOUT_SECONDS: Final = 1800
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
-MUTATIONS: Final = (*mechanisms.MUTATIONS, *RUN_MUTATIONS, *QUOTA_MUTATIONS, *RETENTION_MUTATIONS, *TALLY_MUTATIONS)
+MUTATIONS: Final = (
+    *mechanisms.MUTATIONS,
+    *RUN_MUTATIONS,
+    *QUOTA_MUTATIONS,
+    *RETENTION_MUTATIONS,
+    *TALLY_MUTATIONS,
+    *ERASURE_MUTATIONS,
+)
 
 
 def mutate(mutation: Mutation, root: Path) -> None:

@@ -243,7 +243,7 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "a mark holds for whatever its item shows later",
         "_items/discard_marks.py",
-        "shown = {name: _plain(value) for name, value in image.items() if name != NOT_IN}",
+        "shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}",
         "shown = {name: _plain(value) for name, value in image.items() if name in ('pk', 'sk')}",
         _DISCARDS + "test_a_correction_of_a_discarded_item_counts",
     ),
@@ -251,7 +251,7 @@ RUN_MUTATIONS: Final = (
         "an image that its item shows no more is discarded alone",
         "_stream/discards.py",
         'raise _refusal(entry, "an image that its item still shows, or whose other side waits, too: redrive it")',
-        "return self._write(writes)",
+        "return self._write(entry)",
         _DISCARDS + "test_what_was_taken_back_already_is_redriven_not_discarded",
     ),
     Mutation(

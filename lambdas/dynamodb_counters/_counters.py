@@ -252,7 +252,8 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
             Names of on-failure buckets.
         uncounted : {"refuse", "drop"}, optional
             What happens if quarantine or a bucket holds events that wait to be counted. Default: `EraseError`, and
-            nothing is erased. ``"drop"``: they are erased uncounted.
+            nothing is erased. ``"drop"``: they are erased uncounted; in quarantine, those of which the counts would
+            then lack something are redriven first.
         """
         return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
 

@@ -62,6 +62,7 @@ _ROOMS = {
         schedules
         mechanisms handler_process workbench throttled_burst
         run_mechanisms quota_mechanisms retention_mechanisms tally_mechanisms
+        erasure_mechanisms
         mutations soak hostile backfill quotas replay
         pairs specification
     """,

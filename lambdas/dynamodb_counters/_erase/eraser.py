@@ -24,7 +24,7 @@ Uncounted: TypeAlias = Literal["refuse", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How many copies of the events were found, by place; of those erased, nothing is left there.
+    """How many copies of the events were found, by place; of those erased, nothing is left there, but for `left`.
 
     Parameters
     ----------
@@ -46,6 +46,9 @@ class Erased:
         Pages of backfills and verifications that are over. They name groups, whoever they are of.
     runs : int
         Backfills and verifications that are open, or ended less than an hour ago: their pages stay until then.
+    left : int
+        Copies that stay, because they wait to be counted: they came while the run went on, or a backfill has met them
+        that goes on. Run it again.
     """
 
     events: int = 0
@@ -57,6 +60,7 @@ class Erased:
     out_of_sight: int = 0
     pages: int = 0
     runs: int = 0
+    left: int = 0
 
 
 class Eraser:
@@ -92,26 +96,26 @@ class Eraser:
         """Erase; a run that ended halfway is completed by the next."""
         _require_one_of("counts", counts, CountsOfErased)
         _require_one_of("uncounted", uncounted, Uncounted)
-        if uncounted == "refuse" and (waiting := self._uncounted()).uncounted:
+        if uncounted == "refuse" and (waiting := self._uncounted()):
             raise EraseError(
-                f"{waiting.uncounted} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
+                f"{waiting} copies wait to be counted, in quarantine or in a bucket: redrive them first, or "
                 "say that they are to be dropped, if they cannot be counted or were counted after all"
             )
-        return self._sweep(keeps_counts=counts == "keep", writes=True)
+        return self._sweep(keeps_counts=counts == "keep", writes=True, drops=uncounted == "drop")
 
-    def _uncounted(self) -> Erased:
-        in_quarantine = self._quarantine.sweep(writes=False)
-        given_up = sum(bucket.sweep(writes=False) for bucket in self._buckets)
-        return Erased(uncounted=in_quarantine.waiting + given_up)
+    def _uncounted(self) -> int:
+        return self._quarantine.sweep(writes=False).waiting + sum(b.sweep(writes=False) for b in self._buckets)
 
-    def _sweep(self, *, keeps_counts: bool, writes: bool) -> Erased:
-        # Queues before the table, or a message would bring an event back; the quarantine last, where it may end.
+    def _sweep(self, *, keeps_counts: bool, writes: bool, drops: bool = False) -> Erased:
+        # Queues before the table, or a message would bring an event back; the quarantine last, where it may end, but
+        # what waits there before the items, which then show that they take nothing back.
         out_of_sight = sum(queue.out_of_sight() for queue in self._queues)
         messages = sum(queue.sweep(writes=writes) for queue in self._queues)
-        given_up = sum(bucket.sweep(writes=writes) for bucket in self._buckets)
+        given_up = sum(bucket.sweep(writes=drops) for bucket in self._buckets)
+        dropped = self._quarantine.drop() if drops else 0
         events = self._items.sweep(keeps_counts=keeps_counts, writes=writes)
         packed = self._chunks.sweep(keeps_counts=keeps_counts, writes=writes)
-        in_quarantine = self._quarantine.sweep(writes=writes)
+        in_quarantine = self._quarantine.sweep(writes=writes, drops=drops)
         in_pages = self._pages.sweep(writes=writes)
         return Erased(
             events=events,
@@ -119,10 +123,11 @@ class Eraser:
             quarantined=in_quarantine.found,
             messages=messages,
             given_up=given_up,
-            uncounted=in_quarantine.waiting + given_up,
+            uncounted=dropped + in_quarantine.waiting + given_up,
             out_of_sight=out_of_sight,
             pages=in_pages.found,
             runs=in_pages.runs,
+            left=in_quarantine.left + given_up * (not drops) if writes else 0,
         )
 
 

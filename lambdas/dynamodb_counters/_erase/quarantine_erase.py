@@ -1,12 +1,13 @@
 """Entries of the quarantine that hold events.
 
 An entry without its content stays until it would have gone anyway: it tells a record that is delivered again from a new
-one, so that what was decided of it stands.
+one, so that what was decided of it stands. One that waits keeps its content: dropped, it would be taken back all the
+same. So it is discarded first; what a discard does not make right is redriven, and its content goes at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +15,31 @@ from dynamodb_counters._erase.held_records import Reduced, reduced
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.quarantine_items import REASON, RECORD, STATE, UNREADABLE, WAITING, pack, unpack
-from dynamodb_counters._stream.redrive_entries import stored_entries
+from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.quarantine_items import (
+    PROVISIONAL,
+    REASON,
+    RECORD,
+    STATE,
+    UNREADABLE,
+    WAITING,
+    pack,
+    read_quarantine_item,
+    unpack,
+)
+from dynamodb_counters._stream.redrive_entries import redrive, stored_entries
 from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
 
 
 @dataclass(slots=True)
 class InQuarantine:
-    """How many of the events its entries hold, and how many of those wait to be counted."""
+    """How many of the events its entries hold, how many of those wait to be counted, and how many stay for that."""
 
     found: int = 0
     waiting: int = 0
+    left: int = 0
 
 
 class QuarantineCopies:
@@ -34,17 +49,41 @@ class QuarantineCopies:
         self._table = table
         self._wanted = wanted
 
-    def sweep(self, *, writes: bool) -> InQuarantine:
+    def drop(self) -> int:
+        """Have entries wait no more that hold nothing but events; return how many of these were dropped."""
+        discards, dropped = Discards(self._table), 0
+        for item, part in self._found():
+            if _state(item) == WAITING and part.left is None:
+                entry = read_quarantine_item(item)
+                try:
+                    done = discards.discard(entry)
+                except InvalidArgumentError:
+                    done = redrive(self._table, entry)
+                dropped += part.found * done
+        return dropped
+
+    def sweep(self, *, writes: bool, drops: bool = False) -> InQuarantine:
+        """Take out the events, but of entries that wait; if those are dropped, they wait for other people's alone."""
         found = InQuarantine()
-        for item in stored_entries(self._table):
-            part = self._reduced(item) if RECORD in item else None
-            if part is None or not part.found:
-                continue
+        for item, part in self._found():
+            is_left = self._waits(item) and not (drops and part.left is not None)
             found.found += part.found
-            found.waiting += part.found * (item.get(STATE, {}).get("S") == WAITING)
-            if writes:
+            found.waiting += part.found * (_state(item) == WAITING)
+            found.left += part.found * is_left
+            if writes and not is_left:
                 self._update(item, part.left)
         return found
+
+    def _found(self) -> Iterator[tuple[Mapping[str, Any], Reduced]]:
+        for item in stored_entries(self._table):
+            part = self._reduced(item) if RECORD in item else None
+            if part is not None and part.found:
+                yield item, part
+
+    def _waits(self, item: Mapping[str, Any]) -> bool:
+        """Whether something is to become of an entry: one that a backfill has met waits, perhaps, when that ends."""
+        state = _state(item)
+        return state == WAITING or (state == PROVISIONAL and bool(read_control(self._table).runs))
 
     def _reduced(self, item: Mapping[str, Any]) -> Reduced:
         try:
@@ -74,3 +113,7 @@ class QuarantineCopies:
             )
         except self._table.client.exceptions.ConditionalCheckFailedException:
             return  # It has expired, or another run has been here.
+
+
+def _state(item: Mapping[str, Any]) -> str:
+    return str(item.get(STATE, {}).get("S", ""))

@@ -196,8 +196,8 @@ class _Folding:
             # The transaction has counted in the generations that readers use.
             names = counted_in(change.record["dynamodb"][image_name])
             programs = [program for program in programs if program.layout.name not in names]
-        if image_name == OLD and is_expiry(change.record, source.ttl):
-            is_erased = is_erasure(change.record)
+        is_erased = is_erasure(change.record)
+        if is_erased or (image_name == OLD and is_expiry(change.record, source.ttl)):
             leaving = (program.on_erasure if is_erased else program.on_expiry for program in programs)
             programs = [program for program in leaving if program is not None]
         if change.names is not None:

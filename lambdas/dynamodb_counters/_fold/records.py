@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import Number
-from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, SEQUENCE_DIGITS, TTL
+from dynamodb_counters._items.table_schema import CHUNK, COUNTED_IN, ERASED, PK, SEQUENCE_DIGITS, TTL
 from dynamodb_counters.errors import MalformedImageError
 
 Record: TypeAlias = Mapping[str, Any]
@@ -90,7 +90,9 @@ def is_erasure(record: Record) -> bool:
     new, old = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
     if CHUNK in old:
         return CHUNK in new and new.get(ERASED) != old.get(ERASED)
-    return record.get("eventName") == "REMOVE" and ERASED in old
+    name = record.get("eventName")
+    # What a row that waits on its own had taken back is inserted: no item, it has no key.
+    return (name == "REMOVE" and ERASED in old) or (name == "INSERT" and ERASED in new and PK not in new)
 
 
 def padded(sequence: str) -> str:

@@ -1,6 +1,6 @@
 """Marks of images that were discarded from the quarantine while their items show them. Pure.
 
-A mark names a declaration and the image. So a correction counts, in place or not.
+A mark names a declaration and the image, but for when it expires. So a correction counts, in place or not.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.table_schema import NOT_IN
+from dynamodb_counters._items.table_schema import ERASED, NOT_IN, TTL
 
 _ALL: Final = "*"
 _BYTES: Final = 12
+_UNSEEN: Final = frozenset((NOT_IN, ERASED, TTL))
 _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
@@ -42,8 +43,8 @@ def stored_marks(*images: Image | None) -> set[str]:
 
 
 def image_digest(image: Image) -> str:
-    """What an image is known by, whether it is read from the table or comes with a record; marks do not change it."""
-    shown = {name: _plain(value) for name, value in image.items() if name != NOT_IN}
+    """What an image is known by, read from the table or with a record; marks do not change it, nor does an erasure."""
+    shown = {name: _plain(value) for name, value in image.items() if name not in _UNSEEN}
     text = json.dumps(shown, sort_keys=True)
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:_BYTES]).decode()
 

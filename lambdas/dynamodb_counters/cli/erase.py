@@ -27,6 +27,7 @@ _PLACES: Final = {
     "out_of_sight": "messages out of sight: in a consumer's hands, or delayed",
     "pages": "pages of backfills and verifications that are over",
     "runs": "backfills and verifications whose pages stay until an hour after they end",
+    "left": "copies that stay, because they wait to be counted",
 }
 
 

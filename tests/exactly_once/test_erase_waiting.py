@@ -1,0 +1,285 @@
+"""Erased events whose counts wait in quarantine: whatever comes when, the counts never lack what was never added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._erase.eraser import Erased, Eraser
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.redrive_entries import list_quarantined
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters.errors import EraseError
+from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HookedClient
+from simulation.oracle.chunks import rows_of
+from tests.exactly_once.test_backfill import backfill
+from tests.exactly_once.test_discards import World as Delivered
+from tests.exactly_once.test_erase import WRITES, Scannable, dying
+from tests.exactly_once.test_waiting_entries import AHEAD, PACKED, TAGS, VIEW, redrive_all, tags, verify
+
+KINDS = {"plain": VIEW, "packed": PACKED}
+BOTH = pytest.mark.parametrize("counts", ["keep", "take_back"])
+OF_EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+def _views(event: Event, on_expiry: Any = "keep") -> Aggregate:
+    """Has always counted what the window, which takes nothing ahead of its time, lets wait."""
+    return Aggregate("views", event, pk="ALL", sk="VIEWS", measures={"n": Count()}, on_expiry=on_expiry)
+
+
+class World(Delivered):
+    """A table with a window that counts an event once its time has come, and an aggregate that counts it at once."""
+
+    def __init__(self, kind: str, on_expiry: Any = "keep") -> None:
+        self.event = KINDS[kind]
+        self.ahead = replace(AHEAD, source=self.event, on_expiry=on_expiry)
+        self.views = _views(self.event, on_expiry)
+        super().__init__(self.ahead, self.views)
+
+    def accept(self, number: int = 1, url: str = "/") -> None:
+        """An event an hour ahead of its time, of which the stream does not tell yet."""
+        view = {"url": url, "at": int(self.bench.clock() + HOUR), "id": number}
+        [outcome] = self.bench.counters.accept_many(self.event, [view])
+        assert outcome.status == "accepted"
+
+    def let_it_wait(self) -> None:
+        """An event whose count waits, and could be added by now."""
+        self.accept()
+        self.stream.deliver()
+        assert self.waiting() == 1
+        self.bench.clock.advance(2 * HOUR)
+
+    def erase(self, counts: Any, uncounted: Any = "drop", hook: Callable[..., Any] | None = None) -> Erased:
+        client: Any = Scannable(self.bench.table)
+        hooked: Any = client if hook is None else HookedClient(client, hook)
+        reached = Table(client.name, hooked, clock=self.bench.clock, sleep=lambda _: None)
+        return Eraser(reached, self.event, {"url": "/"}).erase(counts, uncounted)
+
+    def counts(self) -> tuple[int, int]:
+        """What the window and the aggregate have counted."""
+        held = self.bench.counters.window(self.ahead, {"url": "/"}, last=timedelta(hours=3)).count
+        return int(held), int(self.bench.counters.get(self.views, {}).measures["n"])
+
+    def stored(self) -> str:
+        items = [dict(item) for item in self.bench.table.items() if not item["pk"]["S"].startswith("CHECKPOINT#")]
+        items = [item for item in items if "WINDOW#" not in item["sk"]["S"]]
+        return repr([{**item, "_chunk": rows_of(item)} if "_chunk" in item else item for item in items])
+
+    def finish(self, counts: str) -> None:
+        """Erase until nothing is left, with everything delivered in between."""
+        for _ in range(6):
+            self.stream.deliver()
+            found = self.erase(counts)
+            if found == Erased():
+                return
+        pytest.fail(f"still there: {found}")
+
+    def is_exact(self, counts: str, on_expiry: str = "keep") -> bool:
+        """Whether counts are as chosen; what has waited may have been counted or not, if counts are kept."""
+        window, views = self.counts()
+        is_kept = counts == "keep" and on_expiry != "subtract"
+        return views == is_kept and window in {0, int(is_kept)} and self.is_right() and "'/'" not in self.stored()
+
+
+@pytest.mark.parametrize("on_expiry", ["keep", "tally", "subtract"])
+@BOTH
+@OF_EACH_KIND
+def test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back(
+    kind: str, counts: str, on_expiry: str
+) -> None:
+    world = World(kind, on_expiry)
+    world.let_it_wait()
+    found = world.erase(counts)
+    assert (found.quarantined, found.uncounted, found.left) == (1, 1, 0)
+    assert "'/'" not in world.stored()
+    world.finish(counts)
+    assert world.is_exact(counts, on_expiry)
+
+
+@BOTH
+def test_a_plain_event_is_dropped_where_it_waits_and_counted_nowhere(counts: str) -> None:
+    world = World("plain")
+    world.let_it_wait()
+    world.erase(counts)
+    world.stream.deliver()
+    assert world.waiting() == 0
+    assert world.counts() == (0, counts == "keep")
+
+
+@pytest.mark.parametrize("uncounted", ["refuse", "drop"])
+@BOTH
+@OF_EACH_KIND
+def test_an_entry_that_comes_after_its_event_is_erased_is_counted_first(kind: str, counts: str, uncounted: str) -> None:
+    """The aggregator lags: what waits appears after the deletion, which subtracts it."""
+    world = World(kind)
+    world.accept()
+    world.bench.clock.advance(2 * HOUR)
+    assert world.erase(counts, uncounted).quarantined == 0
+    world.stream.deliver()
+    assert world.waiting() == 1
+    with pytest.raises(EraseError, match="1 copies wait"):
+        world.erase(counts, "refuse")
+    world.finish(counts)
+    assert world.is_exact(counts)
+
+
+@BOTH
+@OF_EACH_KIND
+def test_without_consent_an_entry_that_comes_meanwhile_stays(kind: str, counts: str) -> None:
+    world = World(kind)
+    world.accept()
+    world.bench.clock.advance(2 * HOUR)
+    left = [world.stream.deliver]
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name in WRITES and left:
+            left.pop()()
+        return send()
+
+    found = world.erase(counts, "refuse", hook)
+    assert (found.quarantined, found.uncounted, found.left) == (1, 1, 1)
+    assert world.waiting() == 1
+    redrive_all(world.bench, world.stream)
+    world.finish(counts)
+    assert world.is_exact(counts)
+
+
+@pytest.mark.parametrize("lags", [False, True])
+@pytest.mark.parametrize("landed", [False, True])
+@BOTH
+@OF_EACH_KIND
+def test_a_run_that_dies_between_an_entry_and_its_event_is_completed(
+    kind: str, counts: str, *, landed: bool, lags: bool
+) -> None:
+    for after in range(16):
+        world = World(kind)
+        world.let_it_wait()
+        if lags:
+            world.accept(2)
+            world.accept(3, url="/other")
+        has_died = False
+        try:
+            world.erase(counts, hook=dying(after, (*WRITES, "transact_write_items"), landed=landed))
+        except Crashed:
+            has_died = True
+        world.bench.clock.advance(2 * HOUR)
+        world.finish(counts)
+        redrive_all(world.bench, world.stream)
+        window, views = world.counts()
+        assert world.is_right(), f"died after {after} writes"
+        kept = 0 if counts == "take_back" else 1 + lags
+        assert (views, window in range(kept + 1)) == (kept + lags, True), f"died after {after} writes"
+        assert "'/'" not in world.stored()
+        if not has_died:
+            return
+    pytest.fail("no run came to its end")
+
+
+@BOTH
+@OF_EACH_KIND
+def test_an_event_that_changes_while_its_entry_is_dropped_is_taken_back_as_it_was_counted(
+    kind: str, counts: str
+) -> None:
+    versioned = replace(KINDS[kind], version="version")
+    world = World(kind)
+    world.event = versioned
+    world.ahead, world.views = replace(world.ahead, source=versioned), replace(world.views, source=versioned)
+    Delivered.__init__(world, world.ahead, world.views)
+    view = {"url": "/", "at": int(world.bench.clock() + HOUR), "id": 1, "version": 1}
+    world.bench.counters.accept_many(versioned, [view])
+    world.stream.deliver()
+    world.bench.clock.advance(2 * HOUR)
+    left = [{**view, "version": 2}]
+
+    def hook(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+        if name in (*WRITES, "transact_write_items") and left:
+            world.bench.counters.accept_many(versioned, [left.pop()])
+        return send()
+
+    world.erase(counts, hook=hook)
+    world.finish(counts)
+    assert world.is_exact(counts)
+
+
+def test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over() -> None:
+    world = World("plain")
+    world.accept()
+    world.stream.deliver()
+    for entry in list_quarantined(world.bench.store, redriven=False):
+        assert Discards(world.bench.store).discard(entry)
+    soon = replace(world.ahead, name="soon", pk="SOON#{url}")
+    world.accept(2)
+    world.stream.deliver()
+    redrive_all(world.bench, world.stream)
+    world.bench.deploy([soon, world.views])
+    world.ahead = soon
+    world.stream.deliver()
+    for step in backfill(world.bench, world.stream).steps():
+        if step.phase == "draining":
+            found = world.erase("take_back")
+            assert found.left >= 1
+    world.bench.clock.advance(2 * HOUR)
+    world.finish("take_back")
+    assert world.is_exact("take_back")
+
+
+@BOTH
+def test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased(counts: str) -> None:
+    """Image, retraction, and both as they are erased: each waits for more groups."""
+    declared = replace(TAGS, source=PACKED)
+    world = Delivered(declared)
+    world.view(PACKED, tags=["a", "b", "c"])
+    reached: Any = Scannable(world.bench.table)
+    table = Table(reached.name, reached, clock=world.bench.clock)
+    world.stream.skip()
+    Eraser(table, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=counts == "keep", writes=True)
+    world.stream.deliver()
+    assert world.waiting() == (2 if counts == "keep" else 4)
+    world.bench.deploy([replace(declared, max_groups=3)])
+    redrive_all(world.bench, world.stream)
+    assert tags(world.bench) == [int(counts == "keep")] * 3
+    assert not verify(world.bench, world.stream).differences
+
+
+class OneObject:
+    """An on-failure bucket that is empty at first, and then has an object."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body, self._looks = body, 0
+        self.exceptions = type("exceptions", (), {"NoSuchKey": KeyError})
+
+    def get_paginator(self, _: str) -> OneObject:
+        return self
+
+    def paginate(self, **_: Any) -> list[dict[str, Any]]:
+        self._looks += 1
+        return [{"Contents": [{"Key": "x"}]}] if self._looks > 1 else [{}]
+
+    def get_object(self, **_: Any) -> dict[str, Any]:
+        return {"Body": BytesIO(self.body)}
+
+    def delete_object(self, **_: Any) -> None:
+        self.body = b""
+
+
+@pytest.mark.parametrize("uncounted", ["refuse", "drop"])
+def test_without_consent_an_object_that_comes_meanwhile_stays(uncounted: Any) -> None:
+    world = World("plain")
+    record = {"eventName": "INSERT", "dynamodb": {"NewImage": {"_type": {"S": "view"}, "url": {"S": "/"}}}}
+    bucket = OneObject(json.dumps({"payload": {"Records": [record]}}).encode())
+    if uncounted == "drop":
+        assert list(bucket.paginate()) == [{}]
+    client: Any = Scannable(world.bench.table)
+    table = Table(client.name, client, clock=world.bench.clock)
+    found = Eraser(table, VIEW, {"url": "/"}, (), ["objects"], s3=bucket).erase("keep", uncounted)
+    assert (found.given_up, found.uncounted, found.left) == (1, 1, int(uncounted == "refuse"))
+    assert bool(bucket.body) == (uncounted == "refuse")
