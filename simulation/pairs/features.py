@@ -89,7 +89,6 @@ REASONS: Final[Mapping[Pair, str]] = {
     (PACKED, FOREIGN): _ONE_SOURCE,
     (PACKED, ONCE): "a transaction inserts an item: record_once refuses a packed event",
     (FOREIGN, ONCE): _ONE_SOURCE,
-    (PACKED, DISCARDED): "a discard marks an item, and refuses an event in a chunk",
     (GIVEN_UP, RESTORED): _NO_COPY,
     (BUCKET, RESTORED): _NO_COPY,
     (FOREIGN, ERASED_KEPT): "erasure finds events, not items of other code",

@@ -87,9 +87,6 @@ class Erasing:
     def _erase(self) -> None:
         draw = self._engine.rng
         event: Event = draw.choice((VISIT, TAP))
-        if any("soon" in made for made in self._engine.deployments.made):
-            # An entry that is erased while its event could be counted by now leaves what its deletion subtracts.
-            event = TAP
         values: dict[str, Any] = {"page": draw.choice("ab")} if event is VISIT else {"device": draw.choice("kl")}
         if event is VISIT and draw.random() < 0.6:
             values["id"] = str(draw.randrange(6))
