@@ -171,7 +171,7 @@ class PairTruth(Truth):
             assert before is not None
             place = _mapped(before, declaration, group)
             if place is not None:
-                kept = {name: number for name, number in parts.items() if name in _attributes(declaration)}
+                kept = {name: number for name, number in parts.items() if name in kept_of(before, declaration)}
                 _add_all(groups, [(place, kept)], 1)
         return dict(groups)
 
@@ -340,8 +340,13 @@ def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
     return tuple(values[field] for field in declaration.fields)
 
 
-def _attributes(declaration: Declaration) -> tuple[str, ...]:
-    return tuple(declaration.attributes) if isinstance(declaration, Aggregate) else ("total",)
+def kept_of(before: Declaration, after: Declaration) -> set[str]:
+    """The attributes whose tallies the next generation has a place for: other bins have none."""
+    if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
+        return {"total"}
+    known = {(name, tuple(measure.attributes(name))) for name, measure in before.measures.items()}
+    places = [(name, tuple(measure.attributes(name))) for name, measure in after.measures.items()]
+    return {attribute for place in places if place in known for attribute in place[1]}
 
 
 def _mapped(before: Declaration, after: Declaration, group: Group) -> Group | None:

@@ -10,7 +10,9 @@ import pytest
 from simulation.backfill.local_table import DatedLocalBackend
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.pairs import features
+from simulation.pairs.declared import FAMILIES
 from simulation.pairs.schedule import PairSchedule, WrongPairError, check
+from simulation.pairs.truth import kept_of
 
 SCHEDULES = 60
 CHUNK = 20
@@ -44,6 +46,12 @@ def test_features_that_happened_to_different_declarations_have_not_met() -> None
     met = features.pairs(happened)
     assert met[features.PLAIN, features.SPLIT] == 1
     assert met[features.PLAIN, features.RESET] == 0
+
+
+def test_no_group_must_hold_a_tally_of_other_bins() -> None:
+    three, two = (FAMILIES["per_client"][variant][1].declaration for variant in (0, 2))
+    assert kept_of(three, two) == {"capped"}
+    assert kept_of(three, three) == {"clients.1", "clients.2", "clients.3", "capped"}
 
 
 def test_a_wrong_schedule_tells_how_to_run_it_again() -> None:
