@@ -247,3 +247,38 @@ def test_the_policy_lets_nothing_in_from_elsewhere(visited: Blog, page: Page) ->
         "fetch('https://example.com/').then(() => 'let through', (error) => `refused: ${error.message}`)"
     )
     assert refused.startswith("refused")
+
+
+@pytest.mark.parametrize("status", [None, 431])
+def test_a_group_whose_window_cannot_be_asked_for_is_shown_without_it(
+    visited: Blog, page: Page, status: int | None
+) -> None:
+    # Of 3,602 bytes, 10,806 in a query: more than API Gateway takes of a request's head.
+    leader = "é" * 1801 if status is None else "/refused"
+    first = f"/blog/{PAGES[0]}"
+    assert visited.ask("v1/windows/views_24h", url="é" * 1801, last="24h")[0] == 400
+    ranked = [{"values": {"url": url}, "score": score} for url, score in ((leader, 2000), (first, 7))]
+    page.route("**/top?*", lambda route: route.fulfill(json={"aggregate": "views", "ranked": ranked}))
+    page.route("**/windows/**refused**", lambda route: route.fulfill(status=status or 500))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_live(page, visited)
+    assert leader in page.locator("#top").inner_text()
+    assert page.locator("#top button").all_inner_texts() == [first]
+    assert (page.locator("#group").inner_text(), number(page, "#count")) == (first, last_day(visited, first))
+    shown = page.locator("#updated-at").inner_text()
+    assert eventually(lambda: page.locator("#updated-at").inner_text() != shown)
+    assert page.locator("#state").inner_text() == "Live"
+    # Each is asked for once at most.
+    assert sum("refused" in url for url in asked) <= 2
+    assert not any(len(url) > 10_000 for url in asked)
+    assert violations(page) == []
+
+
+def test_without_any_window_to_ask_for_the_rest_is_shown(visited: Blog, page: Page) -> None:
+    answer = {"aggregate": "views", "ranked": [{"values": {"url": "é" * 1801}, "score": 2000}]}
+    page.route("**/top?*", lambda route: route.fulfill(json=answer))
+    open_live(page, visited)
+    assert number(page, "#total") == total(visited)
+    assert "é" * 1801 in page.locator("#top").inner_text()
+    assert not page.locator("#window").is_visible()

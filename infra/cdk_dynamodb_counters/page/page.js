@@ -9,6 +9,9 @@ const TIMEOUT_MS = 10000;
 const LAST = "24h";
 const STEP = "1h";
 const TOP = 10;
+// API Gateway takes 10,240 bytes of a request's line and headers.
+const MOST_QUERY = 8000;
+const REFUSALS = [400, 413, 414, 431];
 
 const element = (id) => document.getElementById(id);
 const chart = new Chart(element("plot"));
@@ -16,19 +19,23 @@ let settings = null;
 let selected = null;
 let running = false;
 let again = false;
+// Groups whose window the API has refused: anybody may post a name that is too long to be asked for.
+const refused = new Set();
 
 const nameOf = (values) => Object.values(values).join(" · ") || "all";
 const windowOf = (values) => Object.fromEntries(settings.window.fields.map((field) => [field, values[field]]));
+const queryOf = (parameters) => new URLSearchParams(parameters).toString();
+const canAsk = (group) => queryOf(group).length <= MOST_QUERY && !refused.has(queryOf(group));
 
 async function read(path, parameters = {}) {
-  const query = new URLSearchParams(parameters).toString();
+  const query = queryOf(parameters);
   const response = await fetch(query ? `${path}?${query}` : path, {
     // Responses may be cached for longer than the refresh interval. Revalidated each time; 304 if unchanged.
     cache: "no-cache",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!response.ok) {
-    throw new Error(`${path}: ${response.status}`);
+    throw Object.assign(new Error(`${path}: ${response.status}`), { status: response.status });
   }
   return response.json();
 }
@@ -50,21 +57,34 @@ async function update() {
     read(`v1/aggregates/${settings.top.aggregate}/top`, { count: TOP }),
   ]);
   setText("total", whole.format(measures[settings.total.measure]));
-  if (selected === null && ranked.length) {
-    selected = windowOf(ranked[0].values);
-  }
-  showRanking(ranked);
-  if (selected !== null) {
-    const path = `v1/windows/${settings.window.name}`;
-    const [counted, { series }] = await Promise.all([
-      read(path, { ...selected, last: LAST }),
-      read(`${path}/series`, { ...selected, last: LAST, step: STEP }),
-    ]);
-    showWindow(counted, series);
-  }
+  do {
+    if (selected === null || !canAsk(selected)) {
+      selected = ranked.map(({ values }) => windowOf(values)).find(canAsk) ?? null;
+    }
+    showRanking(ranked);
+  } while (selected !== null && !await updateWindow(selected));
   element("updated").hidden = false;
   setText("updated-at", second.format(new Date()));
   setState("live", "Live");
+}
+
+// False if the API refuses to tell the group's window.
+async function updateWindow(group) {
+  const path = `v1/windows/${settings.window.name}`;
+  try {
+    const [counted, { series }] = await Promise.all([
+      read(path, { ...group, last: LAST }),
+      read(`${path}/series`, { ...group, last: LAST, step: STEP }),
+    ]);
+    showWindow(counted, series);
+    return true;
+  } catch (error) {
+    if (!REFUSALS.includes(error.status)) {
+      throw error;
+    }
+    refused.add(queryOf(group));
+    return false;
+  }
 }
 
 // One update at a time, so that no older response overwrites a newer one.
@@ -109,7 +129,7 @@ function showRanking(ranked) {
   const body = element("top");
   const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
   body.replaceChildren(...ranked.map(({ values, score }) => {
-    const line = row(groupButton(values), whole.format(score));
+    const line = row(canAsk(windowOf(values)) ? groupButton(values) : nameOf(values), whole.format(score));
     line.style.setProperty("--share", `${100 * score / Math.max(1, ranked[0].score)}%`);
     return line;
   }));
