@@ -32,7 +32,7 @@ from examples.orders.declarations import BY_STATUS, LAST_DAY
 import boto3
 for number, cents in ("1001", 1990), ("1002", 3000):
     boto3.client("dynamodb").put_item(
-        TableName="orders",
+        TableName=os.environ["ORDERS_TABLE"],
         Item={
             "PK": {"S": "CUSTOMER#ann"},
             "SK": {"S": f"ORDER#{number}"},

@@ -36,6 +36,9 @@ from tests.unit.infra.support import new_stack, synthesized
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
 """The time on all pages."""
 
+SOURCE = "Shop-Orders-1NS4MPL3"
+"""The existing table's name: CloudFormation chooses it, so a page must not guess it."""
+
 _READS = ("get_item", "batch_get_item", "query", "scan", "get_paginator")
 _DECLARATIONS = {"Aggregate", "Distinct", "Event", "Hierarchy", "Items", "Window", "TableKeys"}
 
@@ -51,7 +54,7 @@ class CountedTable:
         self._streams = [self._memory.stream]
         if beside is not None:
             keys = filter(None, (beside.partition_key, beside.sort_key))
-            self._streams.append(self._memory.create("orders", *keys, ttl=beside.ttl or "").stream)
+            self._streams.append(self._memory.create(SOURCE, *keys, ttl=beside.ttl or "").stream)
         client: Any = self._memory
         self._aggregator = Aggregator(
             Table(self.name, client, clock=self.clock, sleep=lambda _: None),
@@ -139,7 +142,7 @@ class World:
     @contextmanager
     def running(self) -> Iterator[None]:
         defaults = {**(Counters.__init__.__kwdefaults__ or {}), "clock": lambda: NOW}
-        tables = dict.fromkeys(("TABLE_NAME", "COUNTERS_TABLE"), CountedTable.name)
+        tables = dict.fromkeys(("TABLE_NAME", "COUNTERS_TABLE"), CountedTable.name) | {"ORDERS_TABLE": SOURCE}
         with (
             mock_aws(),
             patch("dynamodb_counters._counters.make_client", self.client),
