@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._dev.emulator import Emulator, EmulatorError
+from simulation.engines.tables import create_table
 from tests.integration.waiting import eventually, runs
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -118,6 +120,22 @@ def _other_addresses() -> set[str]:
             return set()
         address: str = probe.getsockname()[0]
         return {address} - {"127.0.0.1"}
+
+
+def test_a_table_is_asked_by_its_arn_as_by_its_name() -> None:
+    """DynamoDB takes either as the TableName: verification and backfill ask a source table by its ARN."""
+    with Emulator.start(max_seconds=600) as emulator:
+        client, key = emulator.client("dynamodb"), {"PK": {"S": "a"}, "SK": {"S": "b"}}
+        stream = create_table(client, "orders", expires=False, keys=("PK", "SK"))
+        arn = stream.partition("/stream/")[0]
+        client.put_item(TableName=arn, Item=key)
+        assert client.get_item(TableName=arn, Key=key)["Item"] == key
+        assert client.scan(TableName=arn)["Items"] == [key]
+        source = SourceTable.described(client, emulator.client("dynamodbstreams"), arn)
+        assert (source.key_names, source.stream) == (("PK", "SK"), stream)
+        for elsewhere in (arn.replace("us-east-1", "eu-west-1"), arn.replace(":table/orders", ":table/none")):
+            with pytest.raises(client.exceptions.ResourceNotFoundException):
+                client.describe_table(TableName=elsewhere)
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError])

@@ -1,4 +1,4 @@
-"""The emulator's process: ministack behind a door, whose PartiQL inserts reach the stream as DynamoDB's do.
+"""The emulator's process: ministack behind a door, whose PartiQL inserts reach the stream, and whose tables have ARNs.
 
 It is run as a file, without this package: the emulated functions inherit its environment.
 
@@ -9,9 +9,11 @@ could create a function and run it.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -78,6 +80,24 @@ def _insert_into_the_stream() -> None:
     dynamodb._partiql_insert = streamed  # noqa: SLF001
 
 
+def _find_by_arn() -> None:
+    from ministack.services import dynamodb  # noqa: PLC0415 - when it is run
+
+    handle = dynamodb.handle_request
+
+    async def named(method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]) -> Any:
+        """Answer what asks a table of this account and region by its ARN; ministack knows names only."""
+        if b":table/" in body:
+            with suppress(ValueError, TypeError, AttributeError):  # ministack refuses it, too.
+                asked = json.loads(body)
+                tables = {table["TableArn"]: name for name, table in dynamodb._tables.items()}  # noqa: SLF001
+                if (arn := asked.get("TableName")) in tables:
+                    body = json.dumps({**asked, "TableName": tables[arn]}).encode()
+        return await handle(method, path, headers, body, query)
+
+    dynamodb.handle_request = named
+
+
 def _give_roles(key: str) -> None:
     """Who assumes a role had the key, and goes on with it: the CDK CLI does."""
     from ministack.services import sts  # noqa: PLC0415 - when it is run
@@ -90,6 +110,7 @@ if __name__ == "__main__":
 
     key = os.environ["AWS_ACCESS_KEY_ID"]
     _insert_into_the_stream()
+    _find_by_arn()
     _give_roles(key)
     emulator.app = guarded(emulator.app, key)
     emulator.main()
