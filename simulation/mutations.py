@@ -54,7 +54,7 @@ def run(mutation: Mutation | None) -> str:
     """Run the test that must notice a mutation (None: all such tests, unmutated); return what it noticed."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("lambdas", "simulation", "tests"):
+        for name in ("docs", "lambdas", "simulation", "tests"):
             shutil.copytree(_ROOT / name, root / name, ignore=_IGNORED)
         shutil.copy(_ROOT / "pyproject.toml", root)
         if mutation is not None:
