@@ -333,6 +333,15 @@ def test_a_writer_with_a_name_that_is_not_deployed_yet_is_refused_where_another_
     assert read(market.bench, _total(SHOPS)) == ({"n": 6, "shops": 3}, True)
 
 
+def test_what_a_writer_adds_ahead_to_a_fresh_group_of_another_name_counts_there() -> None:
+    market = _Market(SHOPS, sales=0)
+    market.bench.counters.increment(STORES, {"shop": "a"}, by={"n": 100})
+    market.sell("a")
+    assert market.counts(SHOPS) == [101, 0, 0]
+    market.deploy(STORES)
+    assert market.counts(STORES) == [0, 0, 0]
+
+
 def test_a_name_that_comes_back_with_another_meaning_begins_in_items_of_its_own() -> None:
     market = _Market(SHOPS, replace(SHOPS, name="other", pk="OTHER#{shop}"))
     market.deploy(replace(SHOPS, name="other", pk="OTHER#{shop}"), days=3)
