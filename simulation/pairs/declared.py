@@ -16,6 +16,7 @@ from dynamodb_counters._items.conditions import Attr
 from simulation.backfill.subjects import FAMILIES as OTHERS
 from simulation.backfill.subjects import Counted, Family, Subject, Values, signature
 from simulation.pairs import features
+from simulation.pairs.seldom import Forced
 
 POISON: Final = "heavy"
 _LIGHT: Final = 1000
@@ -103,8 +104,11 @@ def takes_increments(declaration: Declaration) -> bool:
 class Deployments:
     """Which families are deployed, each as which variant."""
 
-    def __init__(self, rng: random.Random, without: Collection[str] = ()) -> None:
+    def __init__(self, rng: random.Random, forced: Forced, without: Collection[str] = ()) -> None:
         self._random = rng
+        self._forced = forced
+        self.first = forced.changes()
+        """Which changes come first."""
         draw = rng.sample(sorted(FAMILIES.keys() - {*_NEW_NAMES.values(), *without}), rng.randint(3, 5))
         # What features concern most.
         self._among = sorted({*draw, rng.choice(("kept", "live", "per_client")), rng.choice(("taps", "held"))})
@@ -112,6 +116,11 @@ class Deployments:
             name: rng.randrange(len(FAMILIES[name]))
             for name in rng.sample(self._among, min(len(self._among), rng.randint(2, 4)))
         }
+        if (star := forced.names[:1]) and star[0] not in without:
+            self._among = sorted({*self._among, *star})
+            now = {name: variant for name, variant in now.items() if name not in star}
+            if features.ADDED not in self.first[:1]:
+                now |= dict.fromkeys(star, 0)
         self.made: list[dict[str, int]] = [now]
 
     @property
@@ -122,6 +131,10 @@ class Deployments:
     def declared(self) -> list[Declaration]:
         return [subject.declaration for subject in self.subjects]
 
+    def usable(self, in_force: Collection[str]) -> list[Declaration]:
+        """What writers change directly: a new name for another's items only once the aggregator has taken over."""
+        return [each for each in self.declared if each.name in in_force or _OTHER_NAME.get(each.name) not in in_force]
+
     def over(self, source: str) -> frozenset[str]:
         """The names of what counts a source, directly or not."""
         return frozenset(each.name for each in self.declared if root_source(each) == source)
@@ -131,20 +144,21 @@ class Deployments:
         draw, now = self._random, dict(self.made[-1])
         missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
-        kind = draw.choice(kinds)
+        kind = self.first.pop(0) if self.first else draw.choice(kinds)
+        among = self._forced.among
         renamable = sorted(name for name in now if name in _OTHER_NAME and renames)
         if kind == features.ADDED and missing:
-            names = {draw.choice(missing)}
-            now |= {name: draw.randrange(len(FAMILIES[name])) for name in names}
+            names = {draw.choice(among(missing))}
+            now |= {name: 0 if self._forced.concerns(names) else draw.randrange(len(FAMILIES[name])) for name in names}
         elif kind == features.REMOVED and len(now) > 1:
-            names = {draw.choice(sorted(now))}
+            names = {draw.choice(among(sorted(now)))}
             now = {name: variant for name, variant in now.items() if name not in names}
         elif kind == features.RENAMED and renamable:
-            old = draw.choice(renamable)
+            old = draw.choice(among(renamable))
             names = {old, _OTHER_NAME[old]}
             now[_OTHER_NAME[old]] = now.pop(old)
         else:
-            kind, names = features.REDEFINED, {draw.choice(sorted(now))}
+            kind, names = features.REDEFINED, {draw.choice(among(sorted(now)))}
             now |= {n: (now[n] + draw.randrange(1, len(FAMILIES[n]))) % len(FAMILIES[n]) for n in names}
         before, self.made = self.made[-1], [*self.made, now]
         concerned = [(name, deployment[name]) for name in names for deployment in (before, now) if name in deployment]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
@@ -99,17 +99,17 @@ class Deliveries:
     def give_up(self) -> None:
         """A shard fails for so long that Lambda gives up on its records."""
         if shards := self.mapping.shards():
-            before = sum(len(mapping.on_failure) for mapping in self.mappings)
             shard = self._random.choice(shards)
             for invocation in self._function.running:
                 self._give_up(invocation)
             self._backend.clock.advance(MAX_AGE + self._random.choice((60, _HOUR)))
             self._deliver(shard)
-            if sum(len(mapping.on_failure) for mapping in self.mappings) > before:
-                self._note(features.GIVEN_UP)
 
     def _deliver(self, shard: str, size: int | None = None) -> bool:
+        before = len(self.mapping.on_failure)
         delivery = self.mapping.poll(shard, size)
+        if len(self.mapping.on_failure) > before:
+            self._note(features.GIVEN_UP)
         if delivery is not None:
             self._function.invoke(delivery, doomed=False)
         return delivery is not None
@@ -158,3 +158,14 @@ class Deliveries:
     def _crowd(self) -> None:
         if not self._faults.crowded and self._faults.strikes("nine in ten calls refused", 0.3):
             self._faults.crowded = self._random.randint(20, 100)
+
+
+class GivingUp:
+    """Has Lambda give up on records, until it has."""
+
+    def __init__(self, deliveries: Deliveries) -> None:
+        self._deliveries = deliveries
+
+    def acts(self) -> Iterable[tuple[int, Callable[[], None]]]:
+        if not self._deliveries.has_given_up:
+            yield 1, self._deliveries.give_up

@@ -19,6 +19,7 @@ from simulation.pairs.calls import Process, Work
 from simulation.pairs.declared import Deployments
 from simulation.pairs.deliveries import Deliveries
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
+from simulation.pairs.seldom import Forced
 from simulation.schedules.backend import MakeBackend
 from simulation.schedules.function import Function
 
@@ -46,6 +47,7 @@ class Engine:
     def __init__(self, seed: int, make_backend: MakeBackend, without: Collection[str] = ()) -> None:
         self.seed = seed
         self.without = frozenset(without)
+        self.forced = Forced(seed)
         self.rng = rng = random.Random(seed)
         self.backend = make_backend(rng)
         if isinstance(self.backend, MemoryTable):
@@ -62,7 +64,7 @@ class Engine:
         )
         if "faults" in self.without:
             self.faults.budget = 0
-        self.deployments = Deployments(rng, self.without)
+        self.deployments = Deployments(rng, self.forced, self.without)
         self.function = Function(self.backend, rng, self.faults, self.deployments.subjects, old_version=False)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, self.note)
         self.actors: list[PairActor] = []
@@ -165,7 +167,9 @@ class Engine:
     def _act(self) -> None:
         self.operations -= 1
         acts = [act for actor in self.actors for act in actor.acts() if name_of(act[1]) not in self.without]
-        [act] = self.rng.choices([act for _, act in acts], [weight for weight, _ in acts])
+        [act] = self.rng.choices(
+            [act for _, act in acts], [self.forced.weight(name_of(act), weight) for weight, act in acts]
+        )
         act()
 
     def _begin(self) -> None:

@@ -132,8 +132,17 @@ def table(covered: Mapping[Pair, int]) -> str:
     return "\n".join([*lines, "", *notes])
 
 
+class EmptyCellError(ValueError):
+    """A cell of the table is empty, and no reason explains it; the message names the pairs."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        super().__init__("not covered, and no reason told: " + "; ".join(map(" and ".join, pairs)))
+
+
 def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> str:
-    """The page with the table."""
+    """The page with the table; EmptyCellError if a pair is missing for no reason."""
+    if left := uncovered(covered):
+        raise EmptyCellError(left)
     command = f"python -m simulation.pairs --engine {engine} --seed {first} --count {count} --page docs/pairs.md"
     return "\n".join(
         [
@@ -143,6 +152,7 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
             "deployments, runs and trouble from its seed, and compares every group with what items, stream and a",
             "ledger of direct changes come to. A cell tells in how many schedules both features happened to a",
             "declaration of the same name; `*n` marks a pair that cannot meet, for the reason below the table.",
+            "One seed in four forces a pair that seldom meets by chance. No page with an empty cell is written.",
             "",
             f"{count:,} schedules; `{command}` writes this page.",
             "",

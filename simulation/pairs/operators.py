@@ -45,9 +45,11 @@ class Direct:
     def _chosen(self, *, adds: bool) -> Aggregate | None:
         found = [
             each
-            for each in self._engine.deployments.declared
+            for each in self._engine.deployments.usable(self._engine.taken_over())
             if isinstance(each, Aggregate) and (takes_increments(each) or not adds)
         ]
+        forced = self._engine.forced
+        found = [each for each in found if forced.concerns([each.name])] or found
         return self._engine.rng.choice(found) if found else None
 
     def _increment(self) -> None:
@@ -86,11 +88,13 @@ class Erasing:
 
     def _erase(self) -> None:
         draw = self._engine.rng
-        event: Event = draw.choice((VISIT, TAP))
+        event: Event = draw.choice((VISIT, VISIT if self._engine.forced.features else TAP))
         values: dict[str, Any] = {"page": draw.choice("ab")} if event is VISIT else {"device": draw.choice("kl")}
         if event is VISIT and draw.random() < 0.6:
             values["id"] = str(draw.randrange(6))
         counts: Literal["keep", "take_back"] = draw.choice(("keep", "take_back"))
+        if self._engine.forced.has(features.ERASED_KEPT, features.ERASED_BACK):
+            counts = "keep" if self._engine.forced.has(features.ERASED_KEPT) else "take_back"
         uncounted: Literal["refuse", "drop"] = draw.choice(("refuse", "refuse", "drop"))
         self._engine.call(
             lambda table: Eraser(table, event, values).erase(counts, uncounted),
@@ -122,13 +126,17 @@ class Quarantine:
         waiting = list_quarantined(self._engine.table(), redriven=False)
         return sorted((entry for entry in waiting if is_image(entry.key[1])), key=lambda entry: entry.key)
 
+    def _chosen(self) -> list[Quarantined]:
+        waiting = self._waiting()
+        return [entry for entry in waiting if self._engine.forced.concerns(entry.names)] or waiting
+
     def _redrive(self) -> None:
-        if waiting := self._waiting():
+        if waiting := self._chosen():
             entry = self._engine.rng.choice(waiting)
             self._engine.call(lambda table: redrive(table, entry), self._noting(features.REDRIVEN, entry))
 
     def _discard(self) -> None:
-        if waiting := self._waiting():
+        if waiting := self._chosen():
             entry = self._engine.rng.choice(waiting)
             self._engine.call(lambda table: _is_discarded(table, entry), self._noting(features.DISCARDED, entry))
 

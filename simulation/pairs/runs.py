@@ -40,13 +40,13 @@ class Changes:
     def __init__(self, engine: Engine, writers: Writers) -> None:
         self._engine = engine
         self._writers = writers
-        self._changes = engine.rng.randint(0, _MOST_CHANGES)
+        self._changes = len(engine.deployments.first) or engine.rng.randint(0, _MOST_CHANGES)
         self._runs = engine.rng.randint(0, _MOST_RUNS)
 
     def acts(self) -> Iterable[Act]:
         # Before its first batch, a table tells nobody by which definition a transaction has counted.
         if self._changes and self._engine.taken_over():
-            yield 2, self._redeclare
+            yield 20 if self._engine.deployments.first else 2, self._redeclare
         if self._runs and len(self._engine.runners) < 3:
             yield 2, self._backfill
         if self._engine.runners:
@@ -112,6 +112,7 @@ class Verifying:
         self._changes = changes
         self._left = engine.rng.randint(0, _MOST_VERIFICATIONS)
         self._spoils = engine.rng.randint(0, 3)
+        self._forces = engine.forced.has(features.REPAIRED)
         self._ended: list[Verification] = []
 
     def acts(self) -> Iterable[Act]:
@@ -148,6 +149,8 @@ class Verifying:
         held = [item for item in held if isinstance(truth.folded.get(item["_type"]["S"]), Aggregate)]
         if not held:
             return
+        if self._forces:
+            held = [item for item in held if engine.forced.concerns([item["_type"]["S"]])] or held
         self._spoils -= 1
         item = draw.choice(sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"])))
         declaration = truth.folded[item["_type"]["S"]]

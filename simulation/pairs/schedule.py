@@ -21,6 +21,7 @@ from simulation.backfill.backfill_schedule import adjusted
 from simulation.backfill.rebuilt_truth import audit
 from simulation.pairs import features
 from simulation.pairs.copies import Restoring
+from simulation.pairs.deliveries import GivingUp
 from simulation.pairs.engine import Engine
 from simulation.pairs.operators import Direct, Erasing, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
@@ -32,6 +33,7 @@ from simulation.schedules.housekeeping import housekeeping
 _TRIES: Final = 4
 _GIVES_UP: Final = 0.1
 _KEPT_SECONDS: Final = 50 * 3600.0
+_CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
 
 @dataclass
@@ -73,6 +75,8 @@ class PairSchedule:
         engine.runner_ended = self._runner_ended
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble = [self._give_up]
+        if engine.forced.has(features.GIVEN_UP, features.BUCKET):
+            engine.actors.append(GivingUp(engine.deliveries))
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
 
@@ -88,6 +92,8 @@ class PairSchedule:
 
     def _run(self) -> None:
         engine = self._engine
+        if engine.forced.features:
+            self._rest(_CHUNKS_KEPT_SECONDS if engine.forced.has(features.EXPIRED) else SETTLED)
         engine.go()
         self._writers.touch()
         engine.go()
@@ -99,7 +105,8 @@ class PairSchedule:
         if not self._make_whole():
             return
         self._audit("made whole", whole=True)
-        for _ in range(0 if "spoil" in engine.without else engine.rng.randint(0, 2)):
+        least = 2 if engine.forced.has(features.REPAIRED) else 0
+        for _ in range(0 if "spoil" in engine.without else engine.rng.randint(least, 2)):
             self._verifying.spoil()
         for _ in range(2):
             if self._verifying.verify() is None:
@@ -115,6 +122,15 @@ class PairSchedule:
         engine.wrong += self._sharing.wrong()
         if lost := engine.deliveries.lost():
             engine.wrong.append(f"{lost} records that Lambda gave up on were not counted from the bucket")
+
+    def _rest(self, seconds: float) -> None:
+        """Let time pass in which nothing happens, in the midst of turmoil: until eras begin, or chunks expire."""
+        engine = self._engine
+        left = engine.operations // 2
+        engine.operations -= left
+        engine.go()
+        engine.clock.advance(seconds)
+        engine.operations = left
 
     def _make_whole(self) -> bool:
         """Have everything counted, with nothing in the way."""

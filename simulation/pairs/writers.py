@@ -27,6 +27,8 @@ class Writers:
         self._engine = engine
         self._random = engine.rng
         self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
+        if engine.forced.has(features.REDRIVEN, features.DISCARDED):
+            self._poison = 0.5
         self._orders = Population(engine.backend, engine.rng, 0, spoils=self._poison > 0)
         self._taps: list[dict[str, Any]] = []
 
@@ -114,7 +116,8 @@ class Writers:
             self._call(lambda table: retract(table, VISIT, values), features.RETRACTED, VISIT.name)
 
     def _record_once(self) -> None:
-        declared: list[Declaration] = [each for each in self._engine.deployments.declared if each.source == VISIT]
+        usable = self._engine.deployments.usable(self._engine.taken_over())
+        declared: list[Declaration] = [each for each in usable if each.source == VISIT]
         values = self._some_visit()
 
         def work(table: Table) -> bool:

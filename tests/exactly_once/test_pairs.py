@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
 from functools import partial
+from itertools import combinations_with_replacement
+from pathlib import Path
 
 import pytest
 
 from simulation.backfill.local_table import DatedLocalBackend
 from simulation.engines.dynamodb_local import DynamoDBLocal
-from simulation.pairs import features
+from simulation.pairs import __main__ as pairs_main
+from simulation.pairs import features, seldom
 from simulation.pairs.declared import FAMILIES
 from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
@@ -17,6 +22,10 @@ from simulation.pairs.truth import kept_of
 SCHEDULES = 60
 CHUNK = 20
 ON_LOCAL = 2
+FORCED = 6
+"""Of so many seeds that force a pair, one brings it about at least."""
+
+PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
 OFTEN = {features.QUARANTINED: 2, features.REDRIVEN: 1, features.BACKFILLED: 5, features.VERIFIED: 15}
 OFTEN |= {features.ONCE: 10, features.EXPIRED: 5, features.LEASES: 10, features.SPLIT: 5, features.ZOMBIES: 5}
 OFTEN |= {features.INCREMENTED: 10, features.RESET: 3, features.ERASED_KEPT: 3, features.ERASED_BACK: 1}
@@ -52,6 +61,34 @@ def test_no_group_must_hold_a_tally_of_other_bins() -> None:
     three, two = (FAMILIES["per_client"][variant][1].declaration for variant in (0, 2))
     assert kept_of(three, two) == {"capped"}
     assert kept_of(three, three) == {"clients.1", "clients.2", "clients.3", "capped"}
+
+
+@pytest.mark.parametrize("pair", seldom.SELDOM, ids=" and ".join)
+def test_a_seed_that_forces_a_pair_brings_both_features_to_the_same_declaration(pair: features.Pair) -> None:
+    assert any(check(seed).pairs[pair] for seed in seldom.forcing(pair, FORCED))
+
+
+def test_no_page_is_written_with_an_empty_cell_that_no_reason_explains() -> None:
+    covered = dict.fromkeys(combinations_with_replacement(features.FEATURES, 2), 1)
+    assert "*1" in features.page(covered, "memory", 0, 2000)
+    del covered[features.RESET, features.SPLIT]
+    with pytest.raises(features.EmptyCellError, match="resets and shard splits"):
+        features.page(covered, "memory", 0, 2000)
+
+
+def test_a_run_of_two_thousand_schedules_fails_with_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs_main, "_outcomes", lambda _: [])
+    for count, status in ((1999, 0), (2000, 1)):
+        monkeypatch.setattr(sys, "argv", ["pairs", "--count", str(count)])
+        assert pairs_main.main() == status
+
+
+def test_the_page_has_no_empty_cell() -> None:
+    rows = re.findall(r"^\| \d+ \| ([^|]+) \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    assert [name for name, _ in rows] == list(features.FEATURES)
+    cells = [[cell.strip() for cell in row.split("|")] for _, row in rows]
+    assert [row[: number + 1].count("") for number, row in enumerate(cells)] == [0] * len(features.FEATURES)
+    assert [name for (name, _), row in zip(rows, cells, strict=True) if "0" in row] == []
 
 
 def test_a_wrong_schedule_tells_how_to_run_it_again() -> None:

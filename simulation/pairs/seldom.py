@@ -1,0 +1,102 @@
+"""Pairs that seldom meet by chance: one seed in four forces one of them, on the same few declarations where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from simulation.pairs.features import (
+    ADDED,
+    BUCKET,
+    DISCARDED,
+    ERASED_BACK,
+    ERASED_KEPT,
+    EXPIRED,
+    GIVEN_UP,
+    PACKED,
+    REDEFINED,
+    REDRIVEN,
+    REMOVED,
+    RENAMED,
+    REPAIRED,
+    RESET,
+    Pair,
+)
+
+SELDOM: Final[Sequence[Pair]] = (
+    (DISCARDED, ADDED),
+    (DISCARDED, GIVEN_UP),
+    (DISCARDED, BUCKET),
+    (REMOVED, REPAIRED),
+    (RENAMED, GIVEN_UP),
+    (PACKED, EXPIRED),
+    (REDRIVEN, ADDED),
+    (DISCARDED, REMOVED),
+    (DISCARDED, RENAMED),
+    (DISCARDED, REDEFINED),
+    (ERASED_KEPT, DISCARDED),
+    (ERASED_BACK, DISCARDED),
+    (ERASED_KEPT, REMOVED),
+    (ERASED_BACK, REMOVED),
+    (ERASED_KEPT, GIVEN_UP),
+    (ERASED_BACK, GIVEN_UP),
+    (RESET, REMOVED),
+    (REDRIVEN, GIVEN_UP),
+    (REMOVED, RENAMED),
+    (REMOVED, GIVEN_UP),
+    (RENAMED, BUCKET),
+)
+
+_ONE_IN: Final = 4
+_OFTEN: Final = 6
+
+_BRINGS: Final[Mapping[str, frozenset[str]]] = {
+    "redrive": frozenset({REDRIVEN}),
+    "discard": frozenset({DISCARDED}),
+    "erase": frozenset({ERASED_KEPT, ERASED_BACK}),
+    "reset": frozenset({RESET}),
+    "expire": frozenset({EXPIRED}),
+    "give_up": frozenset({GIVEN_UP, BUCKET}),
+    "tap": frozenset({PACKED}),
+    "visit": frozenset({REDRIVEN, DISCARDED, ERASED_KEPT, ERASED_BACK}),
+}
+"""What acts bring about, by their names."""
+
+
+class Forced:
+    """The pair that a seed forces, if it forces one, and the declarations on which it is to meet."""
+
+    def __init__(self, seed: int) -> None:
+        number, rest = divmod(seed, _ONE_IN)
+        self.features = frozenset(SELDOM[number % len(SELDOM)] if rest == 1 else ())
+        self.names: tuple[str, ...] = ()
+        """The family, and the name that it may get."""
+        if self.features:
+            self.names = ("taps", "presses") if PACKED in self.features else ("kept", "visitors")
+
+    def has(self, *features: str) -> bool:
+        """Whether one of these is forced."""
+        return not self.features.isdisjoint(features)
+
+    def weight(self, act: str, weight: int) -> int:
+        """How often an act is to be, beside the others."""
+        return weight * _OFTEN if self.has(*_BRINGS.get(act, ())) else weight
+
+    def changes(self) -> list[str]:
+        """Which deployments come first; what is removed comes back, so that the rest happens to it as well."""
+        first = [kind for kind in (ADDED, RENAMED, REMOVED, REDEFINED) if self.has(kind)]
+        return [*first, ADDED] if self.has(REMOVED) else first
+
+    def among(self, names: Sequence[str]) -> Sequence[str]:
+        """The names on which the pair is to meet, if they are there; all otherwise."""
+        return [name for name in names if name in self.names] or names
+
+    def concerns(self, names: Iterable[str]) -> bool:
+        """Whether one of these, of any generation, is such a name."""
+        return any(name.partition("~")[0] in self.names for name in names)
+
+
+def forcing(pair: Pair, count: int) -> list[int]:
+    """The first seeds that force a pair."""
+    start = _ONE_IN * SELDOM.index(pair) + 1
+    return [start + turn * _ONE_IN * len(SELDOM) for turn in range(count)]
