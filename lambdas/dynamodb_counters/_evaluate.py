@@ -36,7 +36,7 @@ def evaluate(
         keys.
     now : float, optional
         Arrival time of all items, in seconds since 1970. Required by windows that have a retention or refuse future
-        events, and by aggregates and `Distinct` with a retention.
+        events, and by aggregates and `Distinct` with a retention. Without it, packed events may have any time.
 
     Returns
     -------
@@ -47,7 +47,8 @@ def evaluate(
     Raises
     ------
     InvalidArgumentError
-        The declarations contradict each other, or an item cannot be stored.
+        The declarations contradict each other, or an item cannot be stored, such as a packed event that `accept`
+        refuses.
     ValueError
         An item cannot be counted; the message tells why.
 
@@ -61,7 +62,7 @@ def evaluate(
     """
     plan = Plan(flatten(declared))
     results: dict[str, list[Group]] = {}
-    images = _images(items)
+    images = _images(items, now)
     while images:
         folded = fold(plan, changes_of(inserted(image, now, index) for index, image in enumerate(images)))
         if folded.unfoldable:
@@ -74,14 +75,18 @@ def evaluate(
     return results
 
 
-def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]]) -> list[Image]:
-    # Imported here: it brings boto3, which nothing else in this module needs.
+def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float | None) -> list[Image]:
+    # Imported here: they bring boto3, which nothing else in this module needs.
     from dynamodb_counters._writes.event_items import typed_item  # noqa: PLC0415
+    from dynamodb_counters._writes.packed_accept import refusal  # noqa: PLC0415
 
     different: dict[Any, Image] = {}
     for index, (source, values) in enumerate(items):
         if isinstance(source, Event):
             image = typed_item(source, values)
+            refused = refusal(source, image, now) if source.packed is not None else None
+            if refused is not None:
+                raise refused.error or ValueError(refused.reason)
             key = identity(image)
             if key not in different or (source.version and _is_newer(image, different[key], source.version)):
                 different[key] = image

@@ -117,7 +117,7 @@ class Agreed:
 
     def merged(self, event: Event, now: float) -> Agreed:
         """With what is declared; `LayoutError` if that is no change from a date on that lies ahead."""
-        own = _declared(event)
+        own = declared_layouts(event)
         tolerance = max(self.tolerance, own.tolerance)
         text, reach = self.text, now + tolerance + _AHEAD
         if not (own.text == text or _extends(text, own.text)):
@@ -162,12 +162,12 @@ class Layouts:
 
     def held(self, event: Event) -> tuple[Layout, ...]:
         """For those who only read: what the table has, or what is declared if it has none yet."""
-        return (self._held(event) or _declared(event)).layouts
+        return (self._held(event) or declared_layouts(event)).layouts
 
     def _agreed(self, event: Event, now: float) -> Agreed:
         for _ in self._table.tries(_TRIES):
             held = self._held(event)
-            agreed = _declared(event) if held is None else held.merged(event, now)
+            agreed = declared_layouts(event) if held is None else held.merged(event, now)
             if agreed == held or self._put(event, held, agreed):
                 return agreed
         raise LayoutError(f"the layout of {event.name!r} changes all the time")
@@ -218,7 +218,7 @@ def _attributes(agreed: Agreed) -> dict[str, Any]:
     }
 
 
-def _declared(event: Event) -> Agreed:
+def declared_layouts(event: Event) -> Agreed:
     """What is declared; its layouts as text, oldest first, with the key that identifies it."""
     assert event.packed is not None
     layouts = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -16,7 +16,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import digest_of
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters._layouts import Layout, Layouts, layout_of
+from dynamodb_counters._layouts import Agreed, Layout, Layouts, declared_layouts, layout_of
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
@@ -28,6 +28,15 @@ from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, 
 
 _MARGIN: Final = DAY
 """How much longer a chunk is kept than its bucket takes events: clocks differ, and a request may be long under way."""
+
+
+class _Place(NamedTuple):
+    """Where a chunk holds an event, and until when."""
+
+    key: LogKey
+    digest: bytes
+    values: dict[str, Any]
+    expires_at: int | None
 
 
 @dataclass(slots=True)
@@ -72,28 +81,41 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
 
 def _placed(table: Table, event: Event, items: Mapping[int, Mapping[str, Any]], *, retracts: bool) -> Placed:
     placed, agreed, now = Placed(), Layouts.of_table(table).of(event), table.clock()
-    layouts = agreed.layouts
     for index, item in items.items():
-        values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
-        try:
-            found = layout_of(layouts, values)
-            if found is None:
-                placed.plain.append(index)
-                continue
-            layout, seconds = found
-            digest = digest_of(item[PK]["S"], item[SK]["S"])
-            start = seconds // layout.bucket * layout.bucket
-            key = LogKey(event.name, layout.part(digest, values), start)
-            retention = agreed.retention(start)
-            refused = _refused(event, layout, retention, seconds, now)
-        except MalformedImageError as error:
-            refused = Outcome("rejected", str(error), error=_malformed(event, values, error))
-        if refused is not None:
-            placed.outcomes[index] = refused
-            continue
-        placed.entries.setdefault(key, []).append(Entry(index, item[PK]["S"], digest, values, retracts))
-        placed.expires_at[key] = _expires_at(start + layout.bucket + retention)
+        place = _place(event, agreed, item, now)
+        if place is None:
+            placed.plain.append(index)
+        elif isinstance(place, Outcome):
+            placed.outcomes[index] = place
+        else:
+            entry = Entry(index, item[PK]["S"], place.digest, place.values, retracts)
+            placed.entries.setdefault(place.key, []).append(entry)
+            placed.expires_at[place.key] = place.expires_at
     return placed
+
+
+def refusal(event: Event, item: Mapping[str, Any], now: float | None) -> Outcome | None:
+    """Why a typed item of a packed event is not accepted, as it is declared; of any time without `now`."""
+    place = _place(event, declared_layouts(event), item, now)
+    return place if isinstance(place, Outcome) else None
+
+
+def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | None) -> _Place | Outcome | None:
+    """Where an event belongs; None if it is to be a plain item."""
+    values = {name: value for name, value in item.items() if name not in (PK, SK, TYPE)}
+    try:
+        found = layout_of(agreed.layouts, values)
+        if found is None:
+            return None
+        layout, seconds = found
+        digest = digest_of(item[PK]["S"], item[SK]["S"])
+        start = seconds // layout.bucket * layout.bucket
+        key = LogKey(event.name, layout.part(digest, values), start)
+    except MalformedImageError as error:
+        return Outcome("rejected", str(error), error=_malformed(event, values, error))
+    retention = agreed.retention(start)
+    refused = None if now is None else _refused(event, layout, retention, seconds, now)
+    return refused or _Place(key, digest, values, _expires_at(start + layout.bucket + retention))
 
 
 def _malformed(event: Event, values: Mapping[str, Any], error: MalformedImageError) -> InvalidArgumentError | None:
