@@ -17,7 +17,8 @@ from dynamodb_counters._stream.origins import table_of
 from dynamodb_counters._stream.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from dynamodb_counters.testing._dynamodb import request_checks
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
 from dynamodb_counters.testing._faults import Faults
 from dynamodb_counters.testing._own_items import OwnItems
 from dynamodb_counters.testing._test_clock import TestClock
@@ -125,17 +126,26 @@ class _CountedClient:
         self.exceptions, self.meta = memory.exceptions, memory.meta
 
     def __getattr__(self, name: str) -> Any:
-        call = getattr(self._memory, name)
-        if name not in _WRITES:
-            return call
+        if name not in request_checks.operations():
+            raise AttributeError(f"a client of DynamoDB has no {name!r}")
 
-        def counted(**request: Any) -> Any:
+        def checked(**request: Any) -> Any:
+            request_checks.check(request_checks.operations()[name], request)
+            call = getattr(self._memory, name)
+            if name not in _WRITES:
+                return call(**request)
             with self._counters._lock:  # noqa: SLF001
                 answer = call(**request)
                 self._counters._counting.catch_up()  # noqa: SLF001
                 return answer
 
-        return counted
+        return checked
+
+    def get_paginator(self, operation: str) -> Paginator:
+        """Of ``query`` and ``scan``."""
+        if operation not in ("query", "scan"):
+            raise NotImplementedError(f"a paginator of {operation} is not known in memory")
+        return Paginator(getattr(self, operation))
 
 
 @contextmanager

@@ -19,6 +19,12 @@ from dynamodb_counters.testing._dynamodb.typed_values import (
     stored,
 )
 
+EXPRESSIONS: Final = (
+    *("ConditionExpression", "UpdateExpression", "KeyConditionExpression"),
+    *("FilterExpression", "ProjectionExpression"),
+)
+"""The parameters that hold one."""
+
 Test: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], bool]
 Operand: TypeAlias = Callable[[Mapping[str, Any], "Placeholders"], Value | None]
 
@@ -175,6 +181,12 @@ class _Parser:
             left, right = _operand(path), self._operand()
             self._need(")")
             return lambda item, given: _begins(left(item, given), right(item, given))
+        if name in ("contains", "attribute_type"):
+            self._need(",")
+            left, right = _operand(path), self._operand()
+            self._need(")")
+            holds = _contains if name == "contains" else _is_type
+            return lambda item, given: holds(left(item, given), right(item, given))
         raise InvalidValueError(f"Invalid expression: function {name} is not known here")
 
     def _new_value(self, clause: str, target: str) -> Operand:
@@ -205,24 +217,40 @@ class _Parser:
         return lambda item, given: path(item, given) or default(item, given)
 
 
-def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
-    """The item a request makes of another; every operand is read from the old one."""
+def require_update(request: Mapping[str, Any]) -> None:
+    """Refuse an update for what it says, whatever item it meets."""
     given = Placeholders.of(request)
     for number in (value["N"] for value in given.values.values() if "N" in value):
         parse(number)
-    changes = [(given.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
-    names = {name for name, _ in changes}
-    if names & set(keys):
-        raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
-    if len(names) < len(changes):
+    names = [name for name, _ in _changes(request, given)]
+    if len(set(names)) < len(names):
         raise InvalidValueError("Invalid UpdateExpression: Two document paths overlap with each other")
+
+
+def _changes(request: Mapping[str, Any], given: Placeholders) -> list[tuple[str, Operand]]:
+    return [(given.name(token), value) for token, value in compile_update(request["UpdateExpression"])]
+
+
+def apply_update(request: Mapping[str, Any], keys: tuple[str, ...], old: Item) -> Item:
+    """The item a request makes of another; every operand is read from the old one."""
+    given = Placeholders.of(request)
     new = dict(old)
+    changes = _changes(request, given)
+    if any(name in keys for name, _ in changes):
+        raise InvalidValueError("Cannot update attribute. This attribute is part of the key")
     for name, value in changes:
         if (found := value(old, given)) is None:
             new.pop(name, None)
         else:
             new[name] = found
     return new
+
+
+def filters_keys(request: Mapping[str, Any], keys: Iterable[str]) -> bool:
+    """Whether the filter of a query tests a key of what is queried."""
+    given = Placeholders.of(request)
+    names = [given.name(name) for name in re.findall(r"(?<![:\w])#?[A-Za-z]\w*", request.get("FilterExpression", ""))]
+    return any(name in set(keys) for name in names)
 
 
 def _operand(token: str) -> Operand:
@@ -242,6 +270,21 @@ def _compare(order: Callable[[Any, Any], bool], one: Value | None, two: Value | 
 
 def _begins(one: Value | None, two: Value | None) -> bool:
     return one is not None and two is not None and "S" in one and str(one["S"]).startswith(str(two["S"]))
+
+
+def _contains(one: Value | None, two: Value | None) -> bool:
+    if one is None or two is None:
+        return False
+    [(kind, content)], [(other, wanted)] = one.items(), two.items()
+    if kind == "L":
+        return any(comparable(part) == comparable(two) for part in content)
+    if kind in ("SS", "NS", "BS"):
+        return kind == f"{other}S" and any(comparable({other: part}) == comparable(two) for part in content)
+    return kind == other and kind in ("S", "B") and wanted in content
+
+
+def _is_type(one: Value | None, two: Value | None) -> bool:
+    return one is not None and two is not None and [*one] == [two.get("S")]
 
 
 def _present(value: Value | None) -> Value:

@@ -18,26 +18,25 @@ from dynamodb_counters.testing._dynamodb.client_errors import (
     failure,
     raise_first,
 )
-from dynamodb_counters.testing._dynamodb.expressions import Placeholders, used
+from dynamodb_counters.testing._dynamodb.expressions import EXPRESSIONS, Placeholders, compile_condition, used
 from dynamodb_counters.testing._dynamodb.memory_partitions import Attempt, Table, answer, attempt
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
-from dynamodb_counters.testing._dynamodb.typed_values import Item
+from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item
 
 _INSERT: Final = re.compile(r"""INSERT INTO "([^"]+)" VALUE \{(.*)\}""", re.DOTALL)
 _NAME: Final = re.compile(r"'((?:[^']|'')*)':\?")
-_EXPRESSIONS: Final = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "ProjectionExpression")
 
 
 @dataclass
 class Paginator:
-    """Follows ``LastEvaluatedKey`` through the pages of a client's `query`."""
+    """Follows ``LastEvaluatedKey`` through the pages of a client's ``query`` or ``scan``."""
 
-    query: Callable[..., dict[str, Any]]
+    call: Callable[..., dict[str, Any]]
 
     def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
         left = request.pop("PaginationConfig", {}).get("MaxItems")
         while True:
-            page = self.query(**request)
+            page = self.call(**request)
             if left is not None:
                 page["Items"] = page["Items"][:left]
                 left -= len(page["Items"])
@@ -72,7 +71,7 @@ class MemoryDynamoDB:
             _check_placeholders("GetItem", request)
             found = self._table("GetItem", request).find("GetItem", request["Key"])
             self.usage.read(query_units([found or {}], consistent=request.get("ConsistentRead", False)))
-            return {"Item": dict(found)} if found else {}
+            return {"Item": _projected(request, [found])[0]} if found else {}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         return self._single("PutItem", "Put", request)
@@ -97,11 +96,15 @@ class MemoryDynamoDB:
         [(name, asked)] = RequestItems.items()
         with self._lock:
             self.usage.call()
+            _check_placeholders("BatchGetItem", asked)
             table = self._table("BatchGetItem", {"TableName": name})
             found = [table.find("BatchGetItem", key) for key in asked["Keys"]]
             consistent = asked.get("ConsistentRead", False)
             self.usage.read(sum(query_units([item or {}], consistent=consistent) for item in found))
-        return {"Responses": {name: [dict(item) for item in found if item]}, "UnprocessedKeys": {}}
+        return {
+            "Responses": {name: _projected(asked, [item for item in found if item])},
+            "UnprocessedKeys": {},
+        }
 
     def batch_execute_statement(self, *, Statements: list[dict[str, Any]], **_: Any) -> dict[str, Any]:  # noqa: N803
         """INSERTs only."""
@@ -109,27 +112,29 @@ class MemoryDynamoDB:
         return {"Responses": [self._insert(statement) for statement in Statements]}
 
     def query(self, **request: Any) -> dict[str, Any]:
-        _check_placeholders("Query", request)
-        with self._lock:
-            self.usage.call()
-            table = self._table("Query", request)
-            items, more = table.page(request, self.page_items)
-            self.usage.read(query_units(items, consistent=request.get("ConsistentRead", False)))
-            found = _projected(request, items)
-        last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
-        return {"Items": found, "Count": len(found), **last}
+        return self._page("Query", request)
 
     def scan(self, **request: Any) -> dict[str, Any]:
-        """Whole items only, in the order of their partitions' hashes."""
+        """In the order of the partitions' hashes."""
+        return self._page("Scan", request)
+
+    def _page(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        _check_placeholders(operation, request)
         with self._lock:
             self.usage.call()
-            items, more = self._table("Scan", request).scanned(request, self.page_items)
+            table = self._table(operation, request)
+            try:
+                items, more = (table.page if operation == "Query" else table.scanned)(request, self.page_items)
+                kept = _filtered(request, items)
+                found = _projected(request, kept)
+            except InvalidValueError as error:
+                raise failure(operation, "ValidationException", str(error)) from None
             units = query_units(items, consistent=request.get("ConsistentRead", False))
             self.usage.read(units)
-            table = self._table("Scan", request)
+        told = {} if request.get("Select") == "COUNT" else {"Items": found}
         last = {"LastEvaluatedKey": table.key_of({"Item": items[-1]})} if more else {}
-        found = [dict(item) for item in items]
-        return {"Items": found, "Count": len(found), "ConsumedCapacity": {"CapacityUnits": units}, **last}
+        counts = {"Count": len(found), "ScannedCount": len(items)}
+        return {**told, **counts, "ConsumedCapacity": {"CapacityUnits": units}, **last}
 
     def describe_table(self, **request: Any) -> dict[str, Any]:
         """What a run asks for: how many items there are about, how large they are, and the stream."""
@@ -139,9 +144,8 @@ class MemoryDynamoDB:
         return {"Table": described}
 
     def get_paginator(self, operation: str) -> Paginator:
-        """Of ``query`` only."""
-        assert operation == "query"
-        return Paginator(self.query)
+        """Of ``query`` and ``scan``."""
+        return Paginator({"query": self.query, "scan": self.scan}[operation])
 
     def _table(self, operation: str, request: Mapping[str, Any]) -> Table:
         if request["TableName"] not in self.tables:
@@ -222,7 +226,7 @@ class MemoryTable(MemoryDynamoDB):
 def _check_placeholders(operation: str, request: Mapping[str, Any]) -> None:
     """Refuse placeholders that are given and not used, or used and not given."""
     given = {*(request.get("ExpressionAttributeNames") or ()), *(request.get("ExpressionAttributeValues") or ())}
-    needed = used(*(request[name] for name in _EXPRESSIONS if name in request))
+    needed = used(*(request[name] for name in EXPRESSIONS if name in request))
     if given != needed:
         message = f"Value provided unused in expressions, or used and not provided: {sorted(given ^ needed)}"
         raise failure(operation, "ValidationException", message)
@@ -235,3 +239,10 @@ def _projected(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
     given = Placeholders.of(request)
     names = [given.name(token.strip()) for token in request["ProjectionExpression"].split(",")]
     return [{name: item[name] for name in names if name in item} for item in items]
+
+
+def _filtered(request: Mapping[str, Any], items: list[Item]) -> list[Item]:
+    if "FilterExpression" not in request:
+        return items
+    matches, given = compile_condition(request["FilterExpression"]), Placeholders.of(request)
+    return [item for item in items if matches(item, given)]

@@ -12,11 +12,18 @@ from typing import Any, Final
 from dynamodb_counters._fold.records import MAX_TTL_AGE
 from dynamodb_counters.testing._dynamodb.capacity import Key, item_bytes, write_units
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from dynamodb_counters.testing._dynamodb.expressions import Placeholders, apply_update, compile_condition
+from dynamodb_counters.testing._dynamodb.expressions import (
+    Placeholders,
+    apply_update,
+    compile_condition,
+    filters_keys,
+    require_update,
+)
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.typed_values import InvalidValueError, Item, comparable, stored
 
 _MAX_ITEM_BYTES: Final = 400 * 1024
+_PAGE_BYTES: Final = 1024 * 1024
 _MOST_KEY_BYTES: Final = (2048, 1024)
 """Of a partition key, of a sort key."""
 
@@ -75,6 +82,8 @@ class Table:
         text, given = request["KeyConditionExpression"], Placeholders.of(request)
         if (parsed := _KEY_CONDITION.fullmatch(text)) is None:
             raise InvalidValueError(f"Invalid KeyConditionExpression: {text}")
+        if filters_keys(request, self.keys):
+            raise InvalidValueError("Filter Expression can only contain non-primary key attributes")
         partition = self.partitions.get(given.value(parsed[1])["S"], {})
         forward = request.get("ScanIndexForward", True)
         start = request.get("ExclusiveStartKey", {}).get(self.keys[-1], {}).get("S")
@@ -82,8 +91,7 @@ class Table:
         keys = sorted((key for key, item in partition.items() if matches(item, given)), reverse=not forward)
         if start is not None:
             keys = [key for key in keys if (key > start if forward else key < start)]
-        most = min(most, request.get("Limit", most))
-        return [partition[key] for key in keys[:most]], len(keys) > most
+        return _one_page([partition[key] for key in keys], request, most)
 
     def scanned(self, request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
         """The items of a scan's next page, and whether more follow in the segment."""
@@ -97,8 +105,7 @@ class Table:
             for sort, item in items.items()
             if (position := _position(partition, sort)) > after
         )
-        most = min(most, request.get("Limit", most))
-        return [item for _, item in found[:most]], len(found) > most
+        return _one_page([item for _, item in found], request, most)
 
     def _of_index(self, request: Mapping[str, Any]) -> list[Item]:
         """What a query finds in an index that holds keys only, on one page."""
@@ -141,6 +148,19 @@ class Table:
         return partition, sort[0] if sort else ""
 
 
+def _one_page(items: list[Item], request: Mapping[str, Any], most: int) -> tuple[list[Item], bool]:
+    """The first items, as many as are asked for and fit a page, and whether there may be more."""
+    limit = request.get("Limit", math.inf)
+    page: list[Item] = []
+    size = 0
+    for item in items[: int(min(most, limit))]:
+        page.append(item)
+        size += item_bytes(item)
+        if size >= _PAGE_BYTES:
+            break
+    return page, len(page) < len(items) or len(page) == limit
+
+
 def _position(partition: str, sort: str = "") -> tuple[int, str, str]:
     """Where an item stands in a scan, as its shard owns it: by the hash of its partition key."""
     return zlib.crc32(partition.encode()), partition, sort
@@ -166,6 +186,8 @@ def attempt(kind: str, request: Mapping[str, Any], keys: tuple[str, ...], old: I
     """Try a ``Put``, ``Update``, ``Delete`` or ``ConditionCheck`` on the item it is about."""
     size = item_bytes(old) if old else 0
     try:
+        if kind == "Update":
+            require_update(request)
         condition = request.get("ConditionExpression")
         if condition and not compile_condition(condition)(old or {}, Placeholders.of(request)):
             reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}

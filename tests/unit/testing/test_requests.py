@@ -1,0 +1,167 @@
+"""Counters in memory refuse the requests that DynamoDB refuses, and answer the others as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters.testing import CountersInMemory, counters_in_memory
+
+VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
+VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+KEY = {"pk": {"S": "a"}, "sk": {"S": "1"}}
+
+
+@pytest.fixture
+def counters() -> Iterator[CountersInMemory]:
+    with counters_in_memory([VIEWS]) as counters:
+        yield counters
+
+
+def send(counters: CountersInMemory, operation: str, **request: Any) -> Any:
+    named = {} if operation in ("transact_write_items", "batch_get_item") else {"TableName": counters.table_name}
+    return getattr(counters.client, operation)(**named, **request)
+
+
+def put(counters: CountersInMemory, number: int, **more: Any) -> None:
+    send(counters, "put_item", Item={"pk": {"S": "a"}, "sk": {"S": f"{number:03}"}, **more})
+
+
+def test_the_events_of_a_person_are_erased(counters: CountersInMemory) -> None:
+    for client in ("c1", "c2"):
+        counters.accept(VIEW, {"url": "/", "time": "2026-01-01T00:00:00Z", "clientId": client})
+    assert counters.erase(VIEW, {"clientId": "c1"}, counts="keep").events == 1
+    assert counters.erase(VIEW, {"clientId": "c1"}, counts="keep").events == 0
+    assert counters.get(VIEWS, {"url": "/"}).measures == {"views": 2}
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_", "said"),
+    [
+        ("get_item", {"key": KEY}, "Unknown parameter in input"),
+        ("put_item", {"Item": {**KEY, "n": 1}}, "Invalid type for parameter Item.n"),
+        ("put_item", {"Item": KEY, "ConditonExpression": "attribute_not_exists(pk)"}, "ConditonExpression"),
+        ("query", {"KeyConditionExpression": "pk = :a", "Limit": 0}, "valid min value: 1"),
+        ("transact_write_items", {"TransactItems": []}, "valid min length: 1"),
+    ],
+)
+def test_what_the_service_model_refuses_never_leaves_the_client(
+    counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ParamValidationError, match=said):
+        send(counters, operation, **request_)
+
+
+PUT = {"Put": {"TableName": "counters", "Item": KEY}}
+
+
+def _keys(number: int) -> list[dict[str, Any]]:
+    return [{"pk": {"S": "a"}, "sk": {"S": str(index)}} for index in range(number)]
+
+
+def _puts(number: int) -> list[dict[str, Any]]:
+    return [{"Put": {"TableName": "counters", "Item": key}} for key in _keys(number)]
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_", "said"),
+    [
+        (
+            "update_item",
+            {"Key": KEY, "UpdateExpression": "SET status = :s", "ExpressionAttributeValues": {":s": {"S": "x"}}},
+            "reserved keyword: status",
+        ),
+        ("put_item", {"Item": KEY, "ConditionExpression": "attribute_not_exists(Name)"}, "reserved keyword: Name"),
+        ("get_item", {"Key": KEY, "ProjectionExpression": "sk, ttl"}, "reserved keyword: ttl"),
+        ("put_item", {"Item": KEY, "ConditionExpression": "attribute_not_exists(_type)"}, "Syntax error"),
+        ("put_item", {"Item": KEY, "ReturnValues": "ALL_NEW"}, "ReturnValues can only be ALL_OLD or NONE"),
+        ("put_item", {"Item": {**KEY, "n": {"S": "a", "N": "1"}}}, "more than one datatypes"),
+        ("put_item", {"Item": {**KEY, "n": {}}}, "AttributeValue is empty"),
+        ("put_item", {"Item": {**KEY, "n": {"SS": []}}}, "may not be empty"),
+        ("put_item", {"Item": {**KEY, "n": {"SS": ["a", "a"]}}}, "contains duplicates"),
+        ("transact_write_items", {"TransactItems": _puts(101)}, "less than or equal to 100"),
+        ("batch_get_item", {"RequestItems": {"counters": {"Keys": _keys(101)}}}, "less than or equal to 100"),
+        ("batch_get_item", {"RequestItems": {"counters": {"Keys": [KEY, KEY]}}}, "contains duplicates"),
+        (
+            "scan",
+            {"FilterExpression": "attribute_exists(x)" + " OR attribute_exists(x)" * 200},
+            "Expression size has exceeded",
+        ),
+        ("scan", {"Select": "COUNT", "ProjectionExpression": "pk"}, "Select"),
+        ("scan", {"Segment": 1}, "TotalSegments"),
+        (
+            "query",
+            {
+                "KeyConditionExpression": "pk = :a",
+                "FilterExpression": "sk = :a",
+                "ExpressionAttributeValues": {":a": {"S": "a"}},
+            },
+            "non-primary key attributes",
+        ),
+    ],
+)
+def test_what_dynamodb_refuses_is_refused(
+    counters: CountersInMemory, operation: str, request_: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ClientError, match=said) as refused:
+        send(counters, operation, **request_)
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert send(counters, "scan", Select="COUNT")["Count"] <= 3, "checkpoints only"
+
+
+def test_what_is_not_known_in_memory_is_said_never_passed_over(counters: CountersInMemory) -> None:
+    for operation, request in (
+        ("get_item", {"Key": KEY, "AttributesToGet": ["pk"]}),
+        ("scan", {"IndexName": "ranking"}),
+        ("update_item", {"Key": KEY, "UpdateExpression": "REMOVE x", "ReturnValues": "UPDATED_NEW"}),
+    ):
+        with pytest.raises(NotImplementedError, match="in memory"):
+            send(counters, operation, **request)
+    with pytest.raises(NotImplementedError, match="in memory"):
+        counters.client.batch_write_item(RequestItems={})
+    with pytest.raises(AttributeError):
+        counters.client.put_itme()
+
+
+def test_filters_projections_and_counts_are_heeded(counters: CountersInMemory) -> None:
+    for number in range(4):
+        put(counters, number, n={"N": str(number)}, t={"S": "x"})
+    found = send(
+        counters,
+        "query",
+        KeyConditionExpression="pk = :a",
+        FilterExpression="n > :one",
+        ProjectionExpression="#n",
+        ExpressionAttributeNames={"#n": "n"},
+        ExpressionAttributeValues={":a": {"S": "a"}, ":one": {"N": "1"}},
+        Limit=3,
+    )
+    assert (found["Items"], found["Count"], found["ScannedCount"]) == ([{"n": {"N": "2"}}], 1, 3)
+    assert found["LastEvaluatedKey"]["sk"] == {"S": "002"}
+    asked = {"FilterExpression": "contains(t, :x)", "ExpressionAttributeValues": {":x": {"S": "x"}}}
+    assert len(send(counters, "scan", **asked)["Items"]) == 4
+    counted = send(counters, "scan", Select="COUNT", **asked)
+    assert ("Items" in counted, counted["Count"]) == (False, 4)
+    got = send(counters, "get_item", Key={"pk": {"S": "a"}, "sk": {"S": "001"}}, ProjectionExpression="t")
+    assert got["Item"] == {"t": {"S": "x"}}
+    keys = {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "001"}}], "ProjectionExpression": "t"}
+    answer = counters.client.batch_get_item(RequestItems={counters.table_name: keys})
+    assert answer["Responses"][counters.table_name] == [{"t": {"S": "x"}}]
+
+
+def test_pages_end_at_one_megabyte(counters: CountersInMemory) -> None:
+    for number in range(5):
+        put(counters, number, text={"S": "x" * 300_000})
+    pages = list(
+        counters.client.get_paginator("query").paginate(
+            TableName=counters.table_name,
+            KeyConditionExpression="pk = :a",
+            ExpressionAttributeValues={":a": {"S": "a"}},
+        )
+    )
+    assert [page["Count"] for page in pages] == [4, 1]
