@@ -58,13 +58,16 @@ class Chunk:
         return [{kind: cell} if kind and cell is not None else cell for cell in cells]
 
     def all_rows(self) -> list[Row]:
-        images: list[dict[str, Any]] = [{} for _ in range(self.rows)]
+        return self.rows_at(range(self.rows))
+
+    def rows_at(self, places: Sequence[int]) -> list[Row]:
+        images: list[dict[str, Any]] = [{} for _ in places]
         for name, (kind, cells) in self.columns.items():
-            for image, cell in zip(images, cells, strict=True):
-                if cell is not None:
+            for image, place in zip(images, places, strict=True):
+                if (cell := cells[place]) is not None:
                     image[name] = {kind: cell} if kind else cell
         signs: Any = self.signs or "+" * self.rows
-        return [Row(sign, image) for sign, image in zip(signs, images, strict=True)]
+        return [Row(signs[place], image) for image, place in zip(images, places, strict=True)]
 
 
 def chunk_key(event_name: str, part: str, start: int, number: int) -> tuple[str, str]:

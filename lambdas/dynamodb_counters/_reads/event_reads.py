@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import groupby
@@ -14,7 +14,7 @@ from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.attributes import Image, reader, text_reader
-from dynamodb_counters._items.chunks import MAX_NUMBER, chunk_key, decode_chunk
+from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_key, decode_chunk
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
@@ -127,17 +127,19 @@ class EventReads:
         streams = [
             self._chunks(event, layout, part, span, consistent=consistent) for part in _parts(event, layout, wanted)
         ]
-        identity, is_wanted, is_timely = EventIdentity(event), _filter(wanted), _time_filter(layout.time, *span)
+        identity, is_timely = EventIdentity(event), _time_filter(layout.time, *span)
         for _, chunks in groupby(merge(*streams, key=_bucket), key=_bucket):
             live: dict[bytes, Image] = {}
             for item in chunks:
-                for row in decode_chunk(item[CHUNK]).all_rows():
+                chunk = decode_chunk(item[CHUNK])
+                # What is taken back has the values that were accepted, so rows of other events need no look.
+                for row in chunk.rows_at(_places(chunk, wanted)):
                     digest = identity.digest(row.values)
                     if row.sign == "+":
                         live[digest] = row.values
                     else:
                         live.pop(digest, None)
-            yield from (_plain(image) for image in live.values() if is_wanted(image) and is_timely(image))
+            yield from (_plain(image) for image in live.values() if is_timely(image))
 
     def _chunks(
         self, event: Event, layout: Layout, part: str, span: tuple[float, float], *, consistent: bool
@@ -197,6 +199,19 @@ def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     if layout.by is None and wanted.keys() >= set(event.fields):
         return [layout.part(digest_of(event.pk_template.render(wanted), event.sk_template.render(wanted)), image)]
     return layout.all_parts(image)
+
+
+def _places(chunk: Chunk, wanted: Wanted) -> Sequence[int]:
+    """Where the wanted rows of a chunk are."""
+    places: Sequence[int] = range(chunk.rows)
+    for name, text in wanted.items():
+        kind, cells = chunk.columns.get(name, ("", ()))
+        if kind == "S":
+            places = [place for place in places if cells[place] == text]
+        else:
+            is_wanted, typed = _filter({name: text}), chunk.typed(name)
+            places = [place for place in places if is_wanted({name: typed[place] or {}})]
+    return places
 
 
 def _filter(wanted: Wanted) -> Filter:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from dynamodb_counters import Counters, Event, InvalidArgumentError, Packed
+from dynamodb_counters._declarations.event_identity import EventIdentity
 from dynamodb_counters._items.chunks import Chunk
 from dynamodb_counters._table import ending_at
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable, Paginator
@@ -142,3 +143,22 @@ def test_events_of_tenants_are_erased(values: dict[str, Any]) -> None:
     assert list(process.events(_OWN, {"customer": "a"})) == []
     assert len(list(process.events(_OWN, {"customer": "b"}))) == ("customer" in values)
     assert process.accept(_OWN, world.view("a", 1)).status == "duplicate"
+
+
+def test_a_listing_looks_at_wanted_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = _World()
+    process = world.cold()
+    own = [world.view("victim", number) for number in range(5)]
+    process.accept_many(_VIEW, own)
+    assert process.retract(_VIEW, own[0])
+    looked_at: list[str] = []
+    digest = EventIdentity.digest
+
+    def counted(identity: EventIdentity, values: Any) -> bytes:
+        looked_at.append(values["customer"]["S"])
+        return digest(identity, values)
+
+    monkeypatch.setattr(EventIdentity, "digest", counted)
+    assert [view["id"] for view in process.events(_VIEW, {"customer": "victim"})] == [1, 2, 3, 4]
+    assert [view["id"] for view in process.events(_VIEW, {"id": 299})] == [299]
+    assert looked_at == 6 * ["victim"] + ["flooder"]
