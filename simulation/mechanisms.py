@@ -731,10 +731,38 @@ MUTATIONS: Final = (
     Mutation(
         "what fails after the first page hides whose chunk was met",
         "_writes/chunk_log.py",
-        '        self.is_known = "LastEvaluatedKey" not in page\n',
-        '        self.is_known = "LastEvaluatedKey" not in page\n'
+        '        self.is_known = self.is_split or "LastEvaluatedKey" not in page\n',
+        '        self.is_known = self.is_split or "LastEvaluatedKey" not in page\n'
         "        found |= {} if self.is_known else self.look(consistent=consistent)\n",
         _PACKED + "test_a_long_log_that_cannot_be_read_on_hides_no_chunk_of_ones_own",
+    ),
+    Mutation(
+        "a half of a log does not know what there was before",
+        "_writes/chunk_log.py",
+        "for digest, place in self.places.items() if _bit(digest, level) == bit}",
+        "for digest, place in () if _bit(digest, level) == bit}",
+        _PACKED + "test_events_are_accepted_once_before_and_after_their_log_was_split",
+    ),
+    Mutation(
+        "a log is written on by who has split it",
+        "_writes/chunk_writes.py",
+        "                    if self._log.is_split:\n",
+        "                    if self._log.is_split and not has_looked:\n",
+        _PACKED + "test_a_call_whose_chunk_splits_the_log_writes_the_rest_into_its_halves",
+    ),
+    Mutation(
+        "a log is written on by who has read that it is split",
+        "_writes/chunk_log.py",
+        "        self.is_split = chunk.is_last\n",
+        "",
+        _PACKED + "test_events_are_accepted_once_before_and_after_their_log_was_split",
+    ),
+    Mutation(
+        "a log is begun again beside its halves",
+        "_writes/chunk_log.py",
+        "MAX_NUMBER, self.path + LAST_PATH)[1]",
+        "MAX_NUMBER, self.path)[1]",
+        _PACKED + "test_a_log_whose_last_chunk_has_expired_before_its_halves_is_not_written",
     ),
     Mutation(
         "what was refused is put again as it was",

@@ -14,6 +14,7 @@ from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
+from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.disorder import in_disorder
@@ -232,6 +233,8 @@ class PackedWriters(Writers):
             jitter=draw.random,
         )
         table.__dict__["side_by_side"] = in_disorder(draw)
+        # Some split logs early: each log tells where it ends.
+        ChunkLogs.of_table(table).most_events_of_a_log = draw.choice((MOST_EVENTS, 2, 5, 12))
         process = _Process(table)
         return process
 

@@ -66,5 +66,5 @@ def _reduced_chunk(image: Mapping[str, Any], wanted: Wanted) -> Reduced:
     kept = [row for row in rows if not wanted.has_values(row.values)]
     if not kept:
         return Reduced(len(rows), None) if rows else Reduced(0, image)
-    blob = base64.b64encode(encode_chunk(kept, chunk.batch)).decode()
+    blob = base64.b64encode(encode_chunk(kept, chunk.batch, is_last=chunk.is_last)).decode()
     return Reduced(len(rows) - len(kept), {**image, CHUNK: {"B": blob}})

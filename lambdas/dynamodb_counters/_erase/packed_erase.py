@@ -16,7 +16,7 @@ from uuid import uuid4
 from dynamodb_counters._declarations.event_identity import EventIdentity
 from dynamodb_counters._erase.matching import Wanted, type_of
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
+from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk, encode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_PREFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._layouts import Layouts
 from dynamodb_counters._table import Table
@@ -91,7 +91,7 @@ class PackedEvents:
             KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :bucket)" if bucket else f"{PK} = :pk",
             ExpressionAttributeValues={
                 ":pk": {"S": self._prefix + part},
-                **({":bucket": {"S": f"{bucket}#"}} if bucket else {}),
+                **({":bucket": {"S": bucket}} if bucket else {}),
             },
             ConsistentRead=True,
         )
@@ -105,7 +105,7 @@ class PackedEvents:
             return
         for row in rows:
             if self._wanted.has_values(row.values):
-                part, bucket = item[PK]["S"].removeprefix(self._prefix), item[SK]["S"].partition("#")[0]
+                part, bucket = item[PK]["S"].removeprefix(self._prefix), chunk_bucket(item[SK]["S"])
                 expires_at = int(item[TTL]["N"]) if TTL in item else None
                 log = logs.setdefault((part, bucket), _Log(bucket, part, expires_at))
                 log.events[self._identity.digest(row.values)] = row.values
@@ -119,19 +119,25 @@ class PackedEvents:
         start = int(datetime.fromisoformat(found.bucket).timestamp())
         log = ChunkLog(self._table, event, LogKey(event.name, found.part, start), found.expires_at)
         try:
-            log.look_through()
-            live = {digest: values for digest, values in found.events.items() if log.places.get(digest, GONE) != GONE}
             if not keeps_counts:
-                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in live.items()]
+                entries = [Entry(0, "", digest, values, retracts=True) for digest, values in found.events.items()]
                 _retract(self._table, log, entries, event.packed.chunk_bytes)
-            self._mark(log, live)
+            self._mark(log, found.events)
         except (BucketHoleError, MalformedImageError):
             return  # Nobody writes to such a log.
 
     def _mark(self, log: ChunkLog, digests: Iterable[bytes]) -> None:
         """Put a chunk with digests alone, unless the log tells already that these events are gone."""
         batch = uuid4().hex[:8]
+        log.look_through()
         for _ in self._table.tries(_TRIES):
+            if log.is_split:
+                halves: dict[LogKey, list[bytes]] = {}
+                for digest in digests:
+                    halves.setdefault(log.key.half(digest), []).append(digest)
+                for key, those in halves.items():
+                    self._mark(log.half(key), those)
+                return
             left = sorted(digest for digest in digests if log.places[digest] != GONE)
             if not left:
                 return
@@ -168,7 +174,7 @@ class PackedEvents:
                 ExpressionAttributeNames={"#chunk": CHUNK, "#erased": ERASED},
                 ExpressionAttributeValues={
                     ":seen": item[CHUNK],
-                    ":left": {"B": encode_chunk(kept, chunk.batch)},
+                    ":left": {"B": encode_chunk(kept, chunk.batch, is_last=chunk.is_last)},
                     ":erased": {"B": b"".join(erased)},
                 },
             )

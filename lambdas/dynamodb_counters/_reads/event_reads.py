@@ -14,7 +14,7 @@ from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.attributes import Image, reader, text_reader
-from dynamodb_counters._items.chunks import MAX_NUMBER, Chunk, chunk_key, decode_chunk
+from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
 from dynamodb_counters._items.escaping import LAST_CHARACTER, key_text
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.plain_values import plain_value
@@ -151,7 +151,8 @@ class EventReads:
         if begin >= finish:
             return
         pk, first = chunk_key(event.name, part, int(begin // layout.bucket * layout.bucket), 0)
-        _, last = chunk_key(event.name, part, (math.ceil(finish) - 1) // layout.bucket * layout.bucket, MAX_NUMBER)
+        latest = (math.ceil(finish) - 1) // layout.bucket * layout.bucket
+        _, last = chunk_key(event.name, part, latest, MAX_NUMBER, LAST_PATH)
         condition = f"{PK} = :pk AND {SK} BETWEEN :first AND :last"
         values = {":pk": {"S": pk}, ":first": {"S": first}, ":last": {"S": last}}
         yield from self._query(condition, values, consistent=consistent)
@@ -243,7 +244,7 @@ def _time_filter(time: str | None, start: float, end: float) -> Filter:
 
 
 def _bucket(chunk: Mapping[str, Any]) -> str:
-    return str(chunk[SK]["S"].partition("#")[0])
+    return chunk_bucket(chunk[SK]["S"])
 
 
 def _plain(image: Image) -> dict[str, Any]:

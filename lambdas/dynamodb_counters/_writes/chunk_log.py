@@ -9,7 +9,7 @@ is true of every log that begins like the known one: an event that is in the log
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from threading import Lock
 from typing import Any, Final
@@ -17,13 +17,18 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import DIGEST_BYTES, EventIdentity
 from dynamodb_counters._items.attributes import Image, TypedValue
-from dynamodb_counters._items.chunks import MAX_NUMBER, Row, chunk_key, chunk_number, decode_chunk
+from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, Row, chunk_key, decode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, ERASED, PACK_SUFFIX, PK, SK, TTL, TYPE
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 
+MOST_EVENTS: Final = 32_768
+"""Rows after which a log is split, each half to be read without the other."""
+
+_SPAN: Final = MAX_NUMBER + 1
+
 GONE: Final = -1
-"""In place of a chunk's number: the event was retracted, for good."""
+"""Instead of a chunk's place: the event was retracted, for good."""
 
 _WARY: Final = 8
 """After so many looks in a row that found nothing, puts go without: a look costs a tenth of a write unit, a refused put
@@ -51,22 +56,41 @@ class LogKey:
     event: str
     part: str
     start: int
+    path: str = ""
+    """Which half of a log that was split, of which half before, and so on: a bit of the digest each."""
 
-    def chunk(self, number: int) -> tuple[str, str]:
-        return chunk_key(self.event, self.part, self.start, number)
+    def chunk(self, place: int) -> tuple[str, str]:
+        """The chunk of a place, which is a number, counted on from one to the next of the logs that were split."""
+        level, number = divmod(place, _SPAN)
+        return chunk_key(self.event, self.part, self.start, number, self.path[:level])
+
+    @property
+    def last(self) -> str:
+        """What sorts after all of its chunks, and after those of its halves."""
+        return chunk_key(self.event, self.part, self.start, MAX_NUMBER, self.path + LAST_PATH)[1]
+
+    def half(self, digest: bytes) -> LogKey:
+        """The log of an event, now that this one was split."""
+        return replace(self, path=self.path + _bit(digest, len(self.path)))
 
 
 class ChunkLog:
-    """What a process knows of one log: its first chunks."""
+    """What a process knows of one log: its first chunks, and what was in the log that it is a half of."""
 
-    def __init__(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> None:
+    def __init__(
+        self, table: Table, event: Event, key: LogKey, expires_at: int | None, most_events: int = MOST_EVENTS
+    ) -> None:
         self.lock = Lock()
         self.key = key
-        self.next = 0
-        """The number after the last chunk known."""
+        self.next = len(key.path) * _SPAN
+        """The place after the last chunk known."""
         self.is_known = False
+        self.is_split = False
+        """Whether the log has its last chunk, so that all that comes is in its halves."""
+        self.most_events = most_events
+        self._rows = 0
         self.places: dict[bytes, int] = {}
-        """Of each event, the number of its chunk, or `GONE`."""
+        """Of each event, the place of its chunk, or `GONE`."""
         self.versions: dict[bytes, TypedValue] = {}
         self._wary = 0
         self._table = table
@@ -79,21 +103,39 @@ class ChunkLog:
         """Whether others have written it lately, so that a look before the next put is worth its price."""
         return self._wary > 0
 
+    def half(self, key: LogKey) -> ChunkLog:
+        """A half of this log, which was split: it knows what this one has of it."""
+        half = ChunkLog(self._table, self.event, key, self._expires_at, self.most_events)
+        bit, level = key.path[-1], len(self.key.path)
+        half.places = {digest: place for digest, place in self.places.items() if _bit(digest, level) == bit}
+        half.versions = {digest: version for digest, version in self.versions.items() if digest in half.places}
+        return half
+
+    def is_last(self, rows: int) -> bool:
+        """Whether the next chunk, with so many rows, is the last one: nobody has to read more to know a log."""
+        return self._rows + rows >= self.most_events
+
     def look(self, *, consistent: bool) -> dict[int, str]:
         """Read a page on from the last chunk known; return who wrote which of those found.
 
         `BucketHoleError` if a chunk is missing before others. Only a strongly consistent read tells that.
         """
         found: dict[int, str] = {}
-        page = self._query(self.next, MAX_NUMBER, consistent=consistent)
+        if self.is_split:
+            return found
+        # Up to the chunks of its halves: where those are, but the last one of this log is not, it has expired.
+        page = self._query(self.key.chunk(self.next), self.key.last, consistent=consistent)
         for item in page["Items"]:
-            number = self.next
-            if chunk_number(item[SK]["S"]) != number:
+            place, expected = self.next, self.key.chunk(self.next)[1]
+            if item[SK]["S"] != expected:
                 if consistent:
-                    raise BucketHoleError(f"chunk {self.key.chunk(number)[1]} has expired, but later ones have not")
+                    raise BucketHoleError(f"chunk {expected} has expired, but later ones have not")
                 return found | self.look(consistent=True)
-            found[number] = self._learn(item)
-        self.is_known = "LastEvaluatedKey" not in page
+            chunk = self._learn(item)
+            found[place] = chunk.batch
+            if chunk.is_last:
+                break
+        self.is_known = self.is_split or "LastEvaluatedKey" not in page
         self._wary = _WARY if found else max(0, self._wary - 1)
         return found
 
@@ -127,18 +169,21 @@ class ChunkLog:
     def append(self, rows: Sequence[tuple[bytes, Row]]) -> None:
         """Note the rows of the next chunk."""
         version = self.event.version or ""
+        self.is_split = self.is_last(len(rows))
         self._note([(digest, row.sign, row.values.get(version)) for digest, row in rows])
 
-    def _learn(self, item: Mapping[str, Any]) -> str:
-        """Note a chunk that somebody has put, by its columns of the key alone; return its batch."""
+    def _learn(self, item: Mapping[str, Any]) -> Chunk:
+        """Note a chunk that somebody has put, by its columns of the key alone."""
         chunk = decode_chunk(item[CHUNK])
+        self.is_split = chunk.is_last
         self.places |= dict.fromkeys(erased_digests(item), GONE)
         versions = chunk.typed(self.event.version) if self.event.version is not None else repeat(None, chunk.rows)
         self._note(zip(self._identity.digests(chunk), chunk.signs or "+" * chunk.rows, versions, strict=True))
-        return chunk.batch
+        return chunk
 
     def _note(self, rows: Iterable[tuple[bytes, str, TypedValue | None]]) -> None:
         for digest, sign, version in rows:
+            self._rows += 1
             self.places[digest] = self.next if sign == "+" else GONE
             if sign == "+" and version is not None:
                 self.versions[digest] = version
@@ -157,24 +202,29 @@ class ChunkLog:
 
     def held(self, number: int) -> dict[bytes, Image]:
         """The events of a chunk; of several versions of one, the last."""
-        items = self._query(number, number, consistent=True)["Items"]
+        key = self.key.chunk(number)
+        items = self._query(key, key[1], consistent=True)["Items"]
         if not items:
-            raise BucketHoleError(f"part of the bucket {self.key.chunk(number)[1]} has expired")
+            raise BucketHoleError(f"part of the bucket {key[1]} has expired")
         rows = decode_chunk(items[0][CHUNK]).all_rows()
         return {self._identity.digest(row.values): row.values for row in rows if row.sign == "+"}
 
-    def _query(self, first: int, last: int, *, consistent: bool) -> Any:
+    def _query(self, first: tuple[str, str], last: str, *, consistent: bool) -> Any:
         return self._table.client.query(
             TableName=self._table.name,
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
             ExpressionAttributeValues={
-                ":pk": {"S": self.key.chunk(first)[0]},
-                ":first": {"S": self.key.chunk(first)[1]},
-                ":last": {"S": self.key.chunk(last)[1]},
+                ":pk": {"S": first[0]},
+                ":first": {"S": first[1]},
+                ":last": {"S": last},
             },
             ConsistentRead=consistent,
             Limit=_PAGE,
         )
+
+
+def _bit(digest: bytes, level: int) -> str:
+    return "1" if digest[level // 8] >> (7 - level % 8) & 1 else "0"
 
 
 def erased_digests(item: Mapping[str, Any]) -> list[bytes]:
@@ -189,8 +239,10 @@ class ChunkLogs:
     MOST_EVENTS: Final = 500_000
 
     def __init__(self) -> None:
+        self.most_events_of_a_log = MOST_EVENTS
         self._lock = Lock()
         self._logs: dict[LogKey, ChunkLog] = {}
+        self._used = set[LogKey]()
         self._sizes: dict[LogKey, int] = {}
         self._total = 0
 
@@ -201,21 +253,33 @@ class ChunkLogs:
 
     def get(self, table: Table, event: Event, key: LogKey, expires_at: int | None) -> ChunkLog:
         with self._lock:
-            log = self._logs.pop(key, None) or ChunkLog(table, event, key, expires_at)
-            self._logs[key] = log
-            return log
+            log = self._logs.pop(key, None) or ChunkLog(table, event, key, expires_at, self.most_events_of_a_log)
+            return self._remember(log)
 
-    def forget(self, used: Iterable[LogKey]) -> None:
-        """Drop the logs used longest ago until the rest is small enough, now that those `used` have grown."""
+    def half(self, log: ChunkLog, key: LogKey) -> ChunkLog:
+        """A half of a log that was split."""
+        self.forget()
         with self._lock:
-            for key in used:
+            known = self._logs.pop(key, None)
+            return self._remember(log.half(key) if known is None else known)
+
+    def forget(self) -> None:
+        """Drop the logs used longest ago until the rest is small enough, now that those used have grown."""
+        with self._lock:
+            for key in self._used:
                 if key in self._logs:
                     self._resize(key, len(self._logs[key].places) + _EMPTY_LOG)
+            self._used.clear()
             for key in list(self._logs) if self._total > self.MOST_EVENTS else ():
                 if self._total <= self.MOST_EVENTS or len(self._logs) == 1:
                     break
                 del self._logs[key]
                 self._resize(key, 0)
+
+    def _remember(self, log: ChunkLog) -> ChunkLog:
+        self._logs[log.key] = log
+        self._used.add(log.key)
+        return log
 
     def _resize(self, key: LogKey, size: int) -> None:
         self._total += size - self._sizes.pop(key, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
@@ -16,7 +16,7 @@ from dynamodb_counters._items.chunks import MAX_NUMBER, Row, encode_chunk
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.item_sizes import item_bytes
 from dynamodb_counters._table import Table, time_left
-from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError
+from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError, LogKey
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
@@ -30,6 +30,9 @@ _BATCH_BYTES: Final = 6
 _MAX_ITEM_BYTES: Final = 400 * 1024
 _MAX_EVENT_BYTES: Final = 190 * 1024
 """So that a newer version can take back the one before in the same chunk."""
+
+_MOST_WRITES: Final = 1024
+"""Of a chunk: what resembles each other a lot would be more than is to be read at a time."""
 
 _ROW_BYTES: Final = 12
 _FITTINGS: Final = 4
@@ -70,11 +73,37 @@ class _Write:
         self.entry.outcome, self.entry.was_live = ACCEPTED, self.was_live
 
 
-def write_entries(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
-    """Give each entry its outcome."""
+def write_entries(
+    table: Table,
+    log: ChunkLog,
+    entries: Sequence[Entry],
+    chunk_bytes: int,
+    half_of: Callable[[ChunkLog, LogKey], ChunkLog] = ChunkLog.half,
+    *,
+    compares: bool = False,
+) -> None:
+    """Give each entry its outcome, by the log or, where that was split, by the half that it belongs to."""
+    waiting = [(log, list(entries))]
+    while waiting:
+        log, entries = waiting.pop()
+        _write_log(table, log, entries, chunk_bytes)
+        if compares:
+            compare_with_log(log, entries)
+        halves: dict[LogKey, list[Entry]] = {}
+        for entry in entries:
+            if entry.outcome is None:
+                halves.setdefault(log.key.half(entry.digest), []).append(entry)
+        waiting += [(half_of(log, key), those) for key, those in halves.items()]
+
+
+def _write_log(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_bytes: int) -> None:
+    """Give each entry its outcome; those that belong into a half of the log keep none."""
     with log.lock:
         try:
-            outcome = Outcome("failed", _Writing(log, chunk_bytes, entries).run(table))
+            reason = _Writing(log, chunk_bytes, entries).run(table)
+            if reason is None:
+                return
+            outcome = Outcome("failed", reason)
         except BucketHoleError as error:
             outcome = Outcome("too_late", str(error))
         except MalformedImageError as error:
@@ -114,8 +143,8 @@ class _Writing:
         self._next: tuple[int, bytes] | None = None
         """How many writes the next chunk takes, and the chunk: the same whenever it is tried again."""
 
-    def run(self, table: Table) -> str:
-        """Write until all is done, or it was tried too often: return why."""
+    def run(self, table: Table) -> str | None:
+        """Write until all is done, or it was tried too often: return why; None if the log is split."""
         reason, has_looked = "", False
         for _ in table.tries(_TRIES):
             try:
@@ -123,6 +152,8 @@ class _Writing:
                     self._log.look(consistent=False)
                 has_looked = True
                 while self._undecided or self._writes:
+                    if self._log.is_split:
+                        return None
                     if not self._log.is_known:
                         if time_left(table.clock()) <= 0:
                             return "its log is longer than could be read in time: the next try goes on from there"
@@ -147,7 +178,7 @@ class _Writing:
         (count, blob), number = self._next, log.next
         done = self._writes[:count]
         most = _MAX_EVENT_BYTES if [row.sign for row in done[0].rows] == ["+"] else _MAX_ITEM_BYTES
-        if item_bytes(log.item(blob)) > most or number > MAX_NUMBER:
+        if item_bytes(log.item(blob)) > most or number % (MAX_NUMBER + 1) == MAX_NUMBER:
             self._refuse(done[0], number)
             return True
         if log.put(blob):
@@ -169,8 +200,8 @@ class _Writing:
 
     def _refuse(self, write: _Write, number: int) -> None:
         outcome = Outcome("rejected", f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed")
-        if number > MAX_NUMBER:
-            outcome = Outcome("failed", f"its bucket has {MAX_NUMBER + 1:,} chunks already")
+        if number % (MAX_NUMBER + 1) == MAX_NUMBER:
+            outcome = Outcome("failed", f"its bucket has {MAX_NUMBER:,} chunks already")
         for entry in write.entries:
             entry.outcome = outcome
         # Later writes may build on it.
@@ -226,12 +257,13 @@ class _Writing:
 
     def _fitted(self) -> tuple[int, bytes]:
         """How many writes fit the next chunk, found by trying, and the chunk; one always does."""
-        low, high, best = 1, len(self._writes), None
+        low, high, best = 1, min(len(self._writes), _MOST_WRITES), None
         count = min(high, self._guess)
         for tried in range(1, high + _FITTINGS):
             # Events of one partition key resemble each other: side by side they take less.
             alike = sorted(self._writes[:count], key=lambda write: write.entry.pk)
-            blob = encode_chunk([row for write in alike for row in write.rows], self._batch)
+            rows = [row for write in alike for row in write.rows]
+            blob = encode_chunk(rows, self._batch, is_last=self._log.is_last(len(rows)))
             size = item_bytes(self._log.item(blob))
             if size <= self._chunk_bytes or count == 1:
                 best, low = (count, blob), count + 1

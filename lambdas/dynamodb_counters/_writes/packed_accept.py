@@ -20,7 +20,7 @@ from dynamodb_counters._layouts import Agreed, Layout, Layouts, declared_layouts
 from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._timeline.times import DAY, utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
-from dynamodb_counters._writes.chunk_writes import Entry, compare_with_log, write_entries
+from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import Outcome
@@ -154,16 +154,14 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
                 entry.outcome = Outcome("failed", "no time was left for its log")
             return
         log = logs.get(table, event, key, placed.expires_at[key])
-        write_entries(table, log, placed.entries[key], packed.chunk_bytes)
-        if compares:
-            compare_with_log(log, placed.entries[key])
+        write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)
+        logs.forget()
 
     # Of one log, the chunks follow one another; different logs have nothing to do with each other.
     for key, failure in table.side_by_side(write, _in_turn(placed.entries)):
         if isinstance(failure, Exception):
             raise failure
         _collect(placed.entries[key], placed.outcomes)
-    logs.forget(placed.entries)
 
 
 def _in_turn(keys: Iterable[LogKey]) -> list[LogKey]:

@@ -11,7 +11,7 @@ from dynamodb_counters._backfill.group_items import tally_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.chunks import decode_chunk
+from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.escaping import unescape
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import (
@@ -150,7 +150,7 @@ def _chunk(item: Image, _: Mapping[str, Declaration]) -> Decoded:
         for row in chunk.all_rows()
     ]
     name, erased = item[TYPE]["S"].removesuffix(PACK_SUFFIX), len(erased_digests(item))
-    bucket, _, number = item[SK]["S"].partition("#")
+    number, bucket = item[SK]["S"].partition("#")[2], chunk_bucket(item[SK]["S"])
     lines = [f"chunk {int(number)} of the events {name!r} in the bucket that begins {bucket}: {len(rows)} rows"]
     lines += [f"  {row['is']}: {group_text(row['values'])}" for row in rows]
     lines += [f"{erased} events were erased from it"] if erased else []
