@@ -36,6 +36,9 @@ from simulation.schedules.restored_tables import Dying
 ANN, BOB = "ann-5f0c77", "bob-91d2aa"
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{at}#{id}#{client}", retention=timedelta(days=7), version="version")
 VISIT = Event("visit", pk="SHOP#{shop}", sk="VISIT#{at}#{client}", retention=timedelta(days=7), packed=Packed("at"))
+RUNS = 4
+"""How many after the first reach all that comes of it, as docs/erasure.md has it."""
+
 EVENTS = (SALE, VISIT)
 
 
@@ -200,9 +203,12 @@ def test_nothing_that_is_stored_names_the_person(
         before = world.stored()
         assert before.count(ANN) > 60
 
-        world.erase(counts, crashes=crashes)
-        world.deliver()  # What cannot be counted cannot be subtracted either: it goes to quarantine again.
-        world.erase(counts)
+        found = world.erase(counts, crashes=crashes)
+        for _ in range(RUNS):
+            world.deliver()  # What cannot be counted cannot be subtracted either: it goes to quarantine again.
+            if found == [Erased(), Erased()]:
+                break
+            found = world.erase(counts)
         records = world.deliver()
 
         stored = world.stored()
