@@ -8,11 +8,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from demo.aws_smoke.options import parse_options
-from demo.terminal import Progress
-
 # A clone is enough, as for app.py: the two source roots need not be installed.
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / root) for root in ("infra", "lambdas")]
+
+from demo.aws_smoke.options import parse_options  # noqa: E402
+from demo.terminal import Progress  # noqa: E402
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
