@@ -195,17 +195,27 @@ class CatchUp:
     ) -> dict[str, list[Record]]:
         """The records of each shard after some sequence number, and little beyond some time."""
 
-        def records(shard: str) -> list[Record]:
-            settled, kept, late = after(shard), list[Record](), 0
+        def records(shard: str) -> tuple[list[Record], set[ItemKey]]:
+            settled, kept, passed, late = after(shard), list[Record](), set[ItemKey](), 0
             for record in stream.records(shard):
                 late += created_of(record) > until
                 if late > _PROBES:
                     break
                 if sequence_number(record) > settled:
                     kept.append(record)
-            return kept
+                else:
+                    passed.add(key_of(record))
+            return kept, passed
 
-        return dict(zip(shards, self._table.pool.map(records, shards), strict=True))
+        read = dict(zip(shards, self._table.pool.map(records, shards), strict=True))
+        # A child is counted after its parents: what has settled there had been counted of them, whatever theirs tell.
+        passed = set[ItemKey]()
+        found: dict[str, list[Record]] = {}
+        for shard in reversed(shards):
+            kept, own = read[shard]
+            found[shard] = [record for record in kept if key_of(record) not in passed]
+            passed |= own
+        return {shard: found[shard] for shard in shards}
 
     def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
         failure = CommitError([])

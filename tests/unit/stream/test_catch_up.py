@@ -132,6 +132,31 @@ def test_a_checkpoint_that_had_settled_stands_for_watermarks_that_were_pruned() 
     assert views(copy) == 4
 
 
+def test_changes_that_settled_in_a_child_shard_stand_for_those_in_its_parent() -> None:
+    bench = bench_with(2)
+    [parent] = bench.shards()
+    # Counted, while the parent's checkpoint never moves.
+    bench.deliver(bench.records(), parent)
+    bench.table.stream.split(parent, 1)
+    child = bench.shards()[-1]
+    key = {"pk": {"S": "URL#/"}, "sk": {"S": "ID#0"}}
+    request: dict[str, Any] = {
+        "UpdateExpression": "SET note = :note",
+        "ExpressionAttributeValues": {":note": {"S": "n"}},
+    }
+    bench.table.update_item(TableName=bench.table.name, Key=key, **request)
+    for number in (2, 3):
+        bench.counters.accept(VIEW, {"url": "/", "id": number})
+        records = bench.records(child)
+        bench.deliver(records, child)
+        bench.end_window(records, child)
+        bench.clock.advance(3600)
+    copy = copied(bench.table)
+    work = catch_up(bench, copy)
+    work.count(work.find())
+    assert views(copy) == 4
+
+
 def test_a_count_without_its_event_is_no_copy_of_one_moment() -> None:
     bench = bench_with(3)
     deliver(bench)
