@@ -113,9 +113,12 @@ class CatchUp:
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
         checkpoints = {shard: self._checkpoint(shard) for shard in shards}
         until = math.inf if self._at is None else self._at + LATE_ENOUGH
-        kept = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
+        kept, passed = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())), read_from=read_from)
-        chains = chains_of(record for records in kept.values() for record in records)
+        # What has settled in a child is in the copy, and what its parents had of the same key before it.
+        chains = chains_of(
+            record for shard, records in kept.items() for record in records if key_of(record) not in passed[shard]
+        )
         # Of what began later, the first records may not have been read: nothing tells what it was before these.
         chains = {
             key: chain
@@ -124,7 +127,7 @@ class CatchUp:
         }
         items = dict(zip(chains, self._table.pool.map(self._item, chains), strict=True))
         # Read after the items, so that it has every change they show.
-        own = self._read(self._own, own_shards, lambda _: "")
+        own, _ = self._read(self._own, own_shards, lambda _: "")
         before = first_images(record for records in own.values() for record in records)
         copy = compare(chains, {**items, **before}, self._at)
         self._refuse(
@@ -150,8 +153,9 @@ class CatchUp:
             counted = found.counted_through[shard] = checkpoints[shard].settled_through(copy.moment + FRESH)
             for record in records:
                 key = key_of(record)
-                places[key] = places.get(key, 0) + 1
-                if places[key] > copy.included.get(key, 0):
+                is_chained = key not in passed[shard]
+                places[key] = places.get(key, 0) + is_chained
+                if is_chained and places[key] > copy.included.get(key, 0):
                     ahead += [record] if sequence_number(record) <= copied[shard].applied_through else []
                 elif sequence_number(record) > counted:
                     found.records.setdefault(shard, []).append(record)
@@ -192,8 +196,11 @@ class CatchUp:
 
     def _read(
         self, stream: StreamReader, shards: list[str], after: Callable[[str], str], until: float = math.inf
-    ) -> dict[str, list[Record]]:
-        """The records of each shard after some sequence number, and little beyond some time."""
+    ) -> tuple[dict[str, list[Record]], dict[str, set[ItemKey]]]:
+        """The records of each shard after some sequence number, and little beyond some time.
+
+        With the keys of each whose records up to that number are in its children: thus later than all of the shard's.
+        """
 
         def records(shard: str) -> tuple[list[Record], set[ItemKey]]:
             settled, kept, passed, late = after(shard), list[Record](), set[ItemKey](), 0
@@ -208,14 +215,12 @@ class CatchUp:
             return kept, passed
 
         read = dict(zip(shards, self._table.pool.map(records, shards), strict=True))
-        # A child is counted after its parents: what has settled there had been counted of them, whatever theirs tell.
-        passed = set[ItemKey]()
-        found: dict[str, list[Record]] = {}
+        later = set[ItemKey]()
         for shard in reversed(shards):
-            kept, own = read[shard]
-            found[shard] = [record for record in kept if key_of(record) not in passed]
-            passed |= own
-        return {shard: found[shard] for shard in shards}
+            kept, passed = read[shard]
+            read[shard] = kept, set(later)
+            later |= passed
+        return {shard: kept for shard, (kept, _) in read.items()}, {shard: keys for shard, (_, keys) in read.items()}
 
     def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
         failure = CommitError([])
