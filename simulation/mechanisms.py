@@ -89,6 +89,7 @@ MUTATIONS: Final = (
         "_stream/commit.py",
         "        while deltas:\n",
         "        while deltas := [delta for delta in deltas if any(delta.measures.values())]:\n",
+        _MECHANISMS + "test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted",
     ),
     Mutation(
         "one watermark for all shards",

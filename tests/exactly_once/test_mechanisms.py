@@ -52,6 +52,18 @@ def _sales(bench: Workbench) -> int:
     return int(bench.counters.get(SALES, {"shop": "x"}).measures["sales"])
 
 
+def test_a_sum_of_zero_takes_back_what_a_failed_delivery_has_counted(bench: Workbench) -> None:
+    _sell(bench, 1)
+    # The delivery ended after the first of two records.
+    bench.deliver(bench.records())
+    assert _sales(bench) == 1
+    sale = bench.records()[0]
+    bench.counters.retract(SALE, {"shop": "x", "id": 1})
+    taken_back = bench.records()[-1]
+    bench.deliver([sale, taken_back])
+    assert _sales(bench) == 0
+
+
 def test_a_reset_does_not_forget_what_was_counted(bench: Workbench) -> None:
     _sell(bench, 1, 2, 3)
     bench.deliver(bench.records()[:2])

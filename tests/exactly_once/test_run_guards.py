@@ -289,7 +289,7 @@ def test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void() -> None
     for number, price in enumerate((1, 10, 20)):
         put(bench, number, price)
     stream.deliver()
-    bench.deploy([dear, replace(sizes, source=dear, measures={"most": Sum("orders")})], as_declared=True)
+    bench.deploy([dear], as_declared=True)
     stream.deliver()
     steps = backfill(bench, stream).steps()
     next(steps)
