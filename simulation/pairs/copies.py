@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.catch_up import CatchUp
@@ -22,6 +22,9 @@ from simulation.pairs.ledger import Ledger
 from simulation.pairs.truth import PairTruth
 from simulation.schedules.restored_tables import Copy, Reader, all_records, copied
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
+
+_APART: Final = 5.0
+"""What is counted directly, or erased with its counts kept, within seconds of a copy may be in it or not."""
 
 
 @dataclass
@@ -58,9 +61,11 @@ class Restoring:
 
     def _copy(self) -> None:
         engine, self._left = self._engine, False
+        engine.clock.advance(_APART)
         made = copied(engine.backend, engine.seed)
         records, declared = list(engine.backend.history()), declarations(engine.deployments.subjects)
         self._restored = _Restored(made, engine.clock(), records, deepcopy(engine.ledger), declared)
+        engine.clock.advance(_APART)
 
     def wrong(self) -> list[str]:
         """Catch up, count what comes of it, and compare."""
