@@ -82,7 +82,7 @@ def _packed(single: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             Row("+", {name: value for name, value in image.items() if name not in (PK, SK, TYPE, TTL)})
             for image in (record["dynamodb"]["NewImage"] for record in part)
         ]
-        pk, sk = chunk_key("view", 0, 0, number)
+        pk, sk = chunk_key("view", "0", 0, number)
         keys = {PK: {"S": pk}, SK: {"S": sk}}
         image = {**keys, TYPE: {"S": "view" + PACK_SUFFIX}, CHUNK: {"B": encode_chunk(rows, "batch")}}
         change = {**part[0]["dynamodb"], "Keys": keys, "NewImage": image}
