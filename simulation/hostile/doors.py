@@ -267,8 +267,8 @@ def all_doors() -> list[Door]:
 
 def _reached(stack: ExitStack, client: MemoryTable, environment: Mapping[str, str]) -> None:
     stack.enter_context(patch.dict(os.environ, environment))
-    for place in ("dynamodb_counters._counters.make_client", "dynamodb_counters._table.make_client"):
-        stack.enter_context(patch(place, lambda *_: client))
+    for module in ("_counters", "_table", "handlers.ingest_queue"):
+        stack.enter_context(patch(f"dynamodb_counters.{module}.make_client", lambda *_: client))
 
 
 def _counted() -> MemoryTable:
