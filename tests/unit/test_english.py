@@ -1,0 +1,131 @@
+"""Sentences of pages, docstrings, messages, comments and test names begin with a noun of the project."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_PROJECT: Final = Path(__file__).parents[2]
+_ROOTS: Final = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+)
+"""Files, and folders with all their Markdown and Python; a new one is checked once its path is here."""
+_NOT_YET: Final[tuple[str, ...]] = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "docs/adr/000-template.md",
+    "docs/adr/001-redrive-through-the-stream.md",
+    "docs/adr/002-item-types.md",
+    "docs/adr/004-net-zero-is-written.md",
+    "docs/adr/005-fewest-tiers.md",
+    "docs/adr/008-rooms-and-one-way-imports.md",
+    "docs/adr/009-checkpoints-settle-by-deadlines.md",
+    "docs/adr/010-each-record-by-the-declarations-of-its-time.md",
+    "docs/adr/011-the-put-is-the-read.md",
+    "docs/adr/012-books-keep-what-lambda-gives-up-on-exact.md",
+    "docs/adr/013-counts-beside-an-existing-table.md",
+    "docs/adr/014-generations-are-declarations.md",
+    "docs/adr/015-a-quota-is-one-number.md",
+    "docs/adr/016-members-expire-and-their-number-stays.md",
+    "docs/adr/017-the-name-is-the-identity.md",
+    "docs/adr/019-logs-split.md",
+    "docs/aggregates.md",
+    "docs/api/declarations.md",
+    "docs/api/results.md",
+    "docs/api/testing.md",
+    "docs/architecture.md",
+    "docs/backfill.md",
+    "docs/benchmarks.md",
+    "docs/changing-declarations.md",
+    "docs/cli.md",
+    "docs/coming-from.md",
+    "docs/concepts.md",
+    "docs/constructs/counter-api.md",
+    "docs/constructs/dedup-counter-table.md",
+    "docs/constructs/event-ingest.md",
+    "docs/constructs/function-settings.md",
+    "docs/constructs/index.md",
+    "docs/constructs/stream-aggregator.md",
+    "docs/constructs/windowed-counter.md",
+    "docs/cookbook/existing-table.md",
+    "docs/corrections.md",
+    "docs/cost.md",
+    "docs/demo.md",
+    "docs/engines.md",
+    "docs/erasure.md",
+    "docs/exactly-once.md",
+    "docs/existing-tables.md",
+    "docs/faq.md",
+    "docs/figures/windows.py",
+    "docs/local-development.md",
+    "docs/mistakes.md",
+    "docs/monitoring.md",
+    "docs/operations.md",
+    "docs/packed-events.md",
+    "docs/pairs.md",
+    "docs/quotas.md",
+    "docs/restore.md",
+    "docs/runbook.md",
+    "docs/spec/README.md",
+    "docs/testing.md",
+    "docs/threat-model.md",
+    "docs/tutorials/blog.md",
+    "docs/tutorials/first-hour.md",
+    "docs/tutorials/jobs.md",
+    "docs/tutorials/leaderboard.md",
+    "docs/windows.md",
+    "docs/writing-events.md",
+)
+
+_START: Final = r"(?:\A|\n\s*\n|\n\s*(?:[-*+>#]+|\d+\.)\s|[.!?:|][\"”)*_`]*\s)[\s\"“*_\[(]*"
+_PERSON: Final = r"(?:you|us|users?|people|(?:a|an|the|your) (?:user|person|reader|caller|client|operator|model))"
+_FORBIDDEN: Final = (
+    re.compile(_START + r"(What|Whatever|Whoever|Of|That|So that)\b"),
+    re.compile(rf"\b(?:tell|tells|telling|told)\b(?! {_PERSON}\b)", re.IGNORECASE),
+    re.compile(r"\b(?:nobody|somebody|shall|anew|beside|thing that is)\b", re.IGNORECASE),
+)
+_NOT_PROSE: Final = re.compile(r"^ *(```|~~~).*?^ *\1$|<!--.*?-->|\]\([^)]*\)|`[^`]*`", re.MULTILINE | re.DOTALL)
+
+
+def _files() -> Iterator[Path]:
+    for root in (_PROJECT / name for name in _ROOTS):
+        found = [root] if root.is_file() else [*root.rglob("*.md"), *root.rglob("*.py")]
+        yield from (file for file in found if str(file.relative_to(_PROJECT)) not in _NOT_YET)
+
+
+def _texts(file: Path) -> Iterator[str]:
+    """Yield a page as one text; a module's strings, comments and test names, each as its own."""
+    if file.suffix == ".md":
+        yield _NOT_PROSE.sub("`", file.read_text())
+        return
+    with file.open("rb") as lines:
+        for token in tokenize.tokenize(lines.readline):
+            if token.type in {tokenize.STRING, tokenize.COMMENT}:
+                yield _NOT_PROSE.sub("`", token.string.lstrip("rfbRFB").strip("\"'# "))
+            elif token.type == tokenize.NAME and token.string.startswith("test_"):
+                yield token.string.removeprefix("test_").capitalize().replace("_", " ")
+
+
+def offenses(file: Path) -> list[str]:
+    found = [(text, match) for text in _texts(file) for words in _FORBIDDEN for match in words.finditer(text)]
+    return [text[max(match.start() - 20, 0) : match.end() + 40].strip() for text, match in found]
+
+
+@pytest.mark.parametrize("file", [str(file.relative_to(_PROJECT)) for file in _files()])
+def test_sentences_begin_with_a_noun(file: str) -> None:
+    assert offenses(_PROJECT / file) == []
+
+
+@pytest.mark.parametrize("words", ["What is late.", "Late. Of these", "- So that", "A count tells it", "Nobody reads"])
+def test_forbidden_words_are_found(words: str, tmp_path: Path) -> None:
+    (page := tmp_path / "page.md").write_text(f"# A page\n\n{words}\n")
+    assert len(offenses(page)) == 1
