@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
@@ -64,14 +62,6 @@ class WindowedCounter(Construct, Metrics):
     def cost_estimate(self) -> CostEstimate:
         """The window's tiers and what they cost to write and to read."""
         return self._window.cost_estimate
-
-    @property
-    def arithmetic(self) -> CostEstimate:
-        """Deprecated name of `cost_estimate`."""
-        warnings.warn(
-            "WindowedCounter: 'arithmetic' is deprecated, use 'cost_estimate'", DeprecationWarning, stacklevel=2
-        )
-        return self.cost_estimate
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a function or role to read the table's counts, as `DedupCounterTable.grant_read_counts` does."""

@@ -17,7 +17,6 @@ from dynamodb_counters._declarations.checks import (
     require_retention,
     require_where,
 )
-from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
@@ -49,7 +48,6 @@ WRITE_SHARD_FIELD: Final = "_shard"
 """The partition key field that the runtime fills in with the number of a write shard."""
 
 
-@old_names(board="leaderboard", spread="write_shards")
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """A leaderboard that ranks the groups of an aggregate by one of its measures, through the table's ranking index.
@@ -87,7 +85,6 @@ class Ranking:
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
-@old_names(spread="write_shards")
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """Numbers kept current over all items of a source, one item per group.

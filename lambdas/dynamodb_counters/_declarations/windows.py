@@ -15,7 +15,6 @@ from dynamodb_counters._declarations.checks import (
     require_name,
     require_where,
 )
-from dynamodb_counters._declarations.deprecated import old_names
 from dynamodb_counters._declarations.measures import Count, Sum
 from dynamodb_counters._declarations.member_paths import require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
@@ -39,7 +38,6 @@ _DAY: Final = timedelta(days=1)
 _PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
 
 
-@old_names(arithmetic="cost_estimate")
 @dataclass(frozen=True, slots=True)
 class Window:
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
 
@@ -164,37 +163,12 @@ class WindowReads:
         require_storable("limit", limit)
         if require_storable("n", n) <= 0:
             raise InvalidArgumentError("n", n, "a number above 0")
-        return self._at_most(window, values, last, as_of, consistent=consistent) + n <= limit
-
-    def over_limit(
-        self,
-        window: Window,
-        values: Mapping[str, object],
-        limit: Number,
-        *,
-        last: timedelta,
-        as_of: datetime | None = None,
-        consistent: bool = False,
-    ) -> bool:
-        """Return whether a group's count in the trailing `last` is over a limit. Deprecated: use `allow`.
-
-        300 of at most 300 are not over the limit, so who asks this before a call serves call 301.
-
-        Parameters
-        ----------
-        limit : int or Decimal
-            The highest count allowed.
-        window, values, last, as_of, consistent
-            As in `window`.
-
-        Examples
-        --------
-        >>> counters.over_limit(JOBS, {"customer": "c1"}, 100, last=timedelta(hours=24))  # doctest: +SKIP
-        False
-        """
-        warnings.warn("over_limit is deprecated, use allow: would one more pass?", DeprecationWarning, stacklevel=2)
-        require_storable("limit", limit)
-        return self._at_most(window, values, last, as_of, consistent=consistent) > limit
+        require_window(window)
+        now, until = self._now_and_until(as_of)
+        # The bucket of the unit in which `last` begins ends after that moment, so it is retained as long.
+        require_retained(window, "last", until - last.total_seconds(), now)
+        asked = [(window, values, Interval.covering(until, last, window.unit))]
+        return count_intervals(self._table, asked, consistent=consistent)[0].count + n <= limit
 
     def calendar(
         self,
@@ -297,23 +271,6 @@ class WindowReads:
         first, last = self._checked(window, start, end)
         intervals = steps(first, last, step, time_zone(tz), window.unit)
         return count_series(self._table, window, values, intervals, consistent=consistent)
-
-    def _at_most(
-        self,
-        window: Window,
-        values: Mapping[str, object],
-        last: timedelta,
-        as_of: datetime | None,
-        *,
-        consistent: bool,
-    ) -> Number:
-        """What a limiter goes by: the count of the trailing `last` and the rest of the unit in which it begins."""
-        require_window(window)
-        now, until = self._now_and_until(as_of)
-        interval = Interval.covering(until, last, window.unit)
-        # That unit's bucket ends later than what is asked for begins, so it is retained as long.
-        require_retained(window, "last", until - last.total_seconds(), now)
-        return count_intervals(self._table, [(window, values, interval)], consistent=consistent)[0].count
 
     def _now_and_until(self, as_of: datetime | None) -> tuple[float, float]:
         now = self._table.clock()

@@ -106,7 +106,7 @@ def replay(
                 advance(opened.tell() - done)
                 done = opened.tell()
     kept.unlink(missing_ok=True)
-    left = sum(progress.found.get(status, 0) for status in ("conflict", "rejected", "too_late", "unreadable"))
+    left = sum(progress.found[status] for status in ("conflict", "rejected", "too_late", "unreadable"))
     if not left:
         rejects.unlink(missing_ok=True)
     document = {**progress.found, "rejects": str(rejects) if left else None}
@@ -120,8 +120,7 @@ def _accept(session: Session, event: Event, part: Sequence[Row], progress: Progr
     for row in part:
         outcome = None if row.problem else next(outcomes)
         status, reason = ("unreadable", row.problem) if outcome is None else (outcome.status, outcome.reason)
-        # An earlier version has kept no conflicts.
-        progress.found[status] = progress.found.get(status, 0) + 1
+        progress.found[status] += 1
         if status not in ("accepted", "duplicate"):
             content = {"text": row.text} if row.problem else {"event": row.values}
             told = {_LINE: row.number, "status": status, "reason": reason, **content}

@@ -191,11 +191,8 @@ def test_declarations_of_several_aggregates_are_taken_apart(aggregator: StreamAg
 
 
 def test_a_window_tells_what_it_costs(stack: Stack) -> None:
-    window = build(WindowedCounter, stack)
-    estimate = window.cost_estimate
+    estimate = build(WindowedCounter, stack).cost_estimate
     assert (estimate.tiers, estimate.updates, estimate.queries) == (("hour",), 1, 1)
-    with pytest.warns(DeprecationWarning, match="use 'cost_estimate'"):
-        assert window.arithmetic == estimate
 
 
 # With the id STATISTICS, a note has the key of a group of VIEWS, and its attribute `views` is that group's measure.

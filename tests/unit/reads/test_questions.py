@@ -259,14 +259,6 @@ def test_sums_are_exact() -> None:
     assert answer == Decimal("-4.699999999999999999999999999999")
 
 
-@pytest.mark.parametrize(("limit", "over"), [(1, True), (2, False), (3, False)])
-def test_a_quota_may_be_used_up_but_not_exceeded(limit: int, over: bool) -> None:
-    counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
-
-    with pytest.deprecated_call(match="use allow"):
-        assert counters.over_limit(_JOBS, _C, limit, last=timedelta(hours=1)) is over
-
-
 @pytest.mark.parametrize(
     ("limit", "n", "allowed"), [(2, 1, False), (3, 1, True), (3, 2, False), (Decimal("3.5"), Decimal("1.5"), True)]
 )

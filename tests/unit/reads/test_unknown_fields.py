@@ -48,7 +48,6 @@ _READS: dict[str, tuple[Callable[[Counters, Any], Any], str]] = {
     "around": (lambda counters, values: counters.around(_TOP, values), "of 'top': 'url'"),
     "window": (lambda counters, values: counters.window(_RECENT, values, last=_HOUR), "of 'recent': 'url'"),
     "compare": (lambda counters, values: counters.compare(_RECENT, values, last=_HOUR), "of 'recent': 'url'"),
-    "over_limit": (lambda counters, values: counters.over_limit(_RECENT, values, 1, last=_HOUR), "of 'recent': 'url'"),
     "calendar": (lambda counters, values: counters.calendar(_RECENT, values, "day"), "of 'recent': 'url'"),
     "between": (lambda counters, values: counters.between(_RECENT, values, _NOON - _HOUR, _NOON), "of 'recent': 'url'"),
     "series": (
