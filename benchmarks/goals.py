@@ -14,7 +14,7 @@ NOT_MET: Final = {
     ),
     "hot_write_units_while_events_come": (
         "the changes of the aggregates come back in the stream and take part of each batch. Lambda could "
-        "filter them, but it allows no filter beside the tumbling window that names the shard. Larger batches "
+        "filter them, but it allows no filter with the tumbling window that names the shard. Larger batches "
         "reduce it."
     ),
     "handler_to_json_loads_many_groups": (

@@ -54,7 +54,7 @@ def packed_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
         ],
     }
     if "packing" in report["engine"]:
-        tables[f"{PACKED}DynamoDB Local beside the rule"] = [
+        tables[f"{PACKED}DynamoDB Local and the rule"] = [
             ("what", "write units: engine", "rule", "read units: engine", "rule"),
             *((what, *each.values()) for what, each in report["engine"]["packing"].items()),
         ]

@@ -39,12 +39,12 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
     found["Leaderboard"] = _table("design", rows, {**_PER_EVENT, "error %": "error_percent"})
     found["Windows: a day at minute precision"] = list(_nested("engine", report["windows"], _WINDOWS))
     if "designs" in report["engine"]:
-        found["DynamoDB Local beside the rule"] = [
+        found["DynamoDB Local and the rule"] = [
             ("design", "write units: engine", "rule", "read units: engine", "rule", "calls: engine", "rule", "exact"),
             *((_TITLES[name], *each.values()) for name, each in report["engine"]["designs"].items()),
         ]
         modelled = [tuple(row.values()) for row in report["engine"]["model"]]
-        found["The model beside DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
+        found["The model and DynamoDB Local"] = [("groups", "batch", "model: write units", "measured"), *modelled]
     found |= packed_tables(report)
     found |= partition_tables(report)
     batches = report["cpu"]

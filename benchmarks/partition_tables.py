@@ -18,7 +18,7 @@ def partition_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
     return {
         "Write units per update, by the table's partitions": _units(tables),
         "Bytes of an item, on average and at most": _bytes(tables),
-        "What an update is made of": [
+        "Parts of an update": [
             ("partitions", "item", *(part.replace("_", " ") for part in _PARTS)),
             *(
                 (name, item, *(units[part] for part in _PARTS))
@@ -26,7 +26,7 @@ def partition_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
                 for item, units in items.items()
             ),
         ],
-        "What shards cost, per update": _shards(report["partitions"]),
+        "Cost of shards, per update": _shards(report["partitions"]),
         f"An hour bucket that 100 partitions correct once a day, day {report['sizes']['corrected_days']}": [
             ("corrections", "write units per update", "not exact", "bytes", "full on day"),
             *(

@@ -22,7 +22,7 @@ def contents() -> str:
     """The list as Markdown."""
     return "\n".join(
         [
-            "# What goes into the Lambda asset",
+            "# Contents of the Lambda asset",
             "",
             "Each function's code is copied from the Python environment that runs synth: nothing is built or",
             "downloaded. With the [locked](../requirements.txt) versions it holds the following; `make lambda-asset`",

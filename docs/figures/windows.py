@@ -1,4 +1,4 @@
-"""Makes the picture and the table of docs/windows.md, from the code they tell about.
+"""Makes the picture and the table of docs/windows.md, from the code that they show.
 
 Run: ``PYTHONPATH=lambdas python docs/figures/windows.py``
 With ``--check`` it changes nothing, and fails where it would.

@@ -90,7 +90,7 @@ BACKFILLS: Final = (
     ),
     Configuration(
         "quiet end",
-        "no heartbeats: the log's last records tell that the scan's end has passed",
+        "no heartbeats: the log's last records show that the scan's end has passed",
         {**_CLOCKS, "Features": '= {"quiet end"}'},
         states=1_565,
     ),
@@ -157,7 +157,7 @@ BACKFILL_REMOVALS: Final = (
     Removal("the scan begins at S", "clocks apart", constants={"Settled": "= 0"}),
     Removal("S is too early for clocks", "clocks apart", constants={"Margin": "= 1"}),
     Removal("S is too early for processes that do not know of the run", "copied runs", constants={"Margin": "= 1"}),
-    Removal("a run is resumed though nobody saw it opened in time", "late opening", "opened in time"),
+    Removal("a run is resumed though no process saw it opened in time", "late opening", "opened in time"),
     Removal("the log is ordered by sequence numbers, not by lineage", "split shard", "lineage"),
     Removal("shards are not compared before the scan", "split near the cut", "same shards"),
     Removal("pages of the scan are put again", "two runners", "sealed"),

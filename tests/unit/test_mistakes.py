@@ -220,7 +220,7 @@ SECTIONS: Final[dict[str, tuple[Callable[..., Told | None], Iterable[Any]]]] = {
 @pytest.mark.parametrize("section", SECTIONS)
 def test_each_mistake_is_told_as_the_documentation_says(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_PAGE.parent)
-    head = ["| mistake | told by | message |", "|---|---|---|"]
+    head = ["| mistake | reported by | message |", "|---|---|---|"]
     made = "\n".join([*head, *_rows(*SECTIONS[section])]) + "\n"
     _require_written(section.partition(",")[0].lower(), made)
 
