@@ -246,7 +246,7 @@ def alarm_specs(
             "PollingAlarm",
             metrics.metric_polled(statistic="SampleCount"),
             1,
-            "Nobody has polled the stream for 15 minutes: the mapping is disabled, or its role or a key is broken.",
+            "Lambda has not polled the stream for 15 minutes: the mapping is disabled, or its role or a key is broken.",
             3,
             silence=True,
         ),
@@ -292,7 +292,7 @@ def alarm_specs(
                 "WatchAlarm",
                 metrics.metric_watched(period=Duration.minutes(15)),
                 1,
-                "What waits in quarantine and in the on-failure bucket has not been counted for 45 minutes.",
+                "The number of entries in quarantine and in the on-failure bucket is more than 45 minutes old.",
                 3,
                 silence=True,
             ),
@@ -313,8 +313,8 @@ def alarm_specs(
                 "SourcePollingAlarm",
                 source.metric_polled(statistic="SampleCount"),
                 1,
-                "Nobody has polled the source table's stream for 15 minutes: its mapping is disabled, or its role or a "
-                "key is broken.",
+                "Lambda has not polled the source table's stream for 15 minutes: its mapping is disabled, or its role "
+                "or a key is broken.",
                 3,
                 silence=True,
             ),
@@ -345,8 +345,8 @@ def alarm_specs(
                 "UnknownAlarm",
                 metrics.metric_unknown(),
                 1,
-                "A verification has found groups that differ from their source items, which cannot tell whether they "
-                "should.",
+                "A verification has found groups that differ from their source items; the items do not show whether "
+                "they should.",
                 sparse=True,
             ),
         )

@@ -35,7 +35,9 @@ def require_tenant(tenant: object, authorizer: apigateway.IHttpRouteAuthorizer) 
         source, _, name = path.partition(".")
         if not name or not isinstance(authorizer, _GIVEN_BY.get(source, ())):
             given = [source for source, kinds in _GIVEN_BY.items() if isinstance(authorizer, kinds)]
-            allowed = f"{given[0]}.NAME, as the authorizer gives" if given else "None: the authorizer tells of nobody"
+            allowed = (
+                f"{given[0]}.NAME, as the authorizer gives" if given else "None: the authorizer identifies no caller"
+            )
             raise InvalidArgumentError("tenant", path, allowed)
         if source == "iam" and name not in _IAM:
             raise InvalidArgumentError("tenant", path, f"one of {', '.join(f'iam.{one}' for one in _IAM)}")

@@ -272,7 +272,7 @@ def _require_usable(table: dynamodb.ITable) -> None:
         return
     if schema.keys != _KEYS:
         allowed = f"a table with partition key {PK!r} and sort key {SK!r}, both strings"
-        raise _refusal(table, f"{allowed}; count the items of another beside it, as source_table of StreamAggregator")
+        raise _refusal(table, f"{allowed}; count the items of another one by source_table of StreamAggregator")
     if has_strong_replicas(table):
         raise _refusal(table, "a table without multi-Region strong consistency, which refuses transactions")
     if schema.ttl != TTL:

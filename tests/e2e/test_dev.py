@@ -112,7 +112,7 @@ def test_an_app_is_deployed_counted_changed_and_gone(app: Path, tmp_path: Path) 
             _wait_for(f"^{re.escape(line)}$", printed, process)
 
         (app / "app.py").write_text(_APP.replace("App()", "App(1, 2, 3)"))
-        _wait_for(r"^error: .*Error.*; what was deployed before still runs$", printed, process)
+        _wait_for(r"^error: .*Error.*; the app deployed before still runs$", printed, process)
         (app / "app.py").write_text(_APP.replace("\napp =", f"{_MORE}\napp =").replace("[SHOPS]", "[SHOPS, ALL]"))
         _wait_for(r"adds all", printed, process)
         counters("accept", "order", "shop=c", "id=1", f"at={now}")

@@ -210,7 +210,7 @@ def test_somebody_is_asked_before_a_backfill(changed: Counters) -> None:
     refused = changed("backfill")
     assert (refused.code, lines(refused.err)) == (
         2,
-        ["error: there is nobody to ask here: pass --yes, or --dry-run to look first"],
+        ["error: no terminal to ask at: pass --yes, or --dry-run to look first"],
     )
 
 
@@ -306,7 +306,7 @@ def test_a_verification_that_was_killed_goes_on_and_is_not_told_twice(counters: 
         (("verify", "--sample", "0"), "--sample"),
         (("verify", "--segments", "0"), "--segments"),
         (("backfill", "--units-per-second", "0"), "--units-per-second"),
-        (("repair",), "there is nobody to ask here"),
+        (("repair",), "no terminal to ask at"),
     ],
 )
 def test_wrong_input_is_one_line(counters: Counters, arguments: tuple[str, ...], said: str) -> None:

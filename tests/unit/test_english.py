@@ -16,6 +16,7 @@ _ROOTS: Final = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
+    "lambdas/dynamodb_counters/cli",
 )
 """Files, and folders with all their Markdown and Python; a new one is checked once its path is here."""
 _EXCEPT: Final = ("docs/pairs.md", "tests/unit/test_english.py")

@@ -14,7 +14,7 @@ class OrdersStack(Stack):
     """The shop's own table, as it is; and a table of counts, which its stream feeds."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
-        super().__init__(scope, construct_id, description="Exact counts beside an existing DynamoDB table")
+        super().__init__(scope, construct_id, description="Exact counts of an existing DynamoDB table")
         orders = dynamodb.Table(
             self,
             "Orders",

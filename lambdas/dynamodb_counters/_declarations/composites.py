@@ -78,7 +78,7 @@ class Distinct:
         # The number lacks members, so a time among these alone says nothing of it.
         require_retention(self.retention, self.total.fields)
         if self.retention is not None and self.on_expiry != "keep":
-            raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: what it counted stays")
+            raise InvalidArgumentError("on_expiry", self.on_expiry, "'keep' with a retention: its counts stay")
 
     @property
     def members(self) -> Aggregate:

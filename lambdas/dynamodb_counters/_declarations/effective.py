@@ -163,7 +163,7 @@ class _Merge:
         elif policy == "fail":
             self._kinds[name] = "refused"
             self._reasons[name] = (
-                "what it counts has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
+                "its definition has changed, and its on_change is 'fail', neither 'backfill' nor 'keep'"
             )
         else:
             self._kinds[name] = "waits"

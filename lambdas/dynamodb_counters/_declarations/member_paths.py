@@ -37,7 +37,7 @@ def member_list(fields: Iterable[str], measured: Iterable[str]) -> str | None:
                 or LIST_MARK in (of_member(path) or "")
                 or path.partition(_INTO)[0] not in (path, lists[0])
             ):
-                raise InvalidArgumentError(argument, path, f"no other list beside the members of {lists[0]!r}")
+                raise InvalidArgumentError(argument, path, f"no other list next to the members of {lists[0]!r}")
     return lists[0]
 
 

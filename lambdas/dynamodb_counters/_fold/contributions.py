@@ -94,7 +94,7 @@ def is_late(layout: ItemLayout, group: GroupKey, created: float | None) -> bool:
     if layout.closing_time is None:
         return False
     if created is None:
-        raise MalformedImageError("the record lacks ApproximateCreationDateTime, which tells late from early")
+        raise MalformedImageError("the record lacks ApproximateCreationDateTime, which distinguishes late from early")
     return layout.closing_time(group) <= created
 
 

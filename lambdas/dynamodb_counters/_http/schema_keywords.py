@@ -63,7 +63,7 @@ def require_enforced(schema: Mapping[str, Any], own_formats: Iterable[str]) -> N
                 raise InvalidArgumentError("schema", refused, f"a keyword of {draft}: this one would not be enforced")
             if "$ref" in part and keyword != "$ref":
                 raise InvalidArgumentError(
-                    "schema", refused, "nothing beside $ref: it would not be enforced; use allOf"
+                    "schema", refused, "nothing next to $ref: it would not be enforced; use allOf"
                 )
             if keyword == "format" and value not in formats:
                 known = ", ".join(sorted(formats))

@@ -231,8 +231,8 @@ class Aggregator:
         if self._single_shard:
             return self._origins.shard(ONLY_SHARD, event)
         raise ShardUnknownError(
-            "the event has no shardId, without which a redelivery cannot be told from a new record: configure a "
-            "tumbling window on the event source mapping, or single_shard if the stream has one shard"
+            "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
+            "a tumbling window on the event source mapping, or single_shard if the stream has one shard"
         )
 
 

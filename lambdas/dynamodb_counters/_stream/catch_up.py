@@ -142,7 +142,7 @@ class CatchUp:
         if self._at is None:
             self._refuse(
                 [key for key, (low, high) in copy.ambiguous.items() if self._net(chains[key][low:high])],
-                "leave open when the copy was made: tell it with --at",
+                "leave open when the copy was made: pass --at",
             )
         found.moment = copy.moment
         copied = {shard: self._as_copied(shard, checkpoints[shard], before) for shard in shards}

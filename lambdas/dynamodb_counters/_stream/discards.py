@@ -48,7 +48,7 @@ class Discards:
         if entry.key in self._done:
             return True
         if "numbers" in entry.content:
-            raise _refusal(entry, "an image: what a group lacks is added by a redrive, once its item can take it")
+            raise _refusal(entry, "an image: a redrive adds a delta, once its item can take it")
         name, image = _image(entry)
         if image is None or entry.key[1].endswith(DOUBTFUL):
             # There is nothing to count, or a person says that it was counted.

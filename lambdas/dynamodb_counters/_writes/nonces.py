@@ -77,7 +77,7 @@ def met(refusal: ClientError, nonce: str, since: Mapping[str, Any] | None = None
     known = since is not None and since.get(_NONCES[0], _NONE) in kept
     if not (done or known) and answer.get("ResponseMetadata", {}).get(_LOST, True):
         raise CountersError(
-            "an answer was lost, and too many updates followed to tell whether it was done"
+            "an answer was lost, and too many updates followed to know whether it was done"
         ) from refusal
     return item, done
 

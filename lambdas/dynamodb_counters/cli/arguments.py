@@ -1,4 +1,4 @@
-"""What people type: groups as field=value, durations such as 24h, moments."""
+"""Arguments that people type: groups as field=value, durations such as 24h, moments."""
 
 from __future__ import annotations
 

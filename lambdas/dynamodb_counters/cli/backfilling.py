@@ -24,12 +24,12 @@ from dynamodb_counters.errors import BackfillError
 _UNITS_PER_BYTE: Final = 1 / 4096
 """A strongly consistent scan's."""
 _UNITS_PER_ITEM: Final = 0.03
-"""Of the pages that a scan writes."""
+"""Write units of the pages that a scan writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """What a backfill would do."""
+    """The work of a backfill, estimated."""
 
     names: list[str]
     items: int
@@ -46,14 +46,14 @@ class _Planned:
 @click.command("backfill")
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @with_manner
-@click.option("--dry-run", is_flag=True, help="Tell what would be backfilled, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be backfilled, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared
 def command(session: Session, names: tuple[str, ...], *, manner: Manner, dry_run: bool, yes: bool) -> int:
-    """Count what the table holds already, beside the stream that goes on.
+    """Count what the table holds already, while the stream goes on.
 
-    By default all declarations that do not count everything there is, or wait with a changed definition. What is
-    declared over them comes along. Readers use the new counts when they are complete.
+    By default all declarations that do not count everything there is, or wait with a changed definition.
+    Aggregates over them come along. Readers use the new counts when they are complete.
     """
     if manner.run:
         if names or dry_run:
@@ -79,7 +79,7 @@ def require_kind(run: str, kind: str) -> None:
     """Refuse the id of another kind of run."""
     number_of, letter, rest = run.partition("r")
     if not (number_of.isdecimal() and letter and rest):
-        raise click.BadParameter(f"{run!r}: expected the id of a run, as it was told", param_hint="--run")
+        raise click.BadParameter(f"{run!r}: expected the id of a run, as it was printed", param_hint="--run")
     if (generation_of(run) > 0) != (kind == "backfill"):
         other = "counters verify" if kind == "backfill" else "counters backfill"
         raise click.BadParameter(f"{run!r} is a run of `{other}`", param_hint="--run")

@@ -90,7 +90,7 @@ def _scale(counts: Sequence[float]) -> tuple[float, int]:
 
 
 def _cell(count: float, row_height: float, row: int) -> str:
-    """What a bar shows in a row, to an eighth; what is not 0 is never invisible."""
+    """The part of a bar in a row, to an eighth; a value other than 0 is never invisible."""
     eighths = round((count / row_height - (row - 1)) * 8)
     if row == 1 and count > 0:
         eighths = max(1, eighths)
@@ -112,7 +112,7 @@ def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tupl
         (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2), math.inf
     )
     round_ones = [place for place, when in enumerate(local) if _is_round(when, spacing, local[0])]
-    # Steps may begin beside all round times, such as in a zone half an hour from the next.
+    # Steps may begin off all round times, such as in a zone half an hour from the next.
     free = 0
     for place in round_ones or range(len(local)):
         at = place * pitch + (pitch - 1) // 2

@@ -44,7 +44,7 @@ class SafeConsole(Console):
         return super().render_str(visible(text), **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Whatever is printed comes through here, also what lies within it."""
+        """All output comes through here, also what lies within it."""
         return super().render(_escaped(renderable) if isinstance(renderable, Text) else renderable, options)
 
 

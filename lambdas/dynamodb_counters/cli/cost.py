@@ -26,7 +26,9 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @click.command()
 @click.option("--rate", required=True, type=Number(1e-6, 1e6), help="Events per second.")
-@click.option("--groups", multiple=True, default=(1000,), type=Number(1, 1e9), help="Of an aggregate; once for each.")
+@click.option(
+    "--groups", multiple=True, default=(1000,), type=Number(1, 1e9), help="Groups of an aggregate; once for each."
+)
 @click.option("--window", "tiers", multiple=True, callback=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
 @click.option("--skew", default=0.0, type=Number(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
 @click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
@@ -39,7 +41,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 @click.option("--gather", default=1.0, type=Number(0, 300), help="max_batching_window in seconds.  [default: 1]")
 @click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
 @click.option("--packed", type=Number(1, 1e6), help="Events per flush and part: pack them.")
-@click.option("--parts", default=1, show_default=True, type=click.IntRange(1, 256), help="Of a packed event.")
+@click.option("--parts", default=1, show_default=True, type=click.IntRange(1, 256), help="Parts of a packed event.")
 @click.option("--door", default="sdk", show_default=True, type=click.Choice(get_args(Door)), help="Who accepts events.")
 @click.option(
     "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."

@@ -1,4 +1,4 @@
-"""What is asked of ``counters cost``: numbers, windows, a sample of events, other prices."""
+"""Options of ``counters cost``: numbers, windows, a sample of events, other prices."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ _KINDS: Final[dict[str, type]] = {
 @click.argument("file", type=click.File(encoding="utf-8"), default="-")
 @shared
 def decode(session: Session, file: TextIO) -> None:
-    """Tell what an item is: FILE, or standard input, holds it as DynamoDB's JSON.
+    """Say what an item is: FILE, or standard input, holds it as DynamoDB's JSON.
 
     Takes what the console shows and the AWS CLI prints: an item, a list of items, or an answer with Item or Items. With
-    --table or --declarations, groups are told by their fields; with --table, shards by their names.
+    --table or --declarations, groups are named by their fields; with --table, shards by their names.
     """
     try:
         items = list(_items(json.load(file)))

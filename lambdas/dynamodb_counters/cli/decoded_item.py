@@ -1,4 +1,4 @@
-"""What ``counters decode`` tells of an item."""
+"""The report of ``counters decode`` on an item."""
 
 from __future__ import annotations
 

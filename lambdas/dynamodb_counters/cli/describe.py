@@ -51,7 +51,7 @@ _MOST_REASONS: Final = 10
 @click.option("--peek", is_flag=True, help="Read each shard behind its checkpoint: what waits there, and how long.")
 @shared
 def describe(session: Session, queues: Sequence[str], *, peek: bool) -> None:
-    """Tell what the table counts, by which deployments, and how far: shards, quarantine, dead letters.
+    """Show what the table counts, by which deployments, and how far: shards, quarantine, dead letters.
 
     Reads checkpoints and the whole quarantine, strongly consistently; --peek is one more reader of the stream, which
     serves two.
@@ -126,9 +126,7 @@ def _declarations(document: Facts) -> RenderableType:
 def _deployments(deployments: list[Facts], now: float) -> RenderableType:
     if not deployments:
         return Text("none: no aggregator has counted this table", WARNING)
-    shown = grid(
-        "deployment", "for records from (UTC)", "what it changes", keep=("deployment", "for records from (UTC)")
-    )
+    shown = grid("deployment", "for records from (UTC)", "changes", keep=("deployment", "for records from (UTC)"))
     for one in deployments:
         since = _seconds(one["valid_from"])
         when = "the beginning" if since is None else clock_text(since)
@@ -154,7 +152,7 @@ def _shards(shards: list[Facts]) -> RenderableType:
         known, waits = one["checkpoint"], one.get("uncovered_seconds")
         through, age = Text("no checkpoint", WARNING if one["open"] else QUIET), "-"
         if known is not None and known["created"] is None:
-            through = Text("not told yet", QUIET)
+            through = Text("not reported yet", QUIET)
         elif known is not None:
             through, age = Text(clock_text(_seconds(known["created"]) or 0)), span(known["age_seconds"])
         cells: list[str | Text] = [name, Text("open" if one["open"] else "closed", QUIET), through, age]

@@ -80,7 +80,7 @@ def dev(
 
 @dataclass
 class Workbench:
-    """An app in an emulator: deploys it, and tells what it counts and logs."""
+    """An app in an emulator: deploys it, and shows what it counts and logs."""
 
     session: Session
     emulator: Emulator
@@ -95,7 +95,7 @@ class Workbench:
         self._logs = FunctionLogs(self.emulator.client("logs"))
 
     def deploy(self) -> None:
-        """Deploy the app, and tell what is there if that is new."""
+        """Deploy the app, and show what is there if that is new."""
         began = self.session.clock()
         self.session.tell(f"deploying to {self.emulator.endpoint_url}")
         try:
@@ -106,8 +106,8 @@ class Workbench:
             raise
         before, self._found = self._found, deployed(self.emulator)
         for one in self._found.aggregators:
-            if told := take_over(one, self.emulator.client("dynamodb")):
-                self.session.tell(told)
+            if said := take_over(one, self.emulator.client("dynamodb")):
+                self.session.tell(said)
         self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
         for one in self._found.aggregators:
             counts = TableCounts(one.table, self.emulator.client("dynamodb"), one.declarations)
@@ -116,14 +116,14 @@ class Workbench:
             self.session.emit(self._document(), self._shown())
 
     def look(self, files: SourceFiles) -> None:
-        """Deploy again if files have changed; tell what was logged and counted since the last look."""
+        """Deploy again if files have changed; show what was logged and counted since the last look."""
         if changed := files.changed():
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             self.session.tell(f"{changed[0]}{more} changed")
             try:
                 self.deploy()
             except CountersError as error:
-                self.session.tell(f"error: {error}; what was deployed before still runs")
+                self.session.tell(f"error: {error}; the app deployed before still runs")
         for line in self._logs.new(self._found.functions):
             self.session.tell(line)
         for counts in self._counts.values():
@@ -142,9 +142,9 @@ class Workbench:
             values = dict(group)
             document = {"at": at, "table": counts.table, "name": name, "group": values}
             plain = plain_measures(measures)
-            told = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
+            said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
             text = " ".join(part for part in (name, group_text(values)) if part)
-            self.session.emit(document | {"measures": plain}, f"{text}: {group_text(told)}")
+            self.session.emit(document | {"measures": plain}, f"{text}: {group_text(said)}")
 
     def _table(self) -> dict[str, str]:
         """The table, if there is one that all commands can be about."""

@@ -40,7 +40,7 @@ _HANDOVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Deployed:
-    """What a table folds and what its readers use."""
+    """The declarations that a table folds, and those that its readers use."""
 
     folded: tuple[Declaration, ...] = ()
     statuses: Mapping[str, Status] = field(default_factory=dict)

@@ -33,7 +33,7 @@ def drop(
     """
     described = session.table.client.describe_table(TableName=session.table.name)["Table"]
     items = described.get("ItemCount", 0)
-    if not dry_run and not session.confirm(f"Scan {number(items)} items, and delete what nobody uses?", yes=yes):
+    if not dry_run and not session.confirm(f"Scan {number(items)} items, and delete those that are unused?", yes=yes):
         return FOUND
     dropping = Dropping(
         table=session.table,

@@ -40,7 +40,7 @@ _LEAST_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry, its state, and when its record was created, in seconds since 1970, if it tells."""
+    """An entry, its state, and when its record was created, in seconds since 1970, if it says so."""
 
     kept: Quarantined
     state: str
@@ -49,7 +49,7 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """What a person calls it by."""
+        """The name that a person calls it by."""
         return hashlib.sha256("\0".join(self.kept.key).encode()).hexdigest()[:_ID_DIGITS]
 
     @property
@@ -99,7 +99,7 @@ class Wanted:
     created_after: float | None = None
 
     def matches(self, entry: Entry) -> bool:
-        """An entry that does not tell its age is neither old nor new."""
+        """An entry that does not show its age is neither old nor new."""
         return (
             entry.state in self.states
             and self.reason.lower() in entry.kept.reason.lower()
@@ -133,11 +133,11 @@ def read_entry(item: Image) -> Entry:
 
 
 def words(entry: Entry) -> Iterator[str]:
-    """What an entry is, why, and what a redrive of it does."""
+    """An entry in words: its kind, its reason, and what a redrive of it does."""
     content = entry.kept.content
     if "numbers" in content:
         added = ", ".join(f"{name} {number}" for name, number in content["numbers"].items())
-        yield f"What {content['name']} counted for the group {entry.item_key}, {added}, could not be added to its item."
+        yield f"A delta of {content['name']} for the group {entry.item_key}, {added}, could not be added to its item."
         who = f"adds it to {content['name']}"
     elif "dynamodb" in content:
         names = ", ".join(entry.names)
@@ -147,10 +147,10 @@ def words(entry: Entry) -> Iterator[str]:
         who = f"counts it by {names}" if names else "counts it by all declarations"
     else:
         yield "Its content cannot be read: nothing can be counted."
-        who = "brings it back, because nobody can tell what to count"
+        who = "brings it back uncounted"
     yield f"Reason: {entry.kept.reason}"
     yield {
-        "waiting": f"A redrive {who}; what still cannot be counted comes back as a new entry.",
+        "waiting": f"A redrive {who}; if it still cannot be counted, it comes back as a new entry.",
         "redriven": "It was redriven: the stream has counted it, or brought it back as a new entry.",
         "discarded": "It was discarded: it is never counted.",
         "settled": "It is settled: a backfill has replaced what it waited for, and looked at the item itself.",
@@ -168,7 +168,7 @@ def _image_words(entry: Entry) -> str:
         "REMOVE": "The deletion",
         SCANNED: "The backfilled image",
     }.get(str(record.get("eventName")), "A change")
-    side = "what it was before" if name == "OldImage" else "what it is now"
+    side = "its old image" if name == "OldImage" else "its new image"
     held = f", {side}," if record.get("eventName") == "MODIFY" else ""
     return f"{what} of {f'the {kind} ' if kind else 'the item '}{entry.item_key}{held}"
 

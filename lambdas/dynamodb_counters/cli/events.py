@@ -55,8 +55,8 @@ def events(
     following = event.sk_template.render(page[-1]) if has_more and event.packed is None else None
     session.emit({"event": name, "events": page, "more": has_more, "next": following}, _rows(event, page))
     if has_more:
-        told = f"--after '{following}'" if following else "narrow them by --since"
-        session.tell(f"there are more: {told}, or --all")
+        said = f"--after '{following}'" if following else "narrow them by --since"
+        session.tell(f"there are more: {said}, or --all")
 
 
 def _rows(event: Event, page: list[dict[str, Any]]) -> Grid:

@@ -1,4 +1,4 @@
-"""What a table tells about itself, for ``counters describe``: plain values, as JSON has them."""
+"""Facts of a table, for ``counters describe``: plain values, as JSON has them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def table_facts(session: Session) -> Facts:
 
 
 def declaration_facts(session: Session) -> list[Facts]:
-    """What is declared, in words and as it is kept."""
+    """The declarations, in words and as they are kept."""
     return [
         {
             "name": one.name,
@@ -106,7 +106,7 @@ def deployment_facts(session: Session) -> list[Facts]:
 
 
 def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[list[Facts], str | None]:
-    """Each shard of the stream with its checkpoint, and what kept the stream from telling.
+    """Each shard of the stream with its checkpoint, and why the stream could not be read.
 
     To `peek` is to read the stream behind the checkpoint.
     """
@@ -148,7 +148,7 @@ def quarantine_facts(session: Session) -> Facts:
 
 
 def queue_facts(session: Session, queue: str) -> Facts:
-    """What waits in a queue."""
+    """The messages that wait in a queue."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
     visible, hidden = (int(found[name]) for name in names)
@@ -239,7 +239,7 @@ def _as_streams_write(sequence: str) -> str | None:
 
 
 def tried(work: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What a call answers, or why it does not: a part that may not be read must not hide the others."""
+    """The answer of a call, or why there is none: a part that may not be read must not hide the others."""
     try:
         return work(), None
     except (ClientError, BotoCoreError) as error:

@@ -1,4 +1,4 @@
-"""What a command that fails says in one line, and the exit code it ends with."""
+"""The one line of a command that fails, and the exit code it ends with."""
 
 from __future__ import annotations
 

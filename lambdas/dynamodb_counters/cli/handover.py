@@ -15,7 +15,7 @@ from dynamodb_counters.cli.session import Session, shared
 def handover(session: Session, *, yes: bool) -> int:
     """Let another aggregator than the one that counts the table take over: that of another stack, or a moved one.
 
-    Remove the old one first. What is in the stream waits.
+    Remove the old one first. Records in the stream wait.
     """
     known = counting_aggregator(session.table)
     if not known:

@@ -1,4 +1,4 @@
-"""What an item of the table is, in words."""
+"""Items of the table, in words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SIGNS: Final = {"+": "accepted", "-": "taken back", "0": "retracted before it c
 
 
 def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
-    """Tell what an item is; ValueError if it cannot be read as what it says it is."""
+    """An item in words; ValueError if it cannot be read as what it says it is."""
     found = _reader(item)(item, {one.name: one for one in declarations})
     if marks := watermarks(item):
         found.facts["watermarks"] = marks
@@ -111,7 +111,7 @@ def _event(item: Image, declarations: Mapping[str, Declaration]) -> Decoded:
     if not declarations and values and all(isinstance(value, int | Decimal) for value in values.values()):
         found.kind = "event or group"
         found.lines = [f"an event {name!r}, or a group whose watermarks are gone: {group_text(values)}"]
-        found.lines.append("--table or --declarations tells which")
+        found.lines.append("--table or --declarations shows which")
     if name.endswith(ONCE_SUFFIX):
         counted = sorted(item.get(COUNTED_IN, {}).get("SS", ()))
         found.lines.append(f"the transaction that wrote it has counted it in: {', '.join(counted) or 'nothing'}")
@@ -204,8 +204,8 @@ def _checkpoint(item: Image, _: Mapping[str, Declaration]) -> Decoded:
 
 def _witness(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     moved = bool(item.get("moved", {}).get("BOOL"))
-    told = "if the checkpoint is gone, it was lost" if moved else "the checkpoint had not moved yet"
-    return Decoded("witness", [f"the witness of the checkpoint of {_shard(item)}: {told}"], {"moved": moved})
+    said = "if the checkpoint is gone, it was lost" if moved else "the checkpoint had not moved yet"
+    return Decoded("witness", [f"the witness of the checkpoint of {_shard(item)}: {said}"], {"moved": moved})
 
 
 def _history(item: Image, _: Mapping[str, Declaration]) -> Decoded:
@@ -229,15 +229,15 @@ def _deployment(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     name, declared = item[SK]["S"].removeprefix(DEPLOYMENT_PREFIX), read_deployment(item)
     if declared is None:
         raise ValueError(f"the declarations of the deployment {name} cannot be read: another version wrote them")
-    told = {one.name: words_of(one) for one in declared}
-    lines = [f"what the deployment {name} counts", *(f"  {one}: {text}" for one, text in told.items())]
-    return Decoded("deployment", lines, {"deployment": name, "declarations": told})
+    said = {one.name: words_of(one) for one in declared}
+    lines = [f"the declarations of deployment {name}", *(f"  {one}: {text}" for one, text in said.items())]
+    return Decoded("deployment", lines, {"deployment": name, "declarations": said})
 
 
 def _switch(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     since = float(item["since"]["N"])
-    told = f"since {moment_text(since)}" if since else "from the beginning"
-    return Decoded("switch", [f"versions with checkpoints count this table {told}"], {"since": since})
+    said = f"since {moment_text(since)}" if since else "from the beginning"
+    return Decoded("switch", [f"versions with checkpoints count this table {said}"], {"since": since})
 
 
 def _expired(item: Image, _: Mapping[str, Declaration]) -> Decoded:
@@ -267,7 +267,7 @@ def _values(item: Image) -> dict[str, Any]:
 
 
 def _fields(declared: Aggregate | Window, item: Image) -> dict[str, str]:
-    """The fields of a group, as its key tells them; none if the key is of another declaration, or hashed."""
+    """The fields of a group, as its key shows them; none if the key is of another declaration, or hashed."""
     try:
         parsed = {**declared.pk_template.parse(item[PK]["S"]), **declared.sk_template.parse(item[SK]["S"])}
     except UnparsableKeyError:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
 # The user may contain spaces. The request ends at the first quote followed by a status and a size, since not all
-# servers escape quotes in it. What follows is ignored: real logs have truncated lines and extra fields.
+# servers escape quotes in it. The rest is ignored: real logs have truncated lines and extra fields.
 _LINE: Final = re.compile(
     r"(?P<client>\S+) \S+ (?P<user>.+?) "
     r"\[(?P<day>\d\d)/(?P<month>[A-Z][a-z]{2})/(?P<year>\d{4}):(?P<clock>\d\d:\d\d:\d\d) (?P<offset>[+-]\d{4})\] "
@@ -31,7 +31,7 @@ def log_request(line: str) -> dict[str, Any] | None:
     """The request that a line, without its line break, logs; None when it is of neither format or holds no request.
 
     The target stays as logged, escapes and percent codes included. The time is converted to UTC, so that one instant
-    logged with two offsets is one time. What is logged as ``-`` is left out.
+    logged with two offsets is one time. Fields logged as ``-`` are left out.
 
     >>> log_request('10.0.0.1 - - [20/Nov/2026:10:00:00 +0100] "GET / HTTP/1.1" 200 -')
     {'client': '10.0.0.1', 'time': '2026-11-20T09:00:00+00:00', 'method': 'GET', 'url': '/', 'status': 200}

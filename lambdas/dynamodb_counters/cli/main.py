@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None, session: Session | None = None)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
-        # Nobody shall see a traceback who has not asked for it.
+        # Only a user who asks for a traceback sees it.
         code, line = told(error)
         if code == FAULT and os.environ.get("COUNTERS_DEBUG"):
             # Not raised: Python would print what the message holds as it is.

@@ -33,7 +33,7 @@ _DOUBT: Final = "may have been counted"
 
 @click.group()
 def quarantine() -> None:
-    """What could not be counted: list and show it, redrive it, or discard it."""
+    """Records that could not be counted: list and show them, redrive them, or discard them."""
 
 
 def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,21 +65,21 @@ def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @quarantine.command("list")
 @click.option(
-    "--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", show_default=True, help="What became."
+    "--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", show_default=True, help="The outcome."
 )
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows shown; --json has all.")
 @_filtered
 def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) -> None:
     """List entries, the oldest first."""
     found = find(session.table, replace(wanted, states=tuple(STATES.values()) if state == "any" else (state,)))
-    told, now = ("state",) if state == "any" else (), session.clock()
-    columns = ("id", "age", *told, "not counted by", "item", "reason")
+    said, now = ("state",) if state == "any" else (), session.clock()
+    columns = ("id", "age", *said, "not counted by", "item", "reason")
     shown = grid(*columns, numbers=("age",), keep=("id", "state"))
     for entry in found[:limit]:
         age = "-" if entry.created is None else span(now - entry.created)
         names = ", ".join(entry.names) or "all"
         shown.add_row(
-            entry.id, age, *([entry.state] if told else []), names, entry.item_key, reason_text(entry.kept.reason)
+            entry.id, age, *([entry.state] if said else []), names, entry.item_key, reason_text(entry.kept.reason)
         )
     rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
     total = Text(f"{number(len(found))} {'entry' if len(found) == 1 else 'entries'}{rest}", QUIET)
@@ -90,7 +90,7 @@ def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) ->
 @click.argument("entry_id", metavar="ID")
 @shared
 def show(session: Session, entry_id: str) -> None:
-    """Tell in words what the entry ID holds, with its record."""
+    """Show in words what the entry ID holds, with its record."""
     [entry] = find(session.table, Wanted((entry_id,), tuple(STATES.values())))
     created = "unknown" if entry.created is None else moment_text(entry.created)
     expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
@@ -137,7 +137,7 @@ def discard(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool
     discards: list[Discards] = []
 
     def work(table: Table, entry: Quarantined) -> bool:
-        # Not before somebody has said yes.
+        # Not before the user has said yes.
         discards.extend([Discards(table)] if not discards else [])
         return discards[0].discard(entry)
 
@@ -194,11 +194,11 @@ def _act(
             except InvalidArgumentError as error:
                 refused[entry.id] = str(error)
             advance(1)
-    told = f"; {len(left):,} have changed meanwhile: {', '.join(left[:10])}" if left else ""
-    told += f"; {len(refused):,} refused" if refused else ""
+    said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:10])}" if left else ""
+    said += f"; {len(refused):,} refused" if refused else ""
     for one, reason in list(refused.items())[:_MOST_TOLD]:
         session.tell(f"{one}: {reason}")
     changed = [one for one in ids if one not in left and one not in refused]
     document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
-    session.emit(document, f"{len(changed):,} {done}{told}")
+    session.emit(document, f"{len(changed):,} {done}{said}")
     return FOUND if left or refused else DONE

@@ -59,8 +59,8 @@ def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bo
 def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> None:
     lines = []
     for batch in batches:
-        told = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
-        lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or told}")
+        said = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
+        lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or said}")
     session.emit({"objects": [asdict(batch) for batch in batches]}, lines or "The bucket holds nothing.")
 
 

@@ -1,7 +1,7 @@
 """``counters replay``: accept the events of a file.
 
 Each event is accepted once, however often it is replayed, so a run that was killed is exact when it is repeated. How
-far it came is in a file beside the events, written after each batch: the next run goes on there.
+far it came is in a file next to the events, written after each batch: the next run goes on there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
 from dynamodb_counters.cli.session import Session, shared
 
 _LINE: Final = "line"
-"""What `--map` calls the number of a record in its file."""
+"""The name that `--map` has for the number of a record in its file."""
 
 _ROUNDS: Final = 8
 _BATCH_BYTES: Final = 4_000_000
@@ -110,8 +110,8 @@ def replay(
     if not left:
         rejects.unlink(missing_ok=True)
     document = {**progress.found, "rejects": str(rejects) if left else None}
-    told = {status.replace("_", " "): number(count) for status, count in progress.found.items() if count}
-    session.emit(document, pairs((told or {"accepted": "0"}) | ({"rejects in": str(rejects)} if left else {})))
+    said = {status.replace("_", " "): number(count) for status, count in progress.found.items() if count}
+    session.emit(document, pairs((said or {"accepted": "0"}) | ({"rejects in": str(rejects)} if left else {})))
     return FOUND if left else DONE
 
 
@@ -123,14 +123,14 @@ def _accept(session: Session, event: Event, part: Sequence[Row], progress: Progr
         progress.found[status] += 1
         if status not in ("accepted", "duplicate"):
             content = {"text": row.text} if row.problem else {"event": row.values}
-            told = {_LINE: row.number, "status": status, "reason": reason, **content}
-            refused.write(f"{write_json(told)}\n".encode())
+            said = {_LINE: row.number, "status": status, "reason": reason, **content}
+            refused.write(f"{write_json(said)}\n".encode())
     refused.flush()
     progress.records, progress.rejects_bytes = part[-1].number, refused.tell()
 
 
 def _outcomes(session: Session, event: Event, events: list[dict[str, Any]]) -> list[Outcome]:
-    """What became of each event; those that the table refuses for now are tried again."""
+    """The outcome of each event; those that the table refuses for now are tried again."""
     outcomes: dict[int, Outcome] = {}
     waiting = list(range(len(events)))
     for _ in session.table.tries(_ROUNDS):
@@ -151,8 +151,8 @@ def _look(session: Session, found: Iterable[Row]) -> int:
         counted["unreadable" if row.problem else "readable"] += 1
         first = first or (None if row.problem else row.values)
     example = write_json(first) if first else "none"
-    told = {status: number(counted[status]) for status in ("readable", "unreadable")} | {"the first": example}
-    session.emit({"readable": counted["readable"], "unreadable": counted["unreadable"], "first": first}, pairs(told))
+    said = {status: number(counted[status]) for status in ("readable", "unreadable")} | {"the first": example}
+    session.emit({"readable": counted["readable"], "unreadable": counted["unreadable"], "first": first}, pairs(said))
     return FOUND if counted["unreadable"] else DONE
 
 
@@ -166,7 +166,7 @@ def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, str]) -> 
 
 
 def _continued(fresh: Progress, kept: Path) -> Progress:
-    """What an earlier run has kept; a usage error if that was another one."""
+    """The progress that an earlier run has kept; a usage error if that was another one."""
     if not kept.exists():
         return fresh
     try:
@@ -175,7 +175,7 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
     except (ValueError, TypeError):
         is_same = False
     if not is_same:
-        raise click.UsageError(f"{str(kept)!r} is of another replay: --restart begins anew, --progress names another")
+        raise click.UsageError(f"{str(kept)!r} is of another replay: --restart starts over, --progress names another")
     return known
 
 

@@ -41,10 +41,10 @@ class Row:
 
 
 def format_of(path: Path) -> str:
-    """By the file's name; a usage error if that does not tell."""
+    """By the file's name; a usage error if that does not show it."""
     name = path.with_suffix("") if path.suffix == ".gz" else path
     if name.suffix not in _BY_SUFFIX:
-        raise click.UsageError(f"{path.name!r} does not tell its format: give --format {', '.join(FORMATS)}")
+        raise click.UsageError(f"{path.name!r} does not show its format: give --format {', '.join(FORMATS)}")
     return _BY_SUFFIX[name.suffix]
 
 
@@ -103,7 +103,7 @@ def _csv_rows(file: BinaryIO, numbers: Sequence[str]) -> Iterator[Row]:
             except ValueError as error:
                 yield Row(number, {}, str(error), ",".join(cells)[:_MOST_SHOWN])
     finally:
-        text.detach()  # Whoever opened the file closes it.
+        text.detach()  # The caller opened the file, and closes it.
 
 
 def _named(names: list[str], cells: list[str], numbers: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class _RecordLines:
     def __init__(self, text: TextIO) -> None:
         self._lines = _whole_lines(text)
         self.length = 0
-        """Of the lines of this record so far."""
+        """Length of the lines of this record so far."""
 
     def __iter__(self) -> Iterator[str]:
         return self

@@ -19,7 +19,7 @@ from dynamodb_counters.errors import RestoreError
 
 @dataclass(slots=True)
 class Restored:
-    """What a run has found and done."""
+    """Findings and results of a run."""
 
     stream: str
     """Its status."""
@@ -34,7 +34,7 @@ class Restored:
     quarantined: int | None = None
 
     def lines(self) -> list[str]:
-        """Tell it to people."""
+        """Print it for people."""
         if self.done:
             return ["the table has caught up with this stream before: nothing to do"]
         told = [f"the stream is {self.stream}"]
@@ -85,8 +85,8 @@ def restore(
         status = streams.describe_stream(StreamArn=stream)["StreamDescription"]["StreamStatus"]
     except streams.exceptions.ResourceNotFoundException:
         raise RestoreError(
-            "the stream is gone: it is readable for 24 hours after it was disabled, or its table deleted. The events "
-            "that had not been counted cannot be told from the others any more"
+            "the stream is gone: it is readable for 24 hours after it was disabled, or its table deleted. Events "
+            "that had not been counted can no longer be distinguished from others"
         ) from None
     restored_at = at or described.get("RestoreSummary", {}).get("RestoreDateTime")
     catch_up = CatchUp(

@@ -34,12 +34,12 @@ def run(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     if kind == "log":
         changes = unpack_log(item[ROWS]["B"])
         first, _, last = (text.lstrip("0") for text in sk.partition("#"))
-        told = f"the log of the run {identity}: {len(changes)} changes among the records {first} to {last}"
-        return Decoded("log page", [f"{told} of {item['shard']['S']}"], {"run": identity, "changes": len(changes)})
+        said = f"the log of the run {identity}: {len(changes)} changes among the records {first} to {last}"
+        return Decoded("log page", [f"{said} of {item['shard']['S']}"], {"run": identity, "changes": len(changes)})
     if kind == "scan":
         scanned = unpack_scanned(item[ROWS]["B"])
-        told = f"page {int(sk)} of a segment that the run {identity} has scanned"
-        lines = [f"{told}: {item['items']['N']} items, {len(scanned)} of which contribute"]
+        said = f"page {int(sk)} of a segment that the run {identity} has scanned"
+        lines = [f"{said}: {item['items']['N']} items, {len(scanned)} of which contribute"]
         return Decoded("scan page", lines, {"run": identity, "contributing": len(scanned)})
     if kind == "beat":
         return Decoded("heartbeat", [f"a heartbeat of the run {identity}: idle shards log it"], {"run": identity})

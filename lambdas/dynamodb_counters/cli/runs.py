@@ -1,4 +1,4 @@
-"""What commands that work on runs share: backfills and verifications, their options, progress and interruption."""
+"""Shared parts of commands that work on runs: their options, progress and interruption."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COUNTED: Final = {
     "adding": "groups",
     "comparing": "groups",
 }
-"""What is counted in each phase."""
+"""The unit of progress in each phase."""
 _SECONDS_PER_LINE: Final = 60.0
 _BAR: Final = 30
 
@@ -63,7 +63,7 @@ def with_manner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def runner_of(session: Session, kind: type[Kind], manner: Manner, **what: Any) -> Kind:
-    """What works on a run of the session's table."""
+    """The worker on a run of the session's table."""
     return make_runner(
         kind,
         session.table,
@@ -78,7 +78,7 @@ def runner_of(session: Session, kind: type[Kind], manner: Manner, **what: Any) -
 
 @dataclass(slots=True)
 class Worked:
-    """What a run has taken."""
+    """Time and units that a run has taken."""
 
     run: str = ""
     seconds: float = 0.0
@@ -94,7 +94,7 @@ class Worked:
 
 
 def work_off(session: Session, runner: Runner, again: str) -> Worked:
-    """Work a run off and show how far it is; if it breaks off, tell that the command `again` goes on with it."""
+    """Work a run off and show how far it is; if it breaks off, say that the command `again` goes on with it."""
     worked, began = Worked(), session.clock()
     try:
         with _shown(session) as show:
@@ -156,7 +156,7 @@ class _Phase:
         return f"{number(self.step.done)}{of} {_COUNTED.get(self.step.phase, '')}".rstrip()
 
     def left(self, now: float) -> str:
-        """The time left at the rate so far; "" if nobody can tell."""
+        """The time left at the rate so far; "" if unknown."""
         rate = (self.step.done - self.first) / (now - self.began) if now > self.began else 0.0
         if self.is_over or not rate or self.step.done >= self.step.total:
             return ""

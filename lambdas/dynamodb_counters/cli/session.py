@@ -1,4 +1,4 @@
-"""What every command shares: its options, the clients and the table, what it prints, whom it asks."""
+"""Shared parts of all commands: options, the clients and the table, what it prints, whom it asks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Found = TypeVar("Found")
 
 
 class UnknownDeclarationsError(CountersError):
-    """The table does not tell what is declared."""
+    """The table does not show what is declared."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Session:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     service_time: Callable[[], float] | None = None
-    """DynamoDB's; None: as its answers tell it."""
+    """DynamoDB's; None: as its answers show it."""
     out: SafeConsole = field(default_factory=make_console)
     err: SafeConsole = field(default_factory=lambda: make_console(stderr=True))
     answer: Callable[[str], bool] = lambda question: click.confirm(question, err=True)
@@ -83,7 +83,7 @@ class Session:
 
     @cached_property
     def declarations(self) -> tuple[Declaration, ...]:
-        """What is declared: as given, or else as the table's last deployment has it."""
+        """The declarations: as given, or else as the table's last deployment has it."""
         if self.declared is not None:
             path = Path(self.declared)
             is_text = self.declared.startswith("[") or len(self.declared) > 255  # noqa: PLR2004 - longest name of a file
@@ -106,7 +106,7 @@ class Session:
 
     @cached_property
     def folded(self) -> tuple[Declaration, ...]:
-        """What is counted, in all its generations; or what is declared, if that is given."""
+        """The counted declarations, in all their generations; or those given."""
         if self.declared is not None:
             return self.declarations
         return last_declarations(self.table, UnknownDeclarationsError)
@@ -135,7 +135,7 @@ class Session:
             self.out.print(Lines(*shown) if isinstance(shown, list) else shown, soft_wrap=is_text)
 
     def tell(self, line: str) -> None:
-        """Say something beside the result."""
+        """Say something in addition to the result."""
         self.err.print(line, soft_wrap=True)
 
     def confirm(self, question: str, *, yes: bool) -> bool:
@@ -143,7 +143,7 @@ class Session:
         if yes:
             return True
         if not self.has_person():
-            raise click.UsageError("there is nobody to ask here: pass --yes, or --dry-run to look first")
+            raise click.UsageError("no terminal to ask at: pass --yes, or --dry-run to look first")
         return self.answer(visible(question))
 
     @contextmanager

@@ -46,10 +46,10 @@ def _verifying(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--repair", is_flag=True, help="Add what is missing, after asking.")
 @shared
 def verify(session: Session, *, repair: bool, **options: Any) -> int:
-    """Recompute counts from their source items while traffic flows, and tell where they differ.
+    """Recompute counts from their source items while traffic flows, and show where they differ.
 
     By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
-    has for certain, but of some the source items cannot tell.
+    has for certain, but some are unknown from the source items.
     """
     return _verify(session, "verify", repairs=repair, dry_run=False, **options)
 
@@ -60,10 +60,10 @@ def verify(session: Session, *, repair: bool, **options: Any) -> int:
 @click.option("--unknown", is_flag=True, help="Repair also groups that may count what has expired: they lose that.")
 @shared
 def repair_command(session: Session, *, dry_run: bool, unknown: bool, **options: Any) -> int:
-    """Verify, show the differences, and add to each group what it lacks, once, beside live updates.
+    """Verify, show the differences, and add to each group what it lacks, once, during live updates.
 
-    Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left of
-    which the source items cannot tell.
+    Exit code 1: counts have drifted, and not all of them were repaired. Exit code 4: all were, and groups are left
+    that are unknown from the source items.
     """
     return _verify(session, "repair", repairs=True, dry_run=dry_run, unknown=unknown, **options)
 
@@ -90,7 +90,7 @@ def _verify(
     verification = runner_of(session, Verification, manner, names=names, sample=sample)
     worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
     if worked.was_complete:
-        raise BackfillError(f"run {worked.run} is complete, and has told what it found: begin another one")
+        raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
     drifted, expired = verification.groups("drift"), verification.groups("unknown", EXPIRED)
     found = FOUND if drifted else UNKNOWN if verification.differences else DONE
     done = partial(_document, worked, verification)
@@ -106,7 +106,7 @@ def _verify(
     unknown = bool(expired) and (unknown or (not yes and session.confirm(_question(expired), yes=False)))
     repaired, refused = verification.repair(unknown=unknown)
     told = f"{_groups(repaired)} repaired"
-    told += f"; {_groups(refused)} left: repaired by somebody else meanwhile, verify again" if refused else ""
+    told += f"; {_groups(refused)} left: repaired by another run meanwhile, verify again" if refused else ""
     session.emit(done((repaired, refused)), told)
     left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
     return FOUND if refused else UNKNOWN if left else DONE

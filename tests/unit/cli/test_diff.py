@@ -128,7 +128,7 @@ def test_a_refused_deployment_says_why(store: Store) -> None:
     done = _diff(store, "--declarations", encode((replace(BIG, on_change="fail"),)))
 
     assert done.code == 1
-    assert "refuses the deployment: what it counts has changed, and its on_change is 'fail'" in " ".join(
+    assert "refuses the deployment: its definition has changed, and its on_change is 'fail'" in " ".join(
         done.out.split()
     )
 

@@ -98,7 +98,7 @@ def test_records_that_may_have_been_counted_are_asked_about(world: World) -> Non
                 ExpressionAttributeValues={":reason": {"S": "it may have been counted"}},
             )
     alone = world.run("quarantine", "redrive", "--all")
-    assert (alone.code, "there is nobody to ask" in alone.err) == (2, True)
+    assert (alone.code, "no terminal to ask at" in alone.err) == (2, True)
     questions: list[str] = []
 
     def refuse(question: str) -> bool:

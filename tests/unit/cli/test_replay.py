@@ -172,7 +172,7 @@ def test_a_rate_is_kept(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "said"),
     [
-        ("x.txt", "", (), "does not tell its format: give --format jsonl, csv, log"),
+        ("x.txt", "", (), "does not show its format: give --format jsonl, csv, log"),
         ("x.csv", "", (), "the first line of a CSV names its columns"),
         ("x.csv", "a,a\n", (), "each once"),
         ("x.csv", "a,b\n", ("--number", "c"), "there is no column 'c'; the columns are: a, b"),

@@ -97,9 +97,9 @@ def test_lines_of_too_many_groups_cannot_be_counted() -> None:
 
 def test_what_cannot_be_declared() -> None:
     two: dict[str, Any] = {"pk": "A#{lines[].sku}", "sk": "ALL"}
-    with pytest.raises(InvalidArgumentError, match=r"invalid measures='tags\[\].n': expected no other list beside"):
+    with pytest.raises(InvalidArgumentError, match=r"invalid measures='tags\[\].n': expected no other list next to"):
         Aggregate("a", ORDER, **two, measures={"n": Sum("tags[].n")})
-    with pytest.raises(InvalidArgumentError, match=r"invalid pk='tags\[\]': expected no other list beside"):
+    with pytest.raises(InvalidArgumentError, match=r"invalid pk='tags\[\]': expected no other list next to"):
         Aggregate("a", ORDER, pk="A#{lines[].sku}", sk="{tags[]}", measures={"n": Count()})
     with pytest.raises(InvalidArgumentError, match=r"invalid measure='lines\[\].n': expected an attribute of the item"):
         Window("w", ORDER, pk="W", time="at", measure=Sum("lines[].n"))

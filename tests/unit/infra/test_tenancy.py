@@ -93,7 +93,7 @@ def test_nobody_is_limited_who_was_not_told_to_be(stack: Stack, counters: DedupC
         (lambda _: HttpIamAuthorizer(), "claims.sub", "iam.NAME"),
         # A key of the caller changes with every session.
         (lambda _: HttpIamAuthorizer(), "iam.accessKey", "iam.accountId"),
-        (lambda _: HttpNoneAuthorizer(), "claims.sub", "tells of nobody"),
+        (lambda _: HttpNoneAuthorizer(), "claims.sub", "identifies no caller"),
     ],
 )
 @pytest.mark.parametrize("construct", [CounterApi, EventIngest])

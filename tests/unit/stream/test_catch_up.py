@@ -225,7 +225,7 @@ def test_what_came_and_expired_needs_the_time_of_the_copy() -> None:
         "URL#/other"
     ]
     for copy, at, counted in ((before, made_before, 0), (after, made_after, 1)):
-        with pytest.raises(RestoreError, match="tell it with --at"):
+        with pytest.raises(RestoreError, match="pass --at"):
             catch_up(bench, copy).find()
         work = catch_up(bench, copy, at)
         work.count(work.find())
