@@ -14,6 +14,7 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.backfill.rebuilt_truth import audit
 from simulation.faults.disorder import in_disorder
+from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import declarations
 from simulation.pairs import features
 from simulation.pairs.calls import OneThread
@@ -83,6 +84,12 @@ class Restoring:
         catch_up = CatchUp(table, original, own, "old", declarations=told, at=restored.at)
         catch_up.count(catch_up.find())
         self._count_own_stream(restored, table)
+        if not has_history:
+            # The copy's own first takeover says by which declarations the original's records count.
+            stream = restored.copy.stream
+            own_records = [(shard.id, record) for shard in stream.shards() for record in all_records(stream, shard.id)]
+            takeovers = [one for one in own_records if one[1]["dynamodb"]["Keys"] == HISTORY_KEY]
+            restored.records += [one for one in takeovers if "history" in one[1]["dynamodb"]["NewImage"]]
         engine.note(features.RESTORED)
         backend: Any = restored
         truth = PairTruth(backend, restored.ledger)

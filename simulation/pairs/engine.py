@@ -23,7 +23,7 @@ from simulation.pairs.seldom import Forced
 from simulation.schedules.backend import MakeBackend
 from simulation.schedules.function import Function
 
-_MOST_STEPS: Final = 100_000
+_MOST_STEPS: Final = 400_000
 _IN_TROUBLE: Final = 20_000
 _PROCESSES: Final = 4
 
