@@ -36,7 +36,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command printed, on standard output and on standard error."""
+    """Output of a command, on standard output and on standard error."""
 
     output: str
     errors: str

@@ -26,7 +26,7 @@ def demo_lock(lock: str, wanted: set[str]) -> str:
 
 
 def wanted() -> set[str]:
-    """What the packages need, and what the demo needs beside them."""
+    """Return the names of what the packages need, and of what only the demo needs."""
     project = tomllib.loads((_PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {_normalized(text) for text in (*project["dependencies"], *_BESIDE)}
 

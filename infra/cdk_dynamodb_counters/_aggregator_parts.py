@@ -35,7 +35,7 @@ from dynamodb_counters._declarations.summary import summarized
 LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 
 _FEWEST_DAYS: Final = 7
-"""Of an object: two days would be over after a weekend, before anybody has repaired or redriven it."""
+"""Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""
 _DAY: Final = Duration.days(1).to_seconds()
 _VERIFICATIONS: Final = 2
 _LONGEST_VERIFICATION: Final = 24
@@ -143,13 +143,13 @@ def summarize(function: lambda_.Function, registration: Registration) -> None:
 
 
 def _arn_of(table: dynamodb.ITable) -> str:
-    """Return a table's ARN; of an import, the one that its stream's ARN tells, as records do."""
+    """Return a table's ARN; for an import, the one within its stream's ARN, as in records."""
     stream = str(table.table_stream_arn)
     return table.table_arn if Token.is_unresolved(stream) else stream.partition("/stream/")[0]
 
 
 def build_rules(scope: Observed) -> bool:
-    """Build the rules that invoke the function beside its stream; return whether there are any, as no emulator has."""
+    """Build the rules that invoke the function next to its stream; return whether there are any, as no emulator has."""
     if is_emulated(scope):
         return False
     _build_takeover(scope)
@@ -177,7 +177,7 @@ def _build_takeover(scope: Observed) -> events.Rule:
 
 
 def _build_watch(scope: Observed) -> events.Rule:
-    """Build the rule that has the function tell what waits for repair."""
+    """Build the rule that has the function report what waits for repair."""
     return events.Rule(
         scope,
         "Watch",
@@ -365,7 +365,7 @@ def alarm_specs(
 
 
 def _of_verifier(metrics: AggregatorMetrics, verifier: FunctionMetrics, every: Duration) -> Iterator[AlarmSpec]:
-    """Yield the alarms on a verifier that fails, or that nobody hears of."""
+    """Yield the alarms on a verifier that fails or stays silent."""
     quarter = Duration.minutes(15)
     yield AlarmSpec(
         "VerifierErrorsAlarm", verifier.metric_errors(period=quarter), 1, "The function that verifies raises.", 3

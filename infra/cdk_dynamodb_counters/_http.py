@@ -24,7 +24,7 @@ _AUTHORIZERS: Final = (
     authorizers.HttpLambdaAuthorizer,
     authorizers.HttpUserPoolAuthorizer,
 )
-# What scripts send with a JSON body, a token, or a signature.
+# Headers that scripts send with a JSON body, a token, or a signature.
 _HEADERS: Final = ("authorization", "content-type", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 # Neither query string nor body: they hold what is counted.
 _ACCESS_LOG: Final = {

@@ -159,7 +159,7 @@ def build_consumer(
 
 def _accepting(event: Event) -> tuple[str, ...]:
     if event.packed is None:
-        # What a duplicate repeats is read: another payload of its key becomes a dead letter.
+        # The event that a duplicate repeats is read: another payload of its key becomes a dead letter.
         return ("GetItem", *ACCEPT)
     *_, oldest = event.packed.layouts
     # Events before the first layout's date are items of their own.

@@ -161,7 +161,7 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         return self._of_runtime("Drift", period, statistic)
 
     def metric_unknown(self, *, period: Duration | None = None, statistic: str = "Maximum") -> cloudwatch.Metric:
-        """Count groups that differ from their source items, which cannot tell whether they should, by verification."""
+        """Count groups that differ from source items which cannot show whether they should, by verification."""
         return self._of_runtime("GroupsUnknown", period, statistic)
 
     def metric_groups_verified(
@@ -193,7 +193,7 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
         return self._of_runtime("Redelivered", period, statistic)
 
     def metric_checkpoints_lost(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
-        """Count checkpoint items that somebody deleted; records that may have been counted were quarantined."""
+        """Count checkpoint items that were deleted by hand; records that may have been counted were quarantined."""
         return self._of_runtime("CheckpointsLost", period, statistic)
 
     def metric_quarantined(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
@@ -203,31 +203,31 @@ class AggregatorMetrics(FunctionMetrics, MappingMetrics):
     def metric_quarantine_waiting(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Count quarantined records that wait to be redriven; told every 15 minutes."""
+        """Count quarantined records that wait to be redriven; logged every 15 minutes."""
         return self._of_runtime("QuarantineWaiting", period, statistic)
 
     def metric_quarantine_oldest(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Age of the oldest record that waits in quarantine, in seconds; told every 15 minutes."""
+        """Age of the oldest record that waits in quarantine, in seconds; logged every 15 minutes."""
         return self._of_runtime("QuarantineOldest", period, statistic)
 
     def metric_quarantine_expiring(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Count quarantined records that expire within a day; told every 15 minutes."""
+        """Count quarantined records that expire within a day; logged every 15 minutes."""
         return self._of_runtime("QuarantineExpiring", period, statistic)
 
     def metric_given_up_waiting(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Count objects in the on-failure bucket; told every 15 minutes."""
+        """Count objects in the on-failure bucket; logged every 15 minutes."""
         return self._of_runtime("GivenUpWaiting", period, statistic)
 
     def metric_given_up_oldest(
         self, *, period: Duration | None = None, statistic: str = "Maximum"
     ) -> cloudwatch.Metric:
-        """Age of the oldest object in the on-failure bucket, in seconds; told every 15 minutes."""
+        """Age of the oldest object in the on-failure bucket, in seconds; logged every 15 minutes."""
         return self._of_runtime("GivenUpOldest", period, statistic)
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:

@@ -16,7 +16,7 @@ _Place: TypeAlias = tuple[str | None, str | None]
 
 _STREAM: Final = "/stream/"
 _COLONS: Final = 5
-"""Of an ARN, before its resource."""
+"""Colons of an ARN before its resource."""
 
 
 def require_same_place(argument: str, user: Construct, table: dynamodb.ITable) -> None:
@@ -25,7 +25,7 @@ def require_same_place(argument: str, user: Construct, table: dynamodb.ITable) -
     stack = Stack.of(user)
     here = (_known(stack.account), _known(stack.region))
     there = _place(table)
-    # What an import leaves open is where its stack is deployed.
+    # A place that an import leaves open is where its stack is deployed.
     unlike = [one != other for one, other in zip(here, there, strict=True) if not _is_open(table, one, other)]
     if any(unlike):
         account, region = (one or "that is known only at deployment" for one in here)

@@ -16,7 +16,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 _ID: Final = "DynamoDBCounters"
 
 _MOST_CONSUMERS: Final = 2
-"""Of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
+"""Consumers of a stream. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
 
 
 class Registry(Construct):
@@ -92,7 +92,7 @@ class Registry(Construct):
 
 
 class Registration:
-    """What is declared to the one aggregator of a table, shown of it, and received by it, each sorted by name."""
+    """Declarations of a table's one aggregator, and what is shown and received of the table, each sorted by name."""
 
     def __init__(self, table: dynamodb.ITable) -> None:
         self.table = table

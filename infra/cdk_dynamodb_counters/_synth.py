@@ -1,4 +1,4 @@
-"""What is known only at synth: a resource's resolved properties, late texts, and checks of everything declared."""
+"""Facts known only at synth: a resource's resolved properties, late texts, and checks of everything declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What synth knows of a table: its keys, its TTL and its stream."""
+"""A table as synth knows it: its keys, its TTL and its stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IMPORT: Final = "import it by Table.from_table_attributes(…, table_stream_arn
 
 @dataclass(frozen=True)
 class TableSchema:
-    """Of a table that the app defines: key attributes, each with its type, the attribute of TTL, and the indexes."""
+    """Key attributes of a table that the app defines, each with its type, its attribute of TTL, and its indexes."""
 
     keys: tuple[tuple[str, str], ...]
     ttl: str | None

@@ -47,7 +47,7 @@ def require_tenant(tenant: object, authorizer: apigateway.IHttpRouteAuthorizer) 
 def require_posted(
     tenant: object, mode: str, authorizer: apigateway.IHttpRouteAuthorizer, event: Event
 ) -> Mapping[str, str]:
-    """Return the claim of each bound attribute; refuse one that is not in the event's key, which tells events apart."""
+    """Return the claim of each bound attribute; refuse one outside the event's key, by which events differ."""
     if tenant is not None and mode == "direct":
         raise InvalidArgumentError("tenant", tenant, "None in direct mode, which checks nothing")
     bound = require_tenant(tenant, authorizer)
@@ -61,7 +61,7 @@ def require_posted(
 def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Event]) -> None:
     """Refuse whatever could not be limited to one tenant."""
     for declared in served:
-        # Of events that are items of their own, a listing is limited by the partition key alone.
+        # A listing of events that are items of their own is limited by the partition key alone.
         plain = isinstance(declared, Event) and declared.packed is None
         fields = declared.pk_template.fields if plain else declared.fields
         for field in tenant:
@@ -72,7 +72,7 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
 
 
 def tenant_environment(tenant: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that tells a function of its tenants, if it has any."""
+    """Return the variable that names a function's tenants, if it has any."""
     return {"TENANT": json.dumps(dict(tenant), separators=(",", ":"), sort_keys=True)} if tenant else {}
 
 

@@ -21,10 +21,10 @@ from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
 
 MAX_BATCH_SIZE: Final = 1000
-"""Unless somebody says otherwise; chunks of packed events that are large make it less, but never ten."""
+"""Records of a batch by default; large chunks of packed events make it less, but never ten."""
 
 _PAYLOAD_BYTES: Final = 6_000_000
-"""Of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+"""Payload of an invocation. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 _UNKNOWN: Final = "x" * 255
 """Stands for a value known only at deployment: as long as the longest table name."""
@@ -61,7 +61,7 @@ def warn_if_uncounted(
 
 
 def second_mapping(function: lambda_.Function) -> str | None:
-    """Find a mapping that somebody has added to an aggregator's function."""
+    """Find a mapping that other code has added to an aggregator's function."""
     added = [child.node.id for child in function.node.children if isinstance(child, lambda_.EventSourceMapping)]
     if not added:
         return None
@@ -72,7 +72,7 @@ def second_mapping(function: lambda_.Function) -> str | None:
 
 
 def default_batch_size(registration: Registration) -> int:
-    """Return how many records an invocation takes at most, unless somebody says otherwise."""
+    """Return how many records an invocation takes at most by default."""
     return min(MAX_BATCH_SIZE, _fitting_chunks(registration) or MAX_BATCH_SIZE)
 
 

@@ -33,7 +33,7 @@ def build_verifier(
     architecture: lambda_.Architecture,
     tracing: lambda_.Tracing,
 ) -> lambda_.Function | None:
-    """Build the function that verifies, and the rules that have it begin and go on; nothing if it never shall."""
+    """Build the function that verifies, and the rules that have it begin and go on; nothing if `every` is None."""
     _require_verification(every, sample)
     if every is None:
         return None
@@ -66,7 +66,7 @@ def build_verifier(
 
 
 def _grant_source(role: iam.Role, table: dynamodb.ITable) -> None:
-    """Allow reading a source table, and its stream to the end: nobody writes a heartbeat into it."""
+    """Allow reading a source table, and its stream to the end: it gets no heartbeat."""
     actions = ["dynamodb:DescribeTable", "dynamodb:Scan"]
     role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[table.table_arn]))
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]

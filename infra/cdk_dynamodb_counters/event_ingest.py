@@ -92,7 +92,7 @@ class EventIngest(Observed, IngestMetrics):
         Maximum request body in validated mode, 1 to 6,000,000 bytes. Default: 1,000,000.
     max_receives : int, optional
         How often a message that crashes the consumer is tried before it moves to the dead-letter queue, 1 to 1,000.
-        What the table refuses for now is tried until it is accepted. Default: 10.
+        An event that the table refuses for now is tried until it is accepted. Default: 10.
     batch_size : int, optional
         Maximum messages per invocation, 1 to 10,000. Default: 100; 1,000 for a packed event, which costs less the more
         events arrive together.
@@ -216,7 +216,7 @@ class EventIngest(Observed, IngestMetrics):
             lambda: [] if registration.counting(event) else [event.name],
             "this ingest takes",
         )
-        # What counts the event may be declared later: both functions refuse what that could not count.
+        # The event's aggregates may be declared later: both functions refuse what those could not count.
         aggregates = late_text(lambda: encode(registration.counting(event)) if registration.counting(event) else None)
         self._queue, self._dead_letter_queue = build_queues(
             self, event, timeout=timeout, max_batching_window=batching.window, max_receives=max_receives

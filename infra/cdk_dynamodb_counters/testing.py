@@ -26,7 +26,7 @@ def stable_template(stack: Stack) -> dict[str, Any]:
     """Return the template of a stack for a snapshot.
 
     Hashes of assets, which change with every release of any packaged file, are masked: in asset keys of functions and
-    layers, and in the logical ids of current versions. The functions' encoded declarations are told in words. The
+    layers, and in the logical ids of current versions. The functions' encoded declarations are written in words. The
     resource by which the CDK reports its own version is left out.
 
     Parameters
@@ -77,6 +77,6 @@ def _told(name: str, value: Any) -> Any:
         try:
             return [repr(declaration) for declaration in decode(value)]
         except InvalidArgumentError:
-            # A variable of somebody else's function.
+            # A variable of another function.
             pass
     return masked(value)

@@ -1,4 +1,4 @@
-"""What a blog counts: unique views per url and in total, requests per visitor, and views in the last 24 hours."""
+"""A blog's counts: unique views per url and in total, requests per visitor, and views in the last 24 hours."""
 
 from __future__ import annotations
 

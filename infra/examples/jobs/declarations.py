@@ -1,4 +1,4 @@
-"""What a job service counts: jobs per customer, in all and in the last 24 hours."""
+"""A job service's counts: jobs per customer, in all and in the last 24 hours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a game's leaderboard shows: paths per player and in all, players per number of paths, active and top players.
+"""A game's leaderboard: paths per player and in all, players per number of paths, active and top players.
 
 Players submit the paths they found. At most twelve of each player count.
 """
@@ -22,7 +22,7 @@ PLAYERS: Final = Aggregate(
     measures={"paths": Count()},
     ranking=Ranking(by="paths", leaderboard="PLAYERS"),
 )
-"""All paths of each player, stored beside the paths themselves; ranks the top players."""
+"""All paths of each player, stored next to the paths themselves; ranks the top players."""
 
 LEADERBOARD: Final = Aggregate(
     "leaderboard",

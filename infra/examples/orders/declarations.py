@@ -1,4 +1,4 @@
-"""What a shop counts of its orders, without a change to the table they are in."""
+"""A shop's counts of its orders, without a change to the table they are in."""
 
 from __future__ import annotations
 

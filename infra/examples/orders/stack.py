@@ -1,4 +1,4 @@
-"""Counts the orders of an existing table beside it."""
+"""Counts the orders of an existing table in another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the blog counts, of packed views: the same counts, for a fraction of a write unit per view."""
+"""The blog's counts, from packed views: the same counts, for a fraction of a write unit per view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site counts without scans: its pages, and their views, unique per user, per page and in all."""
+"""A site's counts without scans: its pages, and their views, unique per user, per page and in all."""
 
 from __future__ import annotations
 
