@@ -1,4 +1,4 @@
-"""What an example costs: DynamoDB's published rules applied to the requests of its clients."""
+"""Cost of an example: DynamoDB's published rules applied to the requests of its clients."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from demo.terminal import Progress, printable
 from dynamodb_counters import Counters
 
 Numbers: TypeAlias = Mapping[str, Mapping[str, int]]
-"""What was counted, of what, and how often."""
+"""Counts by aggregate and group."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Example(ABC):
 
     @abstractmethod
     def feeds(self) -> Sequence[Feed]:
-        """What is sent, in this order."""
+        """Return the deliveries that are sent, in this order."""
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class Example(ABC):
 
     @abstractmethod
     def expected_totals(self) -> dict[str, int]:
-        """What these numbers must be in the end."""
+        """Return the values that these numbers must have in the end."""
 
     @abstractmethod
     def read(self, counters: Counters, progress: Progress) -> Reading:
@@ -76,7 +76,7 @@ class Example(ABC):
 
     @abstractmethod
     def expected(self, reading: Reading) -> Numbers:
-        """What must have been read, as of the interval and among the equal ranks that were read."""
+        """Return the numbers that must have been read, as of the interval and among the equal ranks that were read."""
 
     @abstractmethod
     def lines(self, finding: Finding) -> Sequence[str]:

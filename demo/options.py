@@ -1,4 +1,4 @@
-"""What the user asked for, checked before anything is started."""
+"""The options of a run, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GENERATED_DUPLICATES: Final = 0.2
 
 
 class InputError(Exception):
-    """What the user asked to send cannot be read."""
+    """The log that is to be sent cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a run starts from."""
+    """A run's options, the moment that it starts at, and its progress messages."""
 
     options: Options
     now: datetime

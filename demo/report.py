@@ -17,7 +17,7 @@ class Result:
     seconds: float
     stalled: str | None = None
     limits: Sequence[str] = ()
-    """What the functions and clients ran into."""
+    """Limits that the functions and clients met."""
 
     @property
     def checked(self) -> int:

@@ -1,4 +1,4 @@
-"""What the demo prints while it runs, and text made safe to print."""
+"""Lines that the demo prints while it runs, and text made safe to print."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Trial:
             self.account.send(self.writer, feed, progress)
 
     def finding(self, progress: Progress, silence: Silence) -> Finding:
-        """Read everything back and put it beside the truth."""
+        """Read everything back and compare it with the truth."""
         reading = read_settled(
             partial(self.example.read, self.reader, progress),
             lambda read: read.counts == self.example.expected(read),

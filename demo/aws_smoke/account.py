@@ -47,7 +47,7 @@ def _client(service: str, region: str) -> Any:
 
 
 def caller_account() -> Account:
-    """Ask who the caller is; AccountError if nobody, or if the CDK has not been bootstrapped there."""
+    """Ask who the caller is; AccountError without credentials, or if the CDK has not been bootstrapped there."""
     session = boto3.session.Session()
     if session.region_name is None:
         raise AccountError("no region: set AWS_REGION, or choose a profile that has one")

@@ -1,4 +1,4 @@
-"""What is checked, one function each: all talk to what is deployed, and note what they expected and found."""
+"""Checks, one function each: all talk to what is deployed, and note what they expected and found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MALFORMED: Final = {"url": "/smoke/malformed", "time": "2026-13-45T99:00:00Z", 
 
 @dataclass(frozen=True)
 class Deployed:
-    """What the checks need: where it is, its outputs, and where they note what they find."""
+    """A deployment to check: where it is, its outputs, and where they note what they find."""
 
     account: Account
     stack: str
@@ -47,13 +47,13 @@ class Deployed:
         self.expectations.check(what, expected, read())
 
     def site(self) -> int:
-        """All views counted so far; -1 while nobody answers."""
+        """All views counted so far; -1 while no API answers."""
         status, found = self.api.get("/v1/aggregates/site")
         return int(found["measures"]["site_views"]) if status == HTTPStatus.OK else -1
 
 
 def refusals(deployed: Deployed) -> None:
-    """Nobody gets in unsigned, and what is no event is refused with 400."""
+    """Unsigned requests are refused with 403, and bodies that are no event with 400."""
     if deployed.account.emulated:
         deployed.expectations.skip("an unsigned request", "the emulator checks no signatures")
     else:
@@ -114,7 +114,7 @@ def shards(deployed: Deployed) -> None:
 
 
 def quarantine(deployed: Deployed) -> None:
-    """A group that somebody spoils: its views wait in quarantine; repaired and redriven, they count once."""
+    """A group that was spoiled: its views wait in quarantine; repaired and redriven, they count once."""
     expectations, dynamodb = deployed.expectations, deployed.account.client("dynamodb")
     counters = Counters(deployed.outputs["TableName"], client=dynamodb)
     key = {"pk": {"S": f"URL#{_SPOILED}"}, "sk": {"S": "STATISTICS"}}
@@ -140,7 +140,7 @@ def quarantine(deployed: Deployed) -> None:
 
 
 def dead_letter(deployed: Deployed) -> None:
-    """In direct mode nobody looks at an event at the door: the malformed one ends in the dead-letter queue."""
+    """In direct mode no receiver validates an event: the malformed one ends in the dead-letter queue."""
     what = "the malformed event of direct mode is a dead letter"
     status, _ = deployed.api.post("/direct", "no JSON")
     if deployed.account.emulated and status != HTTPStatus.ACCEPTED:

@@ -1,4 +1,4 @@
-"""What was expected, and what was found: the program's result."""
+"""Expected and found values: the program's result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Difference:
 
 @dataclass
 class Expectations:
-    """What was checked, what differed, and what could not be checked where it ran."""
+    """Checks that were made, those that differed, and those that could not be made where it ran."""
 
     progress: Progress
     met: list[str] = field(default_factory=list)

@@ -41,7 +41,7 @@ def run(account: Account, options: Options, progress: Progress, ask: Callable[[s
     try:
         _check(account, name, options, expectations)
     except BaseException as error:
-        # What was found so far is told nevertheless; the removal may take minutes.
+        # Differences found so far are reported nevertheless; the removal may take minutes.
         expectations.check("all checks are made", "yes", f"{type(error).__name__}: {error}")
         raise
     finally:

@@ -33,7 +33,7 @@ class SignedApi:
         return self._send("POST", path, body.encode())
 
     def unsigned(self, path: str) -> int:
-        """The status of a request that nobody has signed."""
+        """The status of an unsigned request."""
         return _answer(urllib.request.Request(self.url + path))[0]  # noqa: S310
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:

@@ -19,7 +19,7 @@ _Found = TypeVar("_Found")
 
 
 class Silence:
-    """How long no count has changed and no function has finished a batch: `finished` tells how many they have."""
+    """How long no count has changed and no function has finished a batch: `finished` returns how many they have."""
 
     def __init__(
         self,

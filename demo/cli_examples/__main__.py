@@ -1,4 +1,4 @@
-"""``python -m demo.cli_examples`` writes the examples of the pages anew; ``--pictures`` the pictures, too."""
+"""``python -m demo.cli_examples`` rewrites the examples of the pages; ``--pictures`` the pictures, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies beside the table: a bucket of what Lambda gave up on, a restored copy, files to replay and to decode."""
+"""Data outside the table: batches that Lambda gave up on, a restored copy, files to replay and to decode."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Blog:
             self._aggregator.handle({"shardId": shard, "Records": [], "state": state, "isFinalInvokeForWindow": True})
 
     def waiting(self, shard: str) -> list[dict[str, Any]]:
-        """The records of a shard that nobody has counted."""
+        """The records of a shard that no function has counted."""
         return self.stream.records[shard][self._delivered[shard] :]
 
     def live(self, seconds: float) -> None:
@@ -171,7 +171,7 @@ class Blog:
         self._iterator = self._moto.get_shard_iterator(**asked)["ShardIterator"]
         self.clients["dynamodbstreams"] = self.stream
         self.clients["lambda"] = Mappings(arn)
-        # moto does not tell how large a table is.
+        # moto does not say how large a table is.
         size = sum(map(item_bytes, items))
         client.meta.events.register(
             "after-call.dynamodb.DescribeTable", lambda parsed, **_: parsed["Table"].update(TableSizeBytes=size)
@@ -236,7 +236,7 @@ def seeded() -> Iterator[Blog]:
 
 
 def _sorted_items(table: MotoTable) -> list[Any]:
-    """What moto does for every query, without its comparisons of typed values: keys are texts here."""
+    """Query as moto does, without its comparisons of typed values: keys are texts here."""
     items = table.items.values()
     each = [item for group in items for item in group.values()] if table.range_key_attr else [*items]
     return sorted(each, key=lambda item: (item.hash_key.value, item.range_key.value if item.range_key else ""))

@@ -38,7 +38,7 @@ class Orders:
         self.live(_DAY / 2)
         for number in range(5):
             self._memory.delete_item(TableName=self.name, Key=_key(f"ORDER#{number + 1}", "ORDER"))
-        # Somebody has corrected a count by hand, and got it wrong.
+        # A count was corrected by hand, and is wrong.
         self._memory.update_item(
             TableName=self.name,
             Key=_key("CUSTOMER#bob", "REVENUE"),

@@ -1,7 +1,7 @@
 """Runs the commands of a page and puts what they print below them.
 
 A block of the language ``console`` is a terminal: lines that begin with ``$ counters`` are run, in the order of the
-page, on one table; ``$ echo $?`` tells the last exit code, ``$ cat`` a file, ``$ sleep 3d`` takes no time; other lines
+page, on one table; ``$ echo $?`` prints the last exit code, ``$ cat`` a file, ``$ sleep 3d`` takes no time; other lines
 that begin with ``$`` stay.
 """
 
@@ -81,7 +81,7 @@ def filled(text: str, blog: Blog) -> str:
 
 @contextmanager
 def workplace() -> Iterator[Blog]:
-    """The blog's table, what lies beside it, and a folder with the files that the commands read."""
+    """The blog's table, the data outside it, and a folder with the files that the commands read."""
     with seeded() as blog, synthesized():
         put_beside(blog)
         write_files(blog, Path.cwd())

@@ -62,7 +62,7 @@ def take_pictures(directory: Path = FIGURES, width: int = WIDTH) -> None:
 
 
 def screen(line: str, width: int) -> str:
-    """What a terminal of some width shows when a command has run, or for so many frames; as HTML."""
+    """Text that a terminal of some width shows when a command has run, or for so many frames; as HTML."""
     if " watch " in line:
         # Its traffic takes a while in moto.
         return _shown(line, in_memory(), width)

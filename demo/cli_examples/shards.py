@@ -44,7 +44,7 @@ class Shards:
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
         name, _, after = ShardIterator.partition(" ")
-        # What the closed shard had is older than a day: the stream has forgotten it.
+        # Records of the closed shard are older than a day: the stream has forgotten them.
         known = () if name == CLOSED else self.records[name]
         later = [one for one in known if int(one["dynamodb"]["SequenceNumber"]) > int(after)]
         return {"Records": [_as_read(one) for one in later[:Limit]]}

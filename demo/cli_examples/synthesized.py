@@ -1,4 +1,4 @@
-"""What `cdk synth` would leave for the blog's next deployment: a filter, and a measure more."""
+"""Output of `cdk synth` for the blog's next deployment: a filter, and a measure more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions that count say in their logs: metrics, and why counts do not arrive."""
+"""Logs of the functions that count: metrics, and why counts do not arrive."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def _embedded_metrics(message: str, namespace: str) -> Iterator[tuple[str, float
 def diagnosis(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Each aggregator's event source mapping, then the logs of those that fail, or of all when none does."""
     lambdas, logs = emulator.client("lambda"), emulator.client("logs")
-    counting = {stack: told for stack, told in sorted(outputs.items()) if "AggregatorName" in told}
+    counting = {stack: named for stack, named in sorted(outputs.items()) if "AggregatorName" in named}
     lines: list[str] = []
     failing: list[str] = []
-    for stack, told in counting.items():
-        results = list(_mappings(lambdas, told["AggregatorName"]))
+    for stack, named in counting.items():
+        results = list(_mappings(lambdas, named["AggregatorName"]))
         lines += (f"{stack}: {line}" for line, _ in results)
         if not all(well for _, well in results):
             failing.append(stack)
     for stack in failing or counting:
-        told = counting[stack]
+        named = counting[stack]
         # A function that cannot be loaded logs nothing itself.
-        printed = emulator.printed(f"Lambda {told['AggregatorName']} ", 1)
-        logged = [*_logged(logs, told["AggregatorLogGroup"]), *(f"(the emulator) {line}" for line in printed)]
+        printed = emulator.printed(f"Lambda {named['AggregatorName']} ", 1)
+        logged = [*_logged(logs, named["AggregatorLogGroup"]), *(f"(the emulator) {line}" for line in printed)]
         lines += (f"{stack} logged: {printable(line, _LINE_CHARACTERS)}" for line in logged or ["nothing"])
     return lines
 
@@ -74,10 +74,10 @@ def finished(emulator: Emulator) -> int:
 def limits(emulator: Emulator, outputs: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Which functions' invocations failed or ran out of their time, how often, and why the last one did."""
     lines = []
-    for stack, told in sorted(outputs.items()):
+    for stack, named in sorted(outputs.items()):
         failures = [
             _REASON.search(line)
-            for line in emulator.printed(f"{_MAPPING}{told.get('AggregatorName')} failed processing ", _ALL)
+            for line in emulator.printed(f"{_MAPPING}{named.get('AggregatorName')} failed processing ", _ALL)
         ]
         if failures:
             reason = printable(failures[-1][1], _LINE_CHARACTERS) if failures[-1] else "an error without a message"

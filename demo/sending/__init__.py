@@ -1,1 +1,1 @@
-"""What is sent: deliveries with duplicates and retractions, and the runtime's responses to them."""
+"""Traffic: deliveries with duplicates and retractions, and the runtime's responses to them."""

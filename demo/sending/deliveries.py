@@ -1,4 +1,4 @@
-"""What is delivered to the runtime: events, some more than once, some retracted, some of those sent again."""
+"""Deliveries to the runtime: events, some more than once, some retracted, some of those sent again."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dynamodb_counters import Counters, Event
 
 _CHUNK: Final = 1_000
 _ROUNDS: Final = 5
-"""Of a chunk, in a row, in which nothing arrives."""
+"""Rounds of a chunk, in a row, in which no event arrives."""
 
 
 class Feed(NamedTuple):
@@ -26,7 +26,7 @@ class Feed(NamedTuple):
 
 @dataclass
 class Account:
-    """What became of the events sent, duplicates included: each one's last outcome, and why those that failed did."""
+    """Outcomes of the events sent, duplicates included: each one's last, and why those that failed did."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Repeated:
         client.meta.events.register("after-call.dynamodb", self._after)
 
     def told(self) -> str:
-        """What the summary says of them; "" if there were none."""
+        """Return the summary's words on them; "" if there were none."""
         if not self._times:
             return ""
         return f"{self._times:,} requests had no answer and were sent again: events may be called their own duplicates"

@@ -17,6 +17,9 @@ _ROOTS: Final = (
     "CHANGELOG.md",
     "docs",
     "lambdas/dynamodb_counters/cli",
+    "infra",
+    "scripts",
+    "demo",
 )
 """Files, and folders with all their Markdown and Python; a new one is checked once its path is here."""
 _EXCEPT: Final = ("docs/pairs.md", "tests/unit/test_english.py")

@@ -16,7 +16,7 @@ from examples.packed.declarations import ROLLING, SITE, VIEW, VIEWS, VISITORS
 
 @dataclass(frozen=True)
 class Packed(Blog):
-    """What is sent to the blog, in the same order, to a table of its own."""
+    """Return the blog's deliveries, in the same order, to a table of its own."""
 
     declared: ClassVar[Declared] = Declared(VIEW, VIEWS, SITE, VISITORS, ROLLING)
     noun: ClassVar[str] = "packed views"
