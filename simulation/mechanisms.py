@@ -429,6 +429,20 @@ MUTATIONS: Final = (
         _MECHANISMS + "test_what_one_declaration_cannot_fold_waits_for_it_alone",
     ),
     Mutation(
+        "an older version's quarantine is not heeded",
+        "_stream/quarantine.py",
+        "elif image.names and NAMES not in there:",
+        "elif False:",
+        _CHECKPOINTS + "test_what_the_old_version_has_quarantined_no_declaration_counts",
+    ),
+    Mutation(
+        "an older version goes on quarantining",
+        "_stream/checkpoints.py",
+        "take_token(self._table, shard)",
+        "pass",
+        _CHECKPOINTS + "test_the_old_version_can_quarantine_nothing_more",
+    ),
+    Mutation(
         "contention is not waited out",
         "_stream/retrying_client.py",
         "if not may_pass(error):",
@@ -637,6 +651,27 @@ MUTATIONS: Final = (
         'found is not None and item["shard"]["S"] != shard:',
         "found is None:",
         _CHECKPOINTS + "test_two_shards_of_one_digest_are_told",
+    ),
+    Mutation(
+        "the version before is forgotten",
+        "_stream/upgrade.py",
+        'return "Item" in answer or',
+        "return False and",
+        _CHECKPOINTS + "test_a_zombie_of_the_old_version_and_the_new_version_count_once",
+    ),
+    Mutation(
+        "the version before is remembered only by the shards it has written to",
+        "_stream/upgrade.py",
+        "may_run_until = _first_met(table) + STILL_RUNNING",
+        "may_run_until = 0",
+        _CHECKPOINTS + "test_a_zombie_of_the_old_version_and_the_new_version_count_once",
+    ),
+    Mutation(
+        "watermarks of the version before go while their records can still come",
+        "_stream/pruning.py",
+        "_OLD_FORMAT_HOURS: Final = (GUARANTEE + DAY) // HOUR",
+        "_OLD_FORMAT_HOURS: Final = 24",
+        _CHECKPOINTS + "test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come",
     ),
     Mutation(
         "records older than the guarantee are counted",

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from typing import Final
 
 EVERYTHING: Final = frozenset({"*"})
-"""Of a feature that concerns the whole table."""
+"""Name of a feature that concerns the whole table."""
 
 PLAIN: Final = "plain events"
 PACKED: Final = "packed events"
@@ -136,7 +136,7 @@ class EmptyCellError(ValueError):
     """A cell of the table is empty, and no reason explains it; the message names the pairs."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        super().__init__("not covered, and no reason told: " + "; ".join(map(" and ".join, pairs)))
+        super().__init__("not covered, and no reason given: " + "; ".join(map(" and ".join, pairs)))
 
 
 def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> str:
@@ -148,9 +148,9 @@ def page(covered: Mapping[Pair, int], engine: str, first: int, count: int) -> st
         [
             "# Pairs of features",
             "",
-            "All features run on one table at once, beside every fault: each schedule draws writers, operators,",
+            "All features run on one table at once, under every fault: each schedule draws writers, operators,",
             "deployments, runs and trouble from its seed, and compares every group with what items, stream and a",
-            "ledger of direct changes come to. A cell tells in how many schedules both features happened to a",
+            "ledger of direct changes come to. A cell says in how many schedules both features happened to a",
             "declaration of the same name; `*n` marks a pair that cannot meet, for the reason below the table.",
             "One seed in four forces a pair that seldom meets by chance. No page with an empty cell is written.",
             "",

@@ -212,7 +212,7 @@ class Verifying:
                 if not _may_be(each, truth, place[0]):
                     yield f"{place} is {each.verdict} ({each.reason}), which nothing explains"
             if not waits and lacks.keys() - {name for each in told.get(place, ()) for name in each.missing}:
-                yield f"{place} lacks {lacks}, which is not told"
+                yield f"{place} lacks {lacks}, which is not reported"
 
 
 def _may_be(each: Difference, truth: PairTruth, name: str) -> bool:

@@ -25,7 +25,9 @@ _IN_TIME: Final = 60.0
 class Function:
     """Runs invocations step by step, each until its timeout at the latest."""
 
-    def __init__(self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares]) -> None:
+    def __init__(
+        self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares], *, old_version: bool
+    ) -> None:
         self._backend = backend
         self._random = rng
         self._faults = faults
@@ -36,6 +38,7 @@ class Function:
         self._stragglers: list[Sandbox] = []
         self._has_stragglers = False
         self._doomed: set[Invocation] = set()
+        self.old_version = old_version
         self.running: list[Invocation] = []
         self.reached: Counter[str] = Counter()
         self.copies: list[tuple[float, list[tuple[int, str]]]] = []
@@ -45,13 +48,14 @@ class Function:
         self.paused = 0.0
 
     def deploy(self, specs: Sequence[Declares], *, stragglers: bool = False) -> None:
-        """Serve what is invoked from now on by new sandboxes; `stragglers` are invoked on."""
+        """Serve what is invoked from now on by new sandboxes of the present version; `stragglers` are invoked on."""
         if stragglers:
-            self._stragglers += self._warm
+            self._stragglers += [sandbox for sandbox in self._warm if not sandbox.old_version]
         else:
             self._stragglers.clear()
         self._declarations = declarations(specs)
         self._deployment += 1
+        self.old_version = False
         self._has_stragglers = stragglers
         self._warm.clear()
 
@@ -62,7 +66,9 @@ class Function:
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
-            self._warm.append(Sandbox(self._backend, self._declarations, self._deployment, self._random))
+            self._warm.append(
+                Sandbox(self._backend, self._declarations, self._deployment, self._random, old_version=self.old_version)
+            )
         warm = self._warm
         if self._stragglers and self._random.random() < 0.3:
             warm = self._stragglers
@@ -97,7 +103,7 @@ class Function:
         if not isinstance(invocation.error, Crashed):
             if sandbox.deployment == self._deployment:
                 self._warm.append(sandbox)
-            elif self._has_stragglers:
+            elif self._has_stragglers and not sandbox.old_version:
                 self._stragglers.append(sandbox)
         if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
             raise invocation.error
@@ -113,6 +119,8 @@ class Function:
     def _look_at(self, invocation: Invocation) -> None:
         """Note what an invocation that has ended knew, and whether it failed or waited for nothing."""
         sandbox, records = invocation.sandbox, invocation.delivery.records
+        if sandbox.old_version:
+            return
         if records and invocation.folded:
             created = records[-1]["dynamodb"]["ApproximateCreationDateTime"]
             self.copies.append((created, sandbox.history))
@@ -143,6 +151,7 @@ class Function:
         if invocation.retried and not invocation.outlived:
             invocation.outlived = True
             self.reached[coverage.OUTLIVED] += 1
+            self.reached[coverage.OLD_ZOMBIE] += invocation.sandbox.old_version and not self.old_version
         fault = self._faults.draw(invocation.waiting)
         invocation.disturbed |= fault is not Fault.NONE
         invocation.step(fault)

@@ -1,7 +1,9 @@
-"""Checkpoints make a redelivery cheap and let watermarks go."""
+"""Checkpoints make a redelivery cheap and let watermarks go; the switch to them from a version without is safe."""
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +13,8 @@ from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._stream.batch import Report
 from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SETTLED_AFTER, checkpoint_key
 from dynamodb_counters._stream.pruning import PRUNED_AT
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._stream.upgrade import STILL_RUNNING
+from dynamodb_counters._stream.watermarks import Watermark, shard_digest
 from dynamodb_counters.errors import CheckpointError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -201,6 +204,49 @@ def test_two_shards_of_one_digest_are_told(store: Store, monkeypatch: pytest.Mon
         store.deliver([_view(2)], _VIEWS, shard=_shard(1))
 
 
+def _serve_without_checkpoints(store: Store, shard: str) -> None:
+    """What a version without checkpoints leaves: its token, and the watermark in the item it wrote."""
+    store.meet_old_version(shard)
+    watermark = Watermark(shard, old_format=True, now=store.clock())
+    item = {"pk": {"S": f"URL#{_URL}"}, "sk": {"S": "STATISTICS"}, "_type": {"S": "views"}, "n": {"N": "2"}}
+    store.client.put_item(TableName=store.name, Item={**item, watermark.name: watermark.value(f"{2:040}")})
+
+
+def test_what_a_version_without_checkpoints_counted_is_not_counted_again(store: Store) -> None:
+    _serve_without_checkpoints(store, SHARD)
+
+    store.deliver([_view(1), _view(2), _view(3)], _VIEWS)
+
+    assert _count(store) == 3
+    assert _watermarks(store) == [Watermark(SHARD, old_format=True, now=0).name]
+
+
+def test_a_shard_that_comes_up_while_such_a_version_may_run_keeps_its_format(store: Store) -> None:
+    _serve_without_checkpoints(store, SHARD)
+    store.deliver([_view(3)], _VIEWS)
+    store.deliver([_view(4)], _VIEWS, shard=_shard(4))
+    store.clock.now += STILL_RUNNING
+    store.deliver([_view(5)], _VIEWS, shard=_shard(5))
+
+    old = {Watermark(shard, old_format=True, now=0).name for shard in (SHARD, _shard(4))}
+    assert set(_watermarks(store)) == {*old, "_w" + shard_digest(_shard(5))}
+
+
+def test_watermarks_in_the_old_format_go_when_their_records_are_too_old_to_be_counted(store: Store) -> None:
+    _serve_without_checkpoints(store, SHARD)
+    for number in range(1, 12):
+        store.meet_old_version(_shard(number))
+        store.deliver([_view(number)], _VIEWS, shard=_shard(number))
+    store.clock.now += 71 * 3600
+    store.deliver([_view(61, created=store.clock.now)], _VIEWS, shard=_shard(61))
+    assert len(_watermarks(store)) == 13
+
+    store.clock.now += 2 * 3600
+    store.deliver([_view(62, created=store.clock.now)], _VIEWS, shard=_shard(62))
+
+    assert set(_watermarks(store)) == {"_w" + shard_digest(_shard(number)) for number in (61, 62)}
+
+
 def test_a_mapping_that_starts_over_reads_once_per_shard_and_counts_nothing_twice(store: Store) -> None:
     batches = {_shard(number): [_view(100 * number + n, f"u{n}") for n in range(100)] for number in range(1, 4)}
     for shard, batch in batches.items():
@@ -213,3 +259,38 @@ def test_a_mapping_that_starts_over_reads_once_per_shard_and_counts_nothing_twic
 
     assert calls == ["get_item"] * 3
     assert _count(store, "u5") == 3
+
+
+def test_what_an_older_version_left_to_quarantine_is_counted_by_no_declaration_until_it_is_redriven(
+    store: Store,
+) -> None:
+    names = Aggregate("names", _VIEW, pk="NAME#{name}", sk="STATISTICS", measures={"n": Count()})
+    _serve_without_checkpoints(store, SHARD)
+    bad = _view(3)  # Has no name, but a url.
+    key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(SHARD.encode()) % 8}"}, "sk": {"S": f"{SHARD}#{3:040}#NewImage"}}
+    entry = {"_type": {"S": "quarantine"}, "state": {"S": "waiting"}, "reason": {"S": "?"}, "ttl": {"N": str(10**10)}}
+    content = {"record": {"S": json.dumps(bad)}}
+    store.client.put_item(TableName=store.name, Item={**key, **entry, **content})
+
+    reports = [store.deliver([_view(2), bad, _view(4)], _VIEWS, names) for _ in range(2)]
+
+    assert [report.quarantined for report in reports] == [2, 0]  # Records 2 and 4, for names alone.
+    assert _count(store) == 3
+    [older] = [entry for entry in store.counters.quarantined() if not entry.names]
+    assert store.counters.redrive(older)
+    item = store.item(*older.key)
+    change = record(9, item, {**item, "state": {"S": "waiting"}})
+    for _ in range(2):
+        store.deliver([change], _VIEWS, names, shard=_shard(9))
+    assert _count(store) == 4
+
+
+def test_an_older_version_cannot_quarantine_any_more(store: Store) -> None:
+    _serve_without_checkpoints(store, SHARD)
+    key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(SHARD.encode()) % 8}"}, "sk": {"S": f"FENCE#{SHARD}"}}
+    before = store.item(key["pk"]["S"], key["sk"]["S"])["deployment"]
+
+    store.deliver([_view(3)], _VIEWS)
+
+    after = store.item(key["pk"]["S"], key["sk"]["S"])["deployment"]
+    assert before != after == {"S": "superseded"}

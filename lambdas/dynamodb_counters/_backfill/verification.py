@@ -240,7 +240,8 @@ class Verification(Runner):
             book = shard
             names[shard], applied[shard] = [], ""
             for checkpoint in self.books(shard):
-                names[shard].append(Watermark(shard, book).name)
+                watermark = Watermark(shard, old_format=checkpoint.old_format, now=0.0, book=book)
+                names[shard].append(watermark.name)
                 applied[shard] = max(applied[shard], checkpoint.applied_through)
                 book = f"{shard}{BOOK}{checkpoint.successor}"
         return names, applied

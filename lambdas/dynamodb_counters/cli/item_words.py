@@ -42,7 +42,7 @@ from dynamodb_counters._stream.deployment_items import (
 )
 from dynamodb_counters._stream.predecessors import read_predecessors
 from dynamodb_counters._stream.quarantine_items import RECORD
-from dynamodb_counters._stream.watermarks import sequence_of
+from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli import run_words
@@ -70,10 +70,10 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
 
 
 def watermarks(item: Image) -> list[dict[str, str]]:
-    """The last record of each shard that an item has counted; a shard by its digest."""
+    """The last record of each shard that an item has counted; a shard by its digest, or by the older format's name."""
     return [
         {
-            "shard": name.removeprefix(WATERMARK_PREFIX),
+            "shard": name.removeprefix(OLD_FORMAT_PREFIX).removeprefix(WATERMARK_PREFIX),
             "sequence": sequence_of(value).lstrip("0"),
         }
         for name, value in item.items()
@@ -89,7 +89,7 @@ def _reader(item: Image) -> _Reader:
     if kind in (QUARANTINE, QUOTA):
         return _quota if kind == QUOTA else _quarantined
     if pk.startswith(CHECKPOINT_PREFIX):
-        named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "EXPIRED": _expired, WITNESS: _witness}
+        named = {"DEPLOYMENTS": _history, "RESTORE": _restore, "SINCE": _switch, "EXPIRED": _expired, WITNESS: _witness}
         named |= {"GENERATIONS": run_words.generations, "RUN": run_words.run_state}
         prefixed = _deployment if sk.startswith(DEPLOYMENT_PREFIX) else named.get(sk.partition("#")[0], _checkpoint)
         return run_words.run if pk.startswith(RUN_PREFIX) else prefixed
@@ -175,6 +175,8 @@ def _quota(item: Image, _: Mapping[str, Declaration]) -> Decoded:
 
 
 def _quarantined(item: Image, _: Mapping[str, Declaration]) -> Decoded:
+    if "deployment" in item:
+        return Decoded("fence", [f"a mark of a version without checkpoints: {item['deployment'].get('S')}"])
     if "state" not in item:
         state = "its content was erased, and it is never counted" if RECORD not in item else "it has no state"
         return Decoded("quarantine entry", [f"an entry of the quarantine: {state}"])
@@ -230,6 +232,12 @@ def _deployment(item: Image, _: Mapping[str, Declaration]) -> Decoded:
     said = {one.name: words_of(one) for one in declared}
     lines = [f"the declarations of deployment {name}", *(f"  {one}: {text}" for one, text in said.items())]
     return Decoded("deployment", lines, {"deployment": name, "declarations": said})
+
+
+def _switch(item: Image, _: Mapping[str, Declaration]) -> Decoded:
+    since = float(item["since"]["N"])
+    said = f"since {moment_text(since)}" if since else "from the beginning"
+    return Decoded("switch", [f"versions with checkpoints count this table {said}"], {"since": since})
 
 
 def _expired(item: Image, _: Mapping[str, Declaration]) -> Decoded:
