@@ -230,7 +230,7 @@ def test_counts_may_lie_in_a_table_of_the_first_version(stack: Stack) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"partition_key": dynamodb.Attribute(name="id", type=STRING)}, "beside it, as source_table"),
+        ({"partition_key": dynamodb.Attribute(name="id", type=STRING)}, "by source_table of StreamAggregator"),
         ({"time_to_live_attribute": "expiresAt"}, "time_to_live_attribute='ttl'"),
         ({"stream": None}, r"stream=StreamViewType\.NEW_AND_OLD_IMAGES"),
     ],
