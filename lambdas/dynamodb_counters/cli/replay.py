@@ -171,11 +171,15 @@ def _continued(fresh: Progress, kept: Path) -> Progress:
         return fresh
     try:
         known = Progress(**json.loads(kept.read_text(encoding="utf-8")))
-        is_same = known.of == fresh.of
-    except (ValueError, TypeError):
+        counts = (known.records, known.rejects_bytes, *known.found.values())
+        is_same = known.of == fresh.of and known.found.keys() == fresh.found.keys()
+        is_same = is_same and all(type(count) is int and count >= 0 for count in counts)
+    except (ValueError, TypeError, AttributeError):
         is_same = False
     if not is_same:
-        raise click.UsageError(f"{str(kept)!r} is of another replay: --restart starts over, --progress names another")
+        raise click.UsageError(
+            f"{str(kept)!r} is of another replay or damaged: --restart starts over, --progress names another"
+        )
     return known
 
 

@@ -15,6 +15,7 @@ from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.request_body import MAX_BODY_BYTES
 from dynamodb_counters.cli.log_lines import log_request
+from dynamodb_counters.cli.replay import _STATUSES
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench
@@ -193,7 +194,7 @@ def test_wrong_input_is_one_line(
 def test_another_file_or_event_is_told_apart(world: World, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "hits.jsonl", 3)
     kept = tmp_path / "hits.jsonl.progress"
-    for content in ("{", '{"of": 1}', '{"of": {"event": "view"}}'):
+    for content in ("{", "[]", '{"of": 1}', '{"of": {"event": "view"}}'):
         kept.write_text(content)
         refused = world.replay(file)
         assert (refused.code, "is of another replay" in refused.err) == (2, True)
@@ -202,6 +203,45 @@ def test_another_file_or_event_is_told_apart(world: World, tmp_path: Path) -> No
     assert (unknown.code, "no event 'hits' is declared; there is: hit" in unknown.err) == (2, True)
     gone = world.replay(tmp_path / "none.jsonl")
     assert (gone.code, "does not exist" in gone.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("found", {}),
+        ("found", ["accepted"]),
+        ("found", dict.fromkeys(_STATUSES, "1")),
+        ("found", dict.fromkeys(_STATUSES, True)),
+        ("found", dict.fromkeys((*_STATUSES, "lost"), 1)),
+        ("records", "1"),
+        ("records", -1),
+        ("rejects_bytes", None),
+        ("rejects_bytes", 0.5),
+    ],
+)
+def test_damaged_progress_is_refused_before_an_event_is_accepted(
+    world: World, tmp_path: Path, name: str, value: Any
+) -> None:
+    file = write_lines(tmp_path / "hits.jsonl", 3)
+    kept = tmp_path / "hits.jsonl.progress"
+    calls = 0
+
+    def die_at_the_second(_: str, send: Any, request: dict[str, Any]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise Crashed
+        return send()
+
+    with pytest.raises(Crashed):
+        world.replay(file, "--batch", "1", client=HookedClient(world.bench.table, die_at_the_second))
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), name: value}))
+
+    refused = world.replay(file)
+
+    assert (refused.code, "--restart starts over" in refused.err) == (2, True)
+    assert world.counts("/0") == (1, 0)
+    assert world.bench.counters.get(PAGES, {"url": "/1"}).measures["hits"] == 0
 
 
 def test_another_payload_of_a_known_key_is_among_the_rejects(world: World, tmp_path: Path) -> None:
