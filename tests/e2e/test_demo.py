@@ -41,8 +41,11 @@ _VIEWS = [
     ("10.0.0.2", "20/May/2015:05:00:00 -0500", _LONG),
     ("10.0.0.2", "20/May/2015:05:00:00 -0500", _LONG + "y"),
     ("10.0.0.3", "20/May/2015:05:00:00 -0500", _LONG),
+    # So many of few groups that packing pays, whatever batches this machine makes of them.
+    *((f"10.0.1.{n % 4}", f"20/May/2015:09:{n // 60:02}:{n % 60:02} +0000", "/busy") for n in range(900)),
+    ("10.0.1.0", "19/May/2015:09:00:00 +0000", "/busy"),
 ]
-_BEFORE_THE_WINDOW = _VIEWS[0]
+_BEFORE_THE_WINDOW = (_VIEWS[0], _VIEWS[-1])
 _REPEATED = ("10.0.0.1", "20/May/2015:10:30:59 +0000", "/a#T#2015#CID#")
 _GARBAGE = ["", "garbage", '::1 - - [19/May/2015:10:30:59 +0000] "-" 408 -', "\udcff\udcfe"]
 
@@ -135,8 +138,8 @@ def test_counts_are_exact_and_can_be_queried_until_ctrl_c(tmp_path: Path, log: P
             check=True,
             timeout=_PATIENCE_SECONDS,
         )
-        assert "{'views': 3}" in answer.stdout
-        assert "count=2" in answer.stdout
+        assert "{'views': 901}" in answer.stdout
+        assert "count=900" in answer.stdout
 
         run.process.send_signal(signal.SIGINT)
 
@@ -159,7 +162,7 @@ def _check(report: dict[str, Any]) -> None:
     assert report["visitors"] == Counter(client for client, _, _ in _VIEWS)
     assert (rolling["from"], rolling["from_inclusive"]) == ("2015-05-19T10:31:00+00:00", True)
     assert rolling["as_of"] == "2015-05-20T10:31:00+00:00"
-    assert rolling["counts"] == {**urls, _BEFORE_THE_WINDOW[2]: urls[_BEFORE_THE_WINDOW[2]] - 1}
+    assert rolling["counts"] == urls - Counter(target for _, _, target in _BEFORE_THE_WINDOW)
     assert 0 < report["write_units_per_event"]["accept"] < 10
     assert 0 < report["write_units_per_event"]["aggregate"] < 40
     assert 0.5 <= report["window_read_units"] < 1
@@ -176,8 +179,7 @@ def _check_packed(report: dict[str, Any]) -> None:
     assert {name: packed[name] for name in same} == {name: report[name] for name in same}
     assert packed["events_read_back"] == len(_VIEWS)
     assert 0 < report["write_units_per_event_packed"]["accept"] < plain["accept"]
-    # Batches, and so units, depend on the machine with this few events; the benchmark compares the two.
-    assert report["write_units_per_event_packed"]["aggregate"] > 0
+    assert 0 < report["write_units_per_event_packed"]["aggregate"] <= plain["aggregate"]
 
 
 def _check_leaderboard(found: dict[str, Any]) -> None:
