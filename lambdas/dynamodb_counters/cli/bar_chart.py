@@ -112,7 +112,7 @@ def _time_axis(bars: Sequence[Point], pitch: int, room: int, tz: tzinfo) -> tupl
         (one for one in (*_SPACINGS, *_LONG_SPACINGS) if one >= step and one / step * pitch >= length + 2), math.inf
     )
     round_ones = [place for place, when in enumerate(local) if _is_round(when, spacing, local[0])]
-    # Steps may begin off all round times, such as in a zone half an hour from the next.
+    # No step begins at a round time where the zone is half an hour off: then every step may get a label.
     free = 0
     for place in round_ones or range(len(local)):
         at = place * pitch + (pitch - 1) // 2
