@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
+    from dynamodb_counters.errors import IncompleteError as IncompleteError
     from dynamodb_counters.errors import InvalidArgumentError as InvalidArgumentError
     from dynamodb_counters.errors import RejectedEventError as RejectedEventError
     from dynamodb_counters.errors import UnavailableError as UnavailableError
@@ -58,7 +59,8 @@ _NAMES = {
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes",
-    "errors": "CountersError EraseError InvalidArgumentError RejectedEventError UnavailableError UnknownMeasureError",
+    "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
+    "UnknownMeasureError",
     "_writes.leases": "Leases",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -43,9 +43,9 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         PartiQL reaches no table of another account. Default ``"partiql"``.
     clock : callable, optional
         Returns seconds since 1970. Default ``time.time``.
-    incomplete : {"report", "error"}, optional
+    incomplete : {"flag", "raise"}, optional
         How a read treats counts that are not whole, because a declaration was added to a table with data and no
-        backfill has counted that yet. Default ``"report"``: the result has ``complete=False``. ``"error"``:
+        backfill has counted that yet. Default ``"flag"``: the result has ``complete=False``. ``"raise"``:
         `IncompleteError`.
 
     Examples
@@ -62,7 +62,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         client: DynamoDBClient | None = None,
         bulk: Bulk = "partiql",
         clock: Callable[[], float] = time.time,
-        incomplete: Incomplete = "report",
+        incomplete: Incomplete = "flag",
     ) -> None:
         _require_reachable(table_name, client, clock)
         self._table = Table(table_name, client or make_client(), bulk, clock, incomplete=incomplete)

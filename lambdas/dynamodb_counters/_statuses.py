@@ -85,7 +85,7 @@ class Statuses:
     def current(self, declaration: Declared) -> Declared:
         """The declaration whose items hold the counts; `IncompleteError` if they are not whole and must be."""
         status = self.status(declaration.name)
-        if not status.whole and self._table.incomplete == "error":
+        if not status.whole and self._table.incomplete == "raise":
             raise IncompleteError(f"{declaration.name!r} counts only what came since {status.since}: backfill it")
         if not status.deployment:
             return declaration

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Bulk: TypeAlias = Literal["partiql", "put"]
 
-Incomplete: TypeAlias = Literal["report", "error"]
+Incomplete: TypeAlias = Literal["flag", "raise"]
 
 CONCURRENCY: Final = 16
 """Concurrent requests."""
@@ -69,7 +69,7 @@ class Table:
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    incomplete: Incomplete = "report"
+    incomplete: Incomplete = "flag"
     """Whether reading counts that are not whole is an error."""
     remembered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What a process remembers of the table, by who remembers it."""
@@ -79,8 +79,8 @@ class Table:
             raise InvalidArgumentError("table_name", self.name, "the name or ARN of a table")
         if self.bulk not in ("partiql", "put"):
             raise InvalidArgumentError("bulk", self.bulk, "'partiql' or 'put'")
-        if self.incomplete not in ("report", "error"):
-            raise InvalidArgumentError("incomplete", self.incomplete, "'report' or 'error'")
+        if self.incomplete not in ("flag", "raise"):
+            raise InvalidArgumentError("incomplete", self.incomplete, "'flag' or 'raise'")
         if self.name.startswith("arn:"):
             # PartiQL takes names only, so no table of another account.
             # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
