@@ -215,7 +215,9 @@ MoveHeard(e) ==
 WakeLanded(e) ==
   /\ InTime(e)
   /\ e.accepted <=> control[e.shard] # None
-  /\ control' = IF e.accepted THEN [control EXCEPT ![e.shard].seen = e.at] ELSE control
+  /\ control' = IF ~e.accepted THEN control
+                 ELSE [control EXCEPT ![e.shard].seen = e.at,
+                                      ![e.shard].lostBefore = IF e.lost = None THEN @ ELSE e.lost]
   /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
 
 (* An entry that is there stays as it is. *)

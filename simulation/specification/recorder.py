@@ -339,10 +339,12 @@ def _of_checkpoint(
     if name == "put_item":
         return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    if "progress" in values:
+    if "progress" in values or "seen" not in values:
+        # Neither the progress of a failed batch nor the end of a book is in the specification.
         return None
     if "applied_through" not in values:
-        return request("wake", at=_seconds(values["seen"]))
+        lost = _seconds(values["lost_before"]) if "lost_before" in values else None
+        return request("wake", at=_seconds(values["seen"]), lost=lost)
     marks = "mark" in values
     return request(
         "move",

@@ -43,10 +43,10 @@ class Trace:
 
 
 def trace_of(seed: int) -> Trace:
-    """Run a schedule and convert what its handlers did; of one whose bookkeeping somebody edits, nothing."""
+    """Run a schedule and convert what its handlers did; nothing where bookkeeping is edited, or Lambda gives up."""
     schedule = Schedule(seed)
     with recorded() as recording:
-        if not schedule._kind.spoiled:
+        if not (schedule._kind.spoiled or schedule._kind.gives_up):
             schedule.run()
     return _Conversion(recording).trace(seed)
 
@@ -209,6 +209,7 @@ class _Conversion:
             "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
             "removed": lambda watermarks: self._removed(watermarks, event["now"]),
+            "lost": _optional,
         }
         if op == "history":
             return _record(**fields, found=self._history(event["found"]))
@@ -239,7 +240,9 @@ class _Conversion:
             yield _record(op='"meet"', process=process)
         else:
             mine = [other.get("how", other["op"]) for other in self._invocation(index)]
-            if mine and mine[0] not in ("read sent", "failed", "crashed"):
+            # An empty invocation within a window, or after one that has committed nothing, uses no checkpoint.
+            idle = ("read sent", "failed", "crashed", *(("finished",) if event["first"] is None else ()))
+            if mine and mine[0] not in idle:
                 yield _record(op='"copy"', process=process)
 
     def _is_old(self, event: Event) -> bool:
@@ -288,8 +291,8 @@ class _Conversion:
             return "None"
         numbers = {name: str(self._number(shard, fields[name])) for name in ("checkpoint", "mark", "settled")}
         times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
-        lost = "None" if fields["lostBefore"] is None else str(fields["lostBefore"])
         times["shard"] = str(self._shards[shard])
+        lost = _optional(fields["lostBefore"])
         return _record(**numbers, **times, lostBefore=lost, format=f'"{fields["format"]}"')
 
     def _history(self, text: str) -> str:
@@ -312,6 +315,10 @@ class _Conversion:
                 _record(shard=str(self._shards[shard]), format=f'"{form}"', value=str(number), old=str(old).upper())
             )
         return "{" + ", ".join(rows) + "}"
+
+
+def _optional(number: int | None) -> str:
+    return "None" if number is None else str(number)
 
 
 def _slots(events: Sequence[Event]) -> dict[int, int]:
