@@ -96,14 +96,16 @@ def _checks(check_one: Callable[..., Row], all_of_them: Iterable[Any], given: ar
 
 def _traces(given: argparse.Namespace, traced: Traced) -> Iterator[Row]:
     trace, compared = traced
-    steps, rejected = 0, ""
+    steps, recorded, rejected = 0, 0, ""
     for first in range(0, given.traces, _AT_ONCE):
         last = min(first + _AT_ONCE, given.traces)
-        verdict, wrong = compared([trace(seed) for seed in range(first, last)], _LONGEST_SECONDS)
+        traces = [trace(seed) for seed in range(first, last)]
+        verdict, wrong = compared(traces, _LONGEST_SECONDS)
         steps, rejected = steps + verdict.states, rejected or wrong or ""
+        recorded += sum(bool(each.log) for each in traces)
         print(f"{last} traces, {steps:,} steps {wrong or ''}", flush=True)
     found = f"not a behavior: {_shown(rejected)}" if rejected else "each a behavior of the specification."
-    yield not rejected, f"{given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
+    yield not rejected, f"{recorded:,} of {given.traces:,} schedules of the real handler, {steps:,} steps: {found}"
 
 
 def _broken(_: argparse.Namespace, broken: Contexts, traced: Traced) -> Iterator[Row]:

@@ -35,6 +35,9 @@ ItemKey = tuple[str, str]
 PREDECESSOR: Final = ""
 """Stands for the deployment of a version that knew no history."""
 
+BOOK: Final = "book"
+"""A write about the end of a book, which the specification does not know."""
+
 _GUARDED: Final = re.compile(r"(#\w+) < (:\w+)")
 _SET: Final = re.compile(r"(#\w+) = (:\w+)")
 
@@ -339,9 +342,10 @@ def _of_checkpoint(
     if name == "put_item":
         return request("create", created=_checkpoint(arguments["Item"]))
     values = {name.removeprefix(":"): value for name, value in arguments["ExpressionAttributeValues"].items()}
-    if "progress" in values or "seen" not in values:
-        # Neither the progress of a failed batch nor the end of a book is in the specification.
+    if "progress" in values:
         return None
+    if "seen" not in values:
+        return request(BOOK)
     if "applied_through" not in values:
         lost = _seconds(values["lost_before"]) if "lost_before" in values else None
         return request("wake", at=_seconds(values["seen"]), lost=lost)

@@ -18,7 +18,7 @@ from dynamodb_counters._timeline.times import HOUR, MINUTE
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
-from simulation.specification.recorder import PREDECESSOR, Event, Recording, recorded
+from simulation.specification.recorder import BOOK, PREDECESSOR, Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
@@ -43,12 +43,16 @@ class Trace:
 
 
 def trace_of(seed: int) -> Trace:
-    """Run a schedule and convert what its handlers did; nothing where bookkeeping is edited, or Lambda gives up."""
+    """Run a schedule and convert what its handlers did; nothing if it goes beyond the specification.
+
+    Beyond it are bookkeeping that is edited by hand, records that Lambda gives up on, and the end of a book.
+    """
     schedule = Schedule(seed)
     with recorded() as recording:
         if not (schedule._kind.spoiled or schedule._kind.gives_up):
             schedule.run()
-    return _Conversion(recording).trace(seed)
+    beyond = any(event["op"].startswith(BOOK) for event in recording.events)
+    return _Conversion(Recording() if beyond else recording).trace(seed)
 
 
 def compare(traces: Sequence[Trace], seconds: float = 900) -> tuple[Verdict, str | None]:
