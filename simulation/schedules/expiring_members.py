@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -16,7 +16,6 @@ from typing import Any, Final, cast
 from dynamodb_counters import Counters, Distinct, Event
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._counting import one_by_one
@@ -226,7 +225,9 @@ class ExpiringMembers:
             for member, number in _members_of(record, in_time=True):
                 counts[member] += number
         uncertain: set[_Member] = set()
-        for entry in stored_entries(self._counters._table):
+        # An entry expires with its group, and has told so all the same.
+        entries = {entry["sk"]["S"]: entry for entry in _entries(records.values())}
+        for entry in entries.values():
             shard, sequence = entry["sk"]["S"].split("#")[:2]
             uncertain |= {member for member, _ in _members_of(records[shard, sequence], in_time=False)}
             self._reached[TOLD] += _GONE in entry["reason"]["S"]
@@ -238,6 +239,12 @@ class ExpiringMembers:
             found = self._counters.get(VISITORS.total, {"site": site, "at:day": day}).measures["distinct"]
             if not least <= found <= most:
                 yield f"{site} {day}: {found} visitors, expected {least} to {most}"
+
+
+def _entries(records: Iterable[Record]) -> Iterator[Mapping[str, Any]]:
+    """What was in quarantine at any time."""
+    images = (record["dynamodb"].get("NewImage") or {} for record in records)
+    return (image for image in images if image.get("_type", {}).get("S") == "quarantine")
 
 
 def _members_of(record: Record, *, in_time: bool) -> Iterator[tuple[_Member, int]]:
