@@ -105,9 +105,10 @@ Appends(e) ==
              \/ /\ e.taken[n].from > Last(e.seen).from
                 /\ e.taken[n].from >= e.deadline + Notice - Tolerance /\ e.taken[n].from <= e.deadline + Notice + Tolerance
 
+(* Refused as well if only the bookkeeping beside the history has changed. *)
 TakeoverLanded(e) ==
   /\ InTime(e) /\ Appends(e)
-  /\ e.accepted <=> history = e.seen
+  /\ e.accepted => history = e.seen
   /\ history' = IF e.accepted THEN e.taken ELSE history
   /\ UNCHANGED <<now, deployed, stream, acked, token, switched, pruner, remembered,
                  process, table, control, witness, quarantine>>
@@ -194,10 +195,11 @@ CoveredOrExpired(s, through) ==
   \A n \in 1..through :
     Images(s, n) = {} => \A i \in Of(stream[s][n]) : <<i, stream[s][n].event>> \in counted \cup expired
 
+(* Refused as well if a later batch has begun, which only the books know. *)
 MoveLanded(e) ==
   LET c == control[e.shard] IN
   /\ InTime(e)
-  /\ e.accepted <=> MoveHolds(c, e.through)
+  /\ e.accepted => MoveHolds(c, e.through)
   /\ (e.accepted => CoveredOrExpired(e.shard, e.through)) = TRUE
   /\ control' =
        IF ~e.accepted THEN control

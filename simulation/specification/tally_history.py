@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._backfill.state import VOID
 from dynamodb_counters._declarations import Aggregate, Sum
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.records import NEW, OLD, padded
@@ -13,7 +14,7 @@ from dynamodb_counters._items.table_schema import BASELINE, ERASED, PK, SK, TALL
 from dynamodb_counters._statuses import deployment_key, generations_key, read_statuses
 from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.deployment_items import Era, History, history_key, read_deployment, read_history
-from dynamodb_counters._stream.run_items import cut_key, generation_of
+from dynamodb_counters._stream.run_items import cut_key, generation_of, run_key
 from dynamodb_counters._stream.run_logs import NO_CUT
 from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.stream_source import Record
@@ -79,13 +80,17 @@ class TallyHistory:
         )
 
     def _declarations(self) -> dict[int, Aggregate]:
-        """By number, each generation that was ever folded."""
+        """By number, each generation that was ever folded; none of a void run, which may miss records."""
         found: dict[int, Aggregate] = {}
+        runs = {era.run for era in self._history.eras if era.run}
+        void = {generation_of(run) for run in runs if self._item(run_key(run)).get("phase") == {"S": VOID}}
         for era in self._history.eras:
             key = deployment_key(era.deployment)
             for declaration in read_deployment(self._item(key)) or ():
                 assert isinstance(declaration, Aggregate)
-                found[generation_number(declaration.name)] = declaration
+                number = generation_number(declaration.name)
+                if number not in void:
+                    found[number] = declaration
         return found
 
     def _books(self, shard: str) -> Iterator[str]:
@@ -153,6 +158,8 @@ class TallyHistory:
 
     def _changed(self, shard: str, number: int, old: Item, new: Item) -> Iterator[dict[str, Any]]:
         """What became of the group's item of a generation."""
+        if number not in self._declared:
+            return
         self._homes[number] = self._shards[shard]
         held = {
             "generation": self._numbers.index(number),
