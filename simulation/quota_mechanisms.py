@@ -64,7 +64,7 @@ QUOTA_MUTATIONS: Final = (
     Mutation(
         "what is reserved expires with the period's beginning",
         _HOLDINGS,
-        "self.period.end + _KEPT",
+        "self.period.end + KEPT_LONGER",
         "self.period.start",
         _SCHEDULES,
     ),

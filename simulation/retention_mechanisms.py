@@ -21,7 +21,7 @@ RETENTION_MUTATIONS: Final = (
     Mutation(
         "a member is deleted as soon as nothing is in time for it",
         "_fold/item_layout.py",
-        "return int(self.closing_time(group) + KEPT_ON)",
+        "return int(self.closing_time(group) + GROUP_KEPT)",
         "return int(self.closing_time(group))",
         _SCHEDULES,
     ),

@@ -60,9 +60,9 @@ RUN_MUTATIONS: Final = (
     ),
     Mutation(
         "a run begins to count at once",
-        "_backfill/runner.py",
-        "OPEN_AFTER: Final = FRESH + 2 * CLOCKS",
-        "OPEN_AFTER: Final = 1.0",
+        "_assumptions.py",
+        "RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS",
+        "RUN_OPEN_AFTER: Final = 1.0",
         _BACKFILLS,
     ),
     Mutation(
@@ -306,7 +306,7 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "a table that is older than its stream is said to be whole",
         "_stream/deployments.py",
-        "> created + _BEGINS_TOGETHER",
+        "> created + timedelta(seconds=STREAM_BEGINS_WITHIN)",
         "> created + timedelta(days=10**5)",
         "test_backfill.py::test_a_table_that_was_there_before_its_stream_is_not_whole",
     ),

@@ -26,6 +26,7 @@ from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge
 from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
+from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.summary import summarized
@@ -217,7 +218,7 @@ def build_mapping(
     # set; what the stream forgets after 24 hours vanishes, unmetered. So give up before the stream does.
     # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     resource.maximum_retry_attempts = -1
-    resource.maximum_record_age_in_seconds = Duration.hours(23).to_seconds()
+    resource.maximum_record_age_in_seconds = GIVEN_UP_AFTER
     # CDK's S3OnFailureDestination would grant more than Lambda needs; build_role grants enough.
     resource.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
         on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=bucket.bucket_arn)

@@ -9,34 +9,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.session import get_session
 
-LONGEST_REQUEST: Final = 12.0
-"""Seconds that a request takes with all its tries, unless its function has less time."""
-
-_LONGEST_TRY: Final = 3.0
-
-PASSING: Final = frozenset(
-    (
-        "InternalServerError",
-        "ProvisionedThroughputExceeded",
-        "ProvisionedThroughputExceededException",
-        "ReplicatedWriteConflictException",
-        "RequestLimitExceeded",
-        "RequestTimeout",
-        "RequestTimeoutException",
-        "ServiceUnavailable",
-        "ServiceUnavailableException",
-        "Throttling",
-        "ThrottlingError",
-        "ThrottlingException",
-        "TransactionConflict",
-        "TransactionConflictException",
-        "TransactionInProgressException",
-    )
-)
-"""Codes of DynamoDB's answers that may be others in a moment; those without "Exception" are of single statements and of
-single items of a transaction.
-
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
+from dynamodb_counters._assumptions import LONGEST_REQUEST, LONGEST_TRY, PASSING
 
 _SERVER_ERROR: Final = 500
 
@@ -55,7 +28,7 @@ def may_pass(error: Exception) -> bool:
 
 def limits(seconds: float = LONGEST_REQUEST) -> dict[str, Any]:
     """Settings of a client whose requests end within so many seconds: as many tries of 3 s as fit, or a shorter one."""
-    longest = min(_LONGEST_TRY, seconds)
+    longest = min(LONGEST_TRY, seconds)
     return {
         "connect_timeout": longest / 3,
         "read_timeout": longest * 2 / 3,

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters._assumptions import FRESH, WIDE_MARGIN
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.attributes import Image, text_reader
 from dynamodb_counters._items.event_times import event_seconds
 from dynamodb_counters._items.key_templates import key_template
 from dynamodb_counters._items.table_schema import CHECKPOINT, LAYOUT, MAX_SK_BYTES, PACK_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR, MINUTE
 from dynamodb_counters.errors import LayoutError, MalformedImageError
 
 _LAYOUTS: Final = "layouts"
@@ -29,12 +29,6 @@ _TOLERANCE: Final = "tolerance"
 _RETENTIONS: Final = "retentions"
 _ANY: Final = 10**12
 """Tolerance of a process that accepts any time, in seconds."""
-
-_FRESH: Final = MINUTE
-_AHEAD: Final = HOUR
-"""How far the date of a new layout lies ahead, beside what events may: processes and their clocks have an hour."""
-
-_TRIES: Final = 5
 
 _PART_OF_TENANT: Final = key_template("{part}#{tenant}", MAX_SK_BYTES, "pk")
 
@@ -119,7 +113,7 @@ class Agreed:
         """With what is declared; `LayoutError` if that is no change from a date on that lies ahead."""
         own = declared_layouts(event)
         tolerance = max(self.tolerance, own.tolerance)
-        text, reach = self.text, now + tolerance + _AHEAD
+        text, reach = self.text, now + tolerance + WIDE_MARGIN
         if not (own.text == text or _extends(text, own.text)):
             if not (_extends(own.text, text) and _is_ahead(own.text, text, reach)):
                 raise LayoutError(
@@ -154,7 +148,7 @@ class Layouts:
         now = self._table.clock()
         if event.name in self._known:
             read_at, declared, agreed = self._known[event.name]
-            if now < read_at + _FRESH and declared == event:
+            if now < read_at + FRESH and declared == event:
                 return agreed
         agreed = self._agreed(event, now)
         self._known[event.name] = now, event, agreed
@@ -165,7 +159,7 @@ class Layouts:
         return (self._held(event) or declared_layouts(event)).layouts
 
     def _agreed(self, event: Event, now: float) -> Agreed:
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             held = self._held(event)
             agreed = declared_layouts(event) if held is None else held.merged(event, now)
             if agreed == held or self._put(event, held, agreed):

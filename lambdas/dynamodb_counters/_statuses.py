@@ -13,20 +13,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.meaning import fingerprint
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError
 
 STATUS: Final = "status"
 """Attribute of the item."""
-
-FRESH: Final = MINUTE
-"""Readers may rely so long on what they have read."""
 
 Declared = TypeVar("Declared", bound=Declaration)
 

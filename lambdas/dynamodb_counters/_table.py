@@ -20,7 +20,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
-from dynamodb_counters._clients import LONGEST_REQUEST, limits
+from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
+from dynamodb_counters._clients import limits
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ Incomplete: TypeAlias = Literal["flag", "raise"]
 CONCURRENCY: Final = 16
 """Concurrent requests."""
 
-_FIRST_PAUSE: Final = 0.025
-_LONGEST_PAUSE: Final = 2.0
 _MOST_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
@@ -101,7 +100,7 @@ class Table:
         """Threads for requests that run side by side."""
         return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="dynamodb")
 
-    def tries(self, times: int | None) -> Iterator[int]:
+    def tries(self, times: int | None = TRIES) -> Iterator[int]:
         """Count tries from 0, with a pause of growing, random length before each but the first ("full jitter").
 
         There is always a first try, and none after the deadline.
@@ -110,7 +109,7 @@ class Table:
         """
         for number in count() if times is None else range(times):
             if number:
-                pause = self.jitter() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS))
+                pause = self.jitter() * min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(number, _MOST_DOUBLINGS))
                 if time_left(self.clock()) <= pause:
                     return
                 self.sleep(pause)

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._stream import run_logs
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
@@ -143,7 +143,7 @@ class BackfillSchedule:
         else:
             self._wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
             return
-        self._backend.clock.advance(READERS_FRESH + 1)
+        self._backend.clock.advance(FRESH + 1)
         self._audit("in the end", whole=True)
 
     def _audit(self, when: str, *, whole: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from boto3.dynamodb.types import TypeDeserializer
 
+from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.generations import base_name
@@ -22,7 +23,6 @@ from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
 from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._stream.quarantine_items import unpack
 from dynamodb_counters._stream.run_items import RUN_SK_PREFIX

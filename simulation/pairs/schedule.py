@@ -11,10 +11,10 @@ from typing import Final
 from unittest.mock import patch
 from uuid import UUID
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._erase import packed_erase
-from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._writes import chunk_writes, nonces
 from simulation.backfill.backfill_actors import BackfillActor
 from simulation.backfill.backfill_schedule import adjusted
@@ -136,7 +136,7 @@ class PairSchedule:
         """Have everything counted, with nothing in the way."""
         engine = self._engine
         self._changes.deploy()
-        engine.clock.advance(READERS_FRESH + 1)
+        engine.clock.advance(FRESH + 1)
         for _ in range(_TRIES):
             self._writers.touch()
             engine.go()
@@ -149,7 +149,7 @@ class PairSchedule:
         else:
             engine.wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
             return False
-        engine.clock.advance(READERS_FRESH + 1)
+        engine.clock.advance(FRESH + 1)
         if self._quarantine.redrive_all():
             engine.go()
         return True

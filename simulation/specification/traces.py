@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED, SKEW
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._stream import checkpoint_items
-from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR, MINUTE
@@ -26,7 +25,7 @@ SETTLING: Final = 26 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
 
 _OLD_FORMAT_HOURS: Final = 72
-_NEARLY_OLD: Final = checkpoint_items.GUARANTEE - HOUR
+_NEARLY_OLD: Final = GUARANTEE - HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +91,13 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
         "Landing": f"= {LANDING_SECONDS + 1:.0f}",
-        "Fresh": f"= {checkpoint_items.FRESH}",
-        "Notice": f"= {checkpoint_items.FRESH + checkpoint_items.SKEW}",
+        "Fresh": f"= {FRESH}",
+        "Notice": f"= {FRESH + SKEW}",
         "Settling": f"= {SETTLING:.0f}",
-        "Margin": f"= {checkpoint_items.LONGEST_INVOCATION}",
+        "Margin": f"= {LONGEST_INVOCATION:.0f}",
         "Alive": f"= {ALIVE}",
         "Outlived": f"= {OUTLIVED}",
-        "Guarantee": f"= {checkpoint_items.GUARANTEE}",
+        "Guarantee": f"= {GUARANTEE}",
         "Clock": "<- InStep",
     }
     lines = ["INIT TraceInit", "NEXT TraceNext", "VIEW Position", "CHECK_DEADLOCK TRUE"]

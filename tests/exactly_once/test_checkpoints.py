@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._stream import books, pruning
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE, checkpoint_key
-from dynamodb_counters._stream.checkpoints import ALIVE, OUTLIVED, Checkpoints
+from dynamodb_counters._stream.checkpoint_items import checkpoint_key
+from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.quarantine_items import RECORD, pack, quarantine_item, quarantine_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table

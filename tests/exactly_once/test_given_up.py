@@ -14,11 +14,10 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from dynamodb_counters._assumptions import GIVEN_UP_AFTER, LONGEST_INVOCATION, MOST_BOOKS, SKEW
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._stream import books
-from dynamodb_counters._stream.books import GIVEN_UP_AFTER, MOST_BOOKS
-from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.deployment_items import deployment_id
 from dynamodb_counters._stream.given_up import OnFailureBucket
 from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket

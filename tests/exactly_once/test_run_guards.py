@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from dynamodb_counters import Aggregate, Attr, Count, Sum
+from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import Lineage
@@ -22,7 +23,6 @@ from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.control import read_control, write_control
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters._stream.books import GIVEN_UP_AFTER
+from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._stream.checkpoint_items import checkpoint_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._timeline.times import HOUR, MINUTE

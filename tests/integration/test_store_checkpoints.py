@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._assumptions import GUARANTEE, SETTLED_AFTER
 from dynamodb_counters._stream.batch import Report
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE, SETTLED_AFTER, checkpoint_key
+from dynamodb_counters._stream.checkpoint_items import checkpoint_key
 from dynamodb_counters._stream.pruning import PRUNED_AT
 from dynamodb_counters._stream.upgrade import STILL_RUNNING
 from dynamodb_counters._stream.watermarks import Watermark, shard_digest

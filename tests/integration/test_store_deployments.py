@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._statuses import deployment_key
-from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.deployment_items import deployment_id, read_deployment
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, RejectedEventError, Sum
-from dynamodb_counters._stream.retrying_client import RESERVE_SECONDS
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import image, record
@@ -103,11 +103,11 @@ def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(
     def slow(name: str, _: object) -> None:
         if name == "update_item":
             written.append(name)
-            store.clock.now += RESERVE_SECONDS / 2
+            store.clock.now += LONGEST_REQUEST / 2
 
     store.client.after = slow
     with pytest.raises(CommitError, match=r"2 item.*time is nearly up"):
-        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: 1.9 * RESERVE_SECONDS)
+        aggregator.handle({"Records": batch, "shardId": SHARD}, lambda: 1.9 * LONGEST_REQUEST)
     store.client.after = no_fault
 
     # The third one remembers how far it came.

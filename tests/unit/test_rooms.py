@@ -19,6 +19,7 @@ _ROOMS = {
     _RUNTIME: """
         errors
         _timeline
+        _assumptions
         _items
         _declarations
         _fold
@@ -71,10 +72,11 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_items", "_declarations", "_fold", "_cost")
+_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_fold", "_cost")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",
+    "_assumptions",
     "_declarations",
     "_items.table_schema",
     "_timeline.cost_estimate",

@@ -14,9 +14,10 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final
 
+from dynamodb_counters._assumptions import FRESH, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, wanted
-from dynamodb_counters._backfill.runner import OPEN_AFTER, TRIES, Runner
+from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
@@ -26,9 +27,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import BASELINE
-from dynamodb_counters._statuses import FRESH as READERS_FRESH
 from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER
 from dynamodb_counters._stream.control import NUMBERED, Control, read_control, write_control
 from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
 from dynamodb_counters._stream.redrive_entries import confirm, settle
@@ -184,7 +183,7 @@ class Backfill(Runner):
 
     def _complete(self, state: State) -> None:
         """Let readers use the new generations, and what they replace end once nobody reads it any more."""
-        for _ in self.table.tries(TRIES):
+        for _ in self.table.tries():
             seen = read_control(self.table)
             history = self._known(seen)
             folded = self._folded(history.last.deployment)
@@ -209,7 +208,7 @@ class Backfill(Runner):
                     if base_name(declaration.name) not in bases or generation_number(declaration.name) == number
                 },
             )
-            ends = math.ceil(self.now() + READERS_FRESH + SETTLED_AFTER)
+            ends = math.ceil(self.now() + FRESH + SETTLED_AFTER)
             names = {declaration.name for declaration in kept}
             state.phase = COMPLETE
             if write_control(
@@ -235,7 +234,7 @@ class Backfill(Runner):
         written = write_control(
             self.table,
             seen,
-            _followed(seen.history, folded, kept, math.ceil(self.now() + OPEN_AFTER)),
+            _followed(seen.history, folded, kept, math.ceil(self.now() + RUN_OPEN_AFTER)),
             runs=[run for run in seen.runs if run != state.run],
             deployments=(kept,),
             also=[{"Put": {"TableName": self.table.name, "Item": self._item(state)}}],

@@ -7,15 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import CLOCKS
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import MINUTE
-
-CLOCKS: Final = MINUTE
-"""More than the difference of any two clocks, and more than a write that is acknowledged takes."""
 
 _LAST_PAGES: Final = 25
 """A batch that is delivered again in parts may have written the last ones."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import inserted
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
 from dynamodb_counters._stream.redrive_entries import held_by, stored_entries

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from dynamodb_counters._backfill.log_tail import CLOCKS, LogTail
+from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER, TRIES
+from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import DescribeShards, Lineage, Shard
@@ -31,7 +32,7 @@ from dynamodb_counters._backfill.state import (
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.checkpoint_items import BOOK, FRESH, SETTLED_AFTER, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._stream.control import Control, read_control, read_declarations
 from dynamodb_counters._stream.deployment_items import History
 from dynamodb_counters._stream.origins import Origins
@@ -42,18 +43,11 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError
 
-OPEN_AFTER: Final = FRESH + 2 * CLOCKS
-"""From the opening on: by then every process knows of it."""
-
-TRIES: Final = 5
-
 _DROPPED: Final = "run {} is void: a deployment or another backfill has dropped what it looks at"
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
 _DESCRIBE_EVERY: Final = HOUR
-_LINEAGE_KEPT: Final = 20 * HOUR
-"""Streams tell of their shards for a day."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,7 +117,7 @@ class Runner(ABC):
         if not item:
             raise BackfillError(f"invalid run={self.run!r}: expected the id of a run of the last 30 days")
         state = State.of(self.run, item)
-        rested = self.now() - state.described_at > _LINEAGE_KEPT and state.phase in self._needs_lineage
+        rested = self.now() - state.described_at > LINEAGE_KEPT and state.phase in self._needs_lineage
         # Nobody has seen when an opening landed whose process died.
         if rested or state.phase == OPENING:
             self._void(state)
@@ -132,7 +126,7 @@ class Runner(ABC):
         return state
 
     def _opened(self) -> State:
-        for _ in self.table.tries(TRIES):
+        for _ in self.table.tries():
             opened = self.now()
             state = self._try_to_open(read_control(self.table), opened)
             if state is None:
@@ -152,7 +146,7 @@ class Runner(ABC):
         return [*self.shards(), *(self.source.shards() if self.source is not None else ())]
 
     def _since(self, opened: float) -> int:
-        return math.ceil(opened + OPEN_AFTER)
+        return math.ceil(opened + RUN_OPEN_AFTER)
 
     def _known(self, seen: Control) -> History:
         history, knows = seen.history, seen.knows_runs
@@ -329,7 +323,7 @@ class Runner(ABC):
 
     def _void(self, state: State) -> None:
         """Give a run up; BackfillError if another process has done so, nothing if it is complete."""
-        for _ in self.table.tries(TRIES):
+        for _ in self.table.tries():
             seen = read_control(self.table)
             if state.run not in seen.runs:
                 # Another process has ended it; or a deployment has, which writes nothing into the run's item.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dynamodb_counters._backfill.log_tail import CLOCKS
-from dynamodb_counters._backfill.runner import OPEN_AFTER
+from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._stream.control import read_control
@@ -44,7 +43,7 @@ class ScheduledVerifier:
         if not runs and not begins:
             return None
         first = min(runs, key=lambda run: run.since, default=None)
-        if first is not None and self.now() < first.since - OPEN_AFTER + CLOCKS:
+        if first is not None and self.now() < first.since - RUN_OPEN_AFTER + CLOCKS:
             # Somebody is opening it right now.
             return None
         verification = self.make(first.id if first is not None else "")

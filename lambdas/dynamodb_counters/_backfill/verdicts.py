@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import Aggregate, Average, Count, Declaration, Histogram, Window
-from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
+from dynamodb_counters._fold.closing_times import closing_times
 from dynamodb_counters._fold.expiry import begin_of
 from dynamodb_counters._fold.item_layout import GroupKey
 from dynamodb_counters._items.attributes import TIER_MARK
@@ -67,4 +68,4 @@ def counts_gone(declaration: Declaration, group: GroupKey, now: float) -> bool:
         return False
     if not any(TIER_MARK in field for field in declaration.fields):
         return False
-    return closing_times(declaration.fields, source.retention)(group) + KEPT_ON - LANDED <= now
+    return closing_times(declaration.fields, source.retention)(group) + GROUP_KEPT - WIDE_MARGIN <= now

@@ -15,12 +15,12 @@ from decimal import localcontext
 from functools import partial
 from typing import ClassVar, Final
 
+from dynamodb_counters._assumptions import CLOCKS, READ_TOGETHER, TRIES
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
-from dynamodb_counters._backfill.log_tail import CLOCKS
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
 from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
-from dynamodb_counters._backfill.runner import SPLITTING, TRIES, Runner
+from dynamodb_counters._backfill.runner import SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
 from dynamodb_counters._declarations import Event
@@ -40,16 +40,12 @@ from dynamodb_counters._stream.expired_items import read_expired
 from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.watermarks import Watermark, sequence_of
-from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
 
 _ENDED: Final = "nothing was compared: another process has ended run {}"
 _AT_A_TIME: Final = 2000
-_OLD: Final = 5 * MINUTE
-"""A checkpoint that was read so long ago may have settled since, and the watermarks that it covers may be gone."""
-
 _AGAIN: Final = 5
 _PAUSE: Final = 5.0
 _SAMPLE: Final = 10_000
@@ -125,7 +121,7 @@ class Verification(Runner):
 
     def _conclude(self, state: State) -> None:
         state.phase = COMPLETE
-        for _ in self.table.tries(TRIES):
+        for _ in self.table.tries():
             seen = read_control(self.table)
             if state.run not in seen.runs:
                 # What was read after that may hold what nobody has logged.
@@ -222,7 +218,7 @@ class Verification(Runner):
             names, applied = self._positions(state)
             keys = {ref: _keys(plan.programs[ref[0]].layout, ref) for ref in refs}
             found = get_items(self.table, [key for some in keys.values() for key in some], consistent=True)
-            if self.now() < begun + _OLD:
+            if self.now() < begun + READ_TOGETHER:
                 break
         else:
             raise BackfillError("reading takes too long: the checkpoints that were read before have settled since")

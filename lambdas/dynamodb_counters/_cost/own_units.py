@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._cost.batches import SHARD_LIFETIME, Batches
 from dynamodb_counters._cost.chunk_sizes import CHUNK_BYTES, ChunkSizes
 from dynamodb_counters._cost.counted_items import GUARD_SECONDS, Counted, updates_of
@@ -20,9 +21,6 @@ _SHARD_WRITES: Final = 3.0
 
 _SHARD_READS: Final = 3.0
 """What a new shard looks for: its witness, the switch, the quarantine of old versions."""
-
-_FRESH_SECONDS: Final = 60.0
-"""A process reads checkpoint and deployments once per minute."""
 
 _HOUR: Final = 3600.0
 _READ_UNIT_BYTES: Final = 4096
@@ -79,7 +77,7 @@ def accept_packed(packing: Packing) -> Stage:
     last = packing.sizes.units(rest * packing.events_per_flush / packing.chunks) if rest else 0.0
     writes = full * chunk + last
     # Each process asks for the layout once per minute, and looks into each bucket that it meets for the first time.
-    reads = min(1.0, packing.writers * packing.seconds / _FRESH_SECONDS)
+    reads = min(1.0, packing.writers * packing.seconds / FRESH)
     flushes = max(1.0, packing.bucket_seconds / packing.seconds) if packing.seconds else math.inf
     if packing.writers > 1:
         reads += 0.5 * math.ceil(packing.flush_bytes / _READ_UNIT_BYTES)
@@ -121,4 +119,4 @@ def checkpoint_writes(updates: float, batches: Batches) -> float:
 
 def _checkpoint_reads(batches: Batches) -> float:
     """Read units per batch: a consistent read of the checkpoint, and one of the deployments."""
-    return 2 * min(1.0, batches.seconds / _FRESH_SECONDS) + _SHARD_READS / batches.per_shard
+    return 2 * min(1.0, batches.seconds / FRESH) + _SHARD_READS / batches.per_shard

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._erase.held_records import reduced_records
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters.errors import CountersError, MalformedImageError
-
-_TRIES: Final = 5
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CHANGED: Final = {"ConditionalRequestConflict", "NoSuchKey", "PreconditionFailed"}
@@ -40,7 +39,7 @@ class BucketCopies:
 
     def _sweep(self, key: str, *, writes: bool) -> int:
         place = {"Bucket": self._bucket, "Key": key}
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 answer = self._client.get_object(**place)
             except self._client.exceptions.NoSuchKey:

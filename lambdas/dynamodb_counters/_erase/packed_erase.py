@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from dynamodb_counters._declarations.event_identity import EventIdentity
@@ -24,8 +24,6 @@ from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, LogKey, erased_digests
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters.errors import CountersError, MalformedImageError
-
-_TRIES: Final = 20
 
 
 @dataclass(slots=True)
@@ -130,7 +128,7 @@ class PackedEvents:
         """Put a chunk with digests alone, unless the log tells already that these events are gone."""
         batch = uuid4().hex[:8]
         log.look_through()
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             if log.is_split:
                 halves: dict[LogKey, list[bytes]] = {}
                 for digest in digests:
@@ -146,7 +144,7 @@ class PackedEvents:
         raise CountersError(f"the log {log.key} changes all the time")
 
     def _take_out(self, log: _Log) -> None:
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             if all(self._shrink(item, log) for item in self._chunks(log.part, log.bucket)):
                 return
         raise CountersError(f"the chunks of {log.bucket} change all the time")

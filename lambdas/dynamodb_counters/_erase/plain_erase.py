@@ -14,8 +14,6 @@ from dynamodb_counters.errors import CountersError
 _LONG_OVER: Final = DAY
 """How far in the past an expired event's `ttl` is set: no clock is that wrong, so its deletion is an expiry to all."""
 
-_TRIES: Final = 20
-
 
 class EventItems:
     """The table's items of the wanted events."""
@@ -70,7 +68,7 @@ class EventItems:
             "ExpressionAttributeNames": {"#ttl": TTL, "#erased": ERASED},
             "ExpressionAttributeValues": {":over": over, ":erased": {"BOOL": True}},
         }
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             try:
                 client.update_item(
                     **request,

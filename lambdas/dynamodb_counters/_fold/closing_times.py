@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._items.attributes import TIER_MARK
 from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME, TOTAL
-from dynamodb_counters._timeline.times import DAY, HOUR
-
-KEPT_ON: Final = 3 * DAY
-"""How long a closed group's item stays: a record is folded up to 48 hours after its creation."""
-
-LANDED: Final = HOUR
-"""More than the difference of two clocks, and more than an update takes to land with all its retries."""
 
 
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:

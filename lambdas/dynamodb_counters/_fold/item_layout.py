@@ -6,8 +6,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
-from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED, closing_times
+from dynamodb_counters._fold.closing_times import closing_times
 from dynamodb_counters._items.key_templates import is_hashed
 from dynamodb_counters._items.table_schema import PK, SK, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
@@ -97,12 +98,12 @@ class ItemLayout:
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
-        return self.closing_time is not None and self.closing_time(group) + KEPT_ON - LANDED <= now
+        return self.closing_time is not None and self.closing_time(group) + GROUP_KEPT - WIDE_MARGIN <= now
 
     def expires_at(self, group: GroupKey) -> int | None:
         """Epoch second after which the item may be deleted; None if it is kept."""
         if self.closing_time is not None:
-            return int(self.closing_time(group) + KEPT_ON)
+            return int(self.closing_time(group) + GROUP_KEPT)
         if self._window is None or self._window.retention is None:
             return None
         letter, bucket = group[-2:]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from dynamodb_counters import _clients
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._queue.messages import Message, Sending, Target
 from dynamodb_counters._table import Table
 
@@ -22,9 +23,7 @@ _MOST_BYTES: Final = 250_000
 class Queues:
     """The queue and its dead-letter queue, by URL."""
 
-    def __init__(
-        self, table: Table, urls: Mapping[Target, str], longest_request: float = _clients.LONGEST_REQUEST
-    ) -> None:
+    def __init__(self, table: Table, urls: Mapping[Target, str], longest_request: float = LONGEST_REQUEST) -> None:
         self._table = table
         self._urls = urls
         self._longest_request = longest_request

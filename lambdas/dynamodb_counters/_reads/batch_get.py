@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations.groups import Key, identity
 from dynamodb_counters._table import Table
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _KEYS_PER_CALL: Final = 100
-_TRIES: Final = 8
 
 
 def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -26,10 +26,10 @@ def get_items(table: Table, keys: Iterable[Key], *, consistent: bool) -> dict[tu
 
 def _get_chunk(table: Table, keys: list[Any], *, consistent: bool) -> list[Mapping[str, Any]]:
     items: list[Mapping[str, Any]] = []
-    for _ in table.tries(_TRIES):
+    for _ in table.tries():
         answer = table.client.batch_get_item(RequestItems={table.name: {"Keys": keys, "ConsistentRead": consistent}})
         items += answer["Responses"].get(table.name, [])
         keys = answer.get("UnprocessedKeys", {}).get(table.name, {"Keys": []})["Keys"]
         if not keys:
             return items
-    raise TimeoutError(f"{len(keys)} keys stayed unread after {_TRIES} tries; DynamoDB throttles the reads")
+    raise TimeoutError(f"{len(keys)} keys stayed unread after {TRIES} tries; DynamoDB throttles the reads")

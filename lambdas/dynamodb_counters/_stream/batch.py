@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import Record, created_of, sequence_number
 from dynamodb_counters._stream.books import Book, Books
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, Checkpoint, is_sequence
+from dynamodb_counters._stream.checkpoint_items import Checkpoint, is_sequence
 from dynamodb_counters._stream.checkpoints import WORTH_A_WRITE, Checkpoints
 from dynamodb_counters._stream.commit import Committed, Committer, Part
 from dynamodb_counters._stream.deployments import Deployments

@@ -15,23 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from dynamodb_counters._assumptions import (
+    BOOK_NOTED_AFTER,
+    BOOK_OPEN_AFTER,
+    MOST_BOOKS,
+    SKEW,
+)
 from dynamodb_counters._fold.records import Record, created_of, sequence_number
-from dynamodb_counters._stream.checkpoint_items import BOOK, SETTLED_AFTER, SKEW, Checkpoint
+from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._timeline.times import HOUR
-
-GIVEN_UP_AFTER: Final = 23 * HOUR
-"""`MaximumRecordAgeInSeconds` of the mapping."""
-
-OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
-
-_TELL_AFTER: Final = OPEN_AFTER - 2 * SETTLED_AFTER
-"""Invocations that began earlier, and told nothing, are over when a book may open."""
-
-MOST_BOOKS: Final = 20
-"""Of a shard: an update looks at the watermarks of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +81,9 @@ class Books:
     ) -> Checkpoint:
         """The checkpoint, once it tells as far as need be whether the records are in its book."""
         first, last = sequence_number(records[0]), sequence_number(records[-1])
-        while not known.successor and now >= known.met_at + _TELL_AFTER and last > known.applied_through:
+        while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
             told = _met(records)
-            missing = first > known.met and now >= known.met_at + OPEN_AFTER
+            missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
             if missing and not is_last and not known.old_format:
                 if first <= known.tried and now < known.busy:
                     raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")

@@ -13,16 +13,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import CAUGHT_UP_WITHIN, COPY_SKEW, FRESH, LONGEST_INVOCATION
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.records import OLD, Record, created_of, sequence_number
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.checkpoint_items import FRESH, LONGEST_INVOCATION, SKEW, Checkpoint, checkpoint_key
+from dynamodb_counters._stream.checkpoint_items import Checkpoint, checkpoint_key
 from dynamodb_counters._stream.control import close_runs, hand_over, note_predecessor, read_control
 from dynamodb_counters._stream.deployments import Deployments, last_declarations
 from dynamodb_counters._stream.origins import Origins, table_of
-from dynamodb_counters._stream.predecessors import LATE_ENOUGH, Predecessor
+from dynamodb_counters._stream.predecessors import Predecessor
 from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.restored_images import (
@@ -36,18 +37,13 @@ from dynamodb_counters._stream.restored_images import (
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import CommitError, RestoreError
 
 _BATCH: Final = 1000
-_TRIES: Final = 10
 _NAMED: Final = 10
 
 _DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
 """Key of the item that tells which stream the table has caught up with."""
-
-_KEPT: Final = DAY - SKEW
-"""Records of this age the original's stream has: for at least a day, by any clock."""
 
 _PROBES: Final = 100
 """Records of a shard that are read beyond: they tell if that time is wrong."""
@@ -107,12 +103,12 @@ class CatchUp:
 
     def find(self) -> Uncounted:
         """What is to be counted; RestoreError if that cannot be told."""
-        read_from = self._table.clock() - _KEPT
+        read_from = self._table.clock() - CAUGHT_UP_WITHIN
         shards, own_shards = self._original.shards(), self._own.shards()
         if set(shards) & set(own_shards):
             raise RestoreError("the two streams share a shard's name: restore into a table of its own")
         checkpoints = {shard: self._checkpoint(shard) for shard in shards}
-        until = math.inf if self._at is None else self._at + LATE_ENOUGH
+        until = math.inf if self._at is None else self._at + COPY_SKEW
         kept, passed = self._read(self._original, shards, lambda shard: checkpoints[shard].settled, until)
         found = Uncounted(read=sum(map(len, kept.values())), read_from=read_from)
         # What has settled in a child is in the copy, and what its parents had of the same key before it.
@@ -224,7 +220,7 @@ class CatchUp:
 
     def _deliver(self, aggregator: Aggregator, event: dict[str, Any]) -> Report:
         failure = CommitError([])
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             try:
                 return aggregator.handle(event)
             except CommitError as error:

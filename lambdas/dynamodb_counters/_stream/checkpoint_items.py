@@ -7,23 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeGuard
 
+from dynamodb_counters._assumptions import CHECKPOINT_KEPT, SETTLED_AFTER
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
 from dynamodb_counters._stream.watermarks import shard_digest
-from dynamodb_counters._timeline.times import DAY, MINUTE
-
-LONGEST_INVOCATION: Final = 15 * MINUTE
-"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
-
-FRESH: Final = MINUTE
-"""A process may rely so long on what it has read."""
-
-SKEW: Final = 10 * MINUTE
-"""More than twice the time a request takes to land, and the difference of two clocks, together."""
-
-SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
-
-GUARANTEE: Final = 2 * DAY
-"""Records are folded up to this age; streams keep them for a day, or a little longer."""
 
 WITNESS: Final = "WITNESS"
 """Sort key of the item that tells that there was a checkpoint."""
@@ -36,7 +22,6 @@ PLACES: Final = ("since", "met", "met_at", "successor", "successor_at")
 
 LAST_SEQUENCE: Final = "9" * SEQUENCE_DIGITS
 
-_KEPT: Final = 400 * DAY
 _MOST_PROGRESS: Final = 8
 
 
@@ -170,7 +155,7 @@ def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
 
 def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
     """Attributes with the item's TTL."""
-    return {name: _typed(value) for name, value in {TTL: now + _KEPT, **values}.items()}
+    return {name: _typed(value) for name, value in {TTL: now + CHECKPOINT_KEPT, **values}.items()}
 
 
 def _typed(value: str | float | bool) -> dict[str, Any]:

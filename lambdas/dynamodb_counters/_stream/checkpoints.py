@@ -19,14 +19,11 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import ALIVE, FRESH, LONGEST_INVOCATION, OUTLIVED, SETTLED_AFTER, SKEW
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._stream.checkpoint_items import (
-    FRESH,
     LAST_SEQUENCE,
-    LONGEST_INVOCATION,
     PLACES,
-    SETTLED_AFTER,
-    SKEW,
     WITNESS,
     Checkpoint,
     attributes,
@@ -39,22 +36,13 @@ from dynamodb_counters._stream.checkpoint_items import (
 from dynamodb_counters._stream.upgrade import needs_old_format, take_token
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR
+from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError
-
-ALIVE: Final = DAY
-"""A shard that wakes up after longer says so before it commits anything."""
-
-OUTLIVED: Final = 7 * DAY
-"""A shard silent for longer has no records young enough to be folded."""
 
 WORTH_A_WRITE: Final = 100
 """Items touched since the checkpoint moved."""
 
 _READ_AGAIN: Final = HOUR
-_TRIES: Final = 10
-"""They take about five seconds, of those that a batch that fails has left."""
-
 _KEYS_PER_CALL: Final = 100
 _FORWARD: Final = (
     f"attribute_exists({PK}) AND (attribute_not_exists(applied_through) OR applied_through < :applied_through)"
@@ -157,7 +145,7 @@ class Checkpoints:
             self._read[shard] = found, -math.inf
         # For another process, in what is left of this one's time.
         values = {"progress": progress_text(found.progress)}
-        for _ in self._once.tries(_TRIES):
+        for _ in self._once.tries():
             with suppress(ClientError, BotoCoreError):
                 self._write(self._once, shard, values, f"attribute_exists({PK})")
                 return

@@ -21,6 +21,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import (
+    FRESH,
+    GIVEN_UP_AFTER,
+    GUARANTEE,
+    MOST_ERAS,
+    SETTLED_AFTER,
+    SKEW,
+    STREAM_BEGINS_WITHIN,
+    WIDE_MARGIN,
+)
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import told as changes_told
 from dynamodb_counters._declarations.effective import Merged, merged
@@ -31,8 +41,6 @@ from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.books import GIVEN_UP_AFTER
-from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, SETTLED_AFTER, SKEW
 from dynamodb_counters._stream.control import (
     DECLARED,
     KNOWS_RUNS,
@@ -60,17 +68,7 @@ from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.run_items import Run
 from dynamodb_counters._stream.run_logs import RunLogs
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import CheckpointError, CountersError
-
-_MOST_ERAS: Final = 100
-"""Of two days: more than anybody deploys."""
-
-_SOON: Final = HOUR
-"""Longer than it takes until an era begins: an invocation's time, and what others do not know of it."""
-
-_BEGINS_TOGETHER: Final = timedelta(minutes=5)
-"""A stream that is created with its table begins within seconds."""
 
 _TURNS: Final = (
     "deployments of different declarations take turns on this table; no more takeovers: the last one holds. "
@@ -246,7 +244,7 @@ class Deployments:
         if history is not None and self._holds(history, seen, new):
             return seen, None
         appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
-        if history is not None and len(appended.eras) > _MOST_ERAS:
+        if history is not None and len(appended.eras) > MOST_ERAS:
             return seen, Takeover(_TURNS, history_lost=False)
         attributes = self._attributes(seen, appended, max([past.last_number, *new.reads.values()]))
         written = write_control(
@@ -307,7 +305,7 @@ class Deployments:
     def _require_begun(self, last: Era) -> None:
         """Refuse to follow an era that no machine with a right clock has written."""
         now = self._table.clock()
-        if last.valid_from > now + _SOON:
+        if last.valid_from > now + WIDE_MARGIN:
             begins, here = (datetime.fromtimestamp(at, UTC).isoformat() for at in (last.valid_from, int(now)))
             raise CheckpointError(
                 f"the last era of the table begins at {begins}, but it is {here} here: one of two machines has a wrong "
@@ -360,7 +358,7 @@ class Deployments:
         began = datetime.fromisoformat(label).replace(tzinfo=UTC)
         # Nobody has read it before this first deployment, and Lambda gives up on records of that age.
         is_old = began.timestamp() <= self._table.clock() - GIVEN_UP_AFTER
-        return is_old or began > created + _BEGINS_TOGETHER
+        return is_old or began > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
 
     def _told(self, before: History | None, after: History, new: Merged) -> str:
         since = datetime.fromtimestamp(after.last.valid_from, UTC).isoformat()

@@ -12,8 +12,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import BOOK_OPEN_AFTER
 from dynamodb_counters._fold.records import NEW, OLD, Record, created_of, sequence_number
-from dynamodb_counters._stream.books import OPEN_AFTER
 from dynamodb_counters.errors import GivenUpError
 
 _BEGINNING: Final = "1970-01-01T00:00:00Z"
@@ -38,7 +38,7 @@ class GivenUp:
     @property
     def is_early(self) -> bool:
         """Whether later records may have been counted in its book, which another one begins after only at that age."""
-        return self.at < created_of(self.records[0]) + OPEN_AFTER
+        return self.at < created_of(self.records[0]) + BOOK_OPEN_AFTER
 
     @property
     def place(self) -> tuple[str, str]:

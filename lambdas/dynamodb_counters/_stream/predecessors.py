@@ -11,15 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import COPY_SKEW
 from dynamodb_counters._fold.records import Record, created_of
 from dynamodb_counters._stream.origins import table_of
-from dynamodb_counters._timeline.times import MINUTE
 
 PREDECESSORS: Final = "predecessors"
 """Attribute of the history's item."""
-
-LATE_ENOUGH: Final = 5 * MINUTE
-"""Nothing that is created so long after a copy was made is in it; all that was created so long before is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Predecessor:
 
     def sort(self, records: Sequence[Record]) -> tuple[tuple[Record, ...], int]:
         """The records that the copy contains and may have to count, and of how many that cannot be told."""
-        certain, settled_until = self.at - LATE_ENOUGH, self.at + LATE_ENOUGH
+        certain, settled_until = self.at - COPY_SKEW, self.at + COPY_SKEW
         contained = tuple(record for record in records if created_of(record) < certain)
         settled = sum(max(certain, self.read_from) <= created_of(record) <= settled_until for record in records)
         return contained, len(records) - len(contained) - settled

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
 from dynamodb_counters._items.table_schema import PK, SEQUENCE_DIGITS, SK, WATERMARK_PREFIX
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE
 from dynamodb_counters._stream.checkpoints import Checkpoints
 from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
 from dynamodb_counters._table import Table

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -23,8 +22,6 @@ from dynamodb_counters._stream.predecessors import Predecessor
 from dynamodb_counters._stream.quarantine import RETENTION
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
-
-_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +190,7 @@ def _told(error: Exception) -> str:
 
 def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
     failure = CommitError([])
-    for _ in table.tries(_TRIES):
+    for _ in table.tries():
         try:
             return aggregator.handle({"shardId": batch.shard, "Records": list(batch.records)}, given_up=True)
         except CommitError as error:

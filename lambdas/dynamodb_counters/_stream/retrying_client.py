@@ -6,15 +6,13 @@ A batch that failed instead would be delivered again, and cut in two: more write
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import LONGEST_REQUEST
 from dynamodb_counters._clients import may_pass
 from dynamodb_counters._table import Table, time_left
-
-RESERVE_SECONDS: Final = 12.0
-"""No request starts with less time left: one that meets every retry of the client takes about that long."""
 
 
 class RetryingClient:
@@ -24,7 +22,7 @@ class RetryingClient:
         self._table = table
 
     def has_time(self) -> bool:
-        return time_left(self._table.clock()) >= RESERVE_SECONDS
+        return time_left(self._table.clock()) >= LONGEST_REQUEST
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._table.client, name)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import SKEW
 from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._fold.deltas import Folded, Unfoldable
 from dynamodb_counters._fold.fold import fold
@@ -17,7 +18,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import NEW, OLD, Change, inserted, padded
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import CHECKPOINT, ONCE_SUFFIX, PK, TYPE
-from dynamodb_counters._stream.checkpoint_items import SKEW
 from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.quarantine_items import PROVISIONAL
 from dynamodb_counters._stream.run_items import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, QUARANTINE, SK, TYPE
-from dynamodb_counters._stream.checkpoint_items import LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.quarantine_items import OLD_PARTITIONS, partition, quarantine_key
 from dynamodb_counters._table import Table
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 _STATEMENTS_PER_CALL: Final = 25
 _MAX_STATEMENT_CHARACTERS: Final = 8192
-_TRIES: Final = 8
 
 
 def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
@@ -42,7 +41,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
             outcomes[index] = insert(table, event, items[index])
         else:
             pending.append(index)
-    for _ in table.tries(_TRIES if pending else 0):
+    for _ in table.tries() if pending else ():
         try:
             answers = table.client.batch_execute_statement(Statements=[statements[index] for index in pending])[
                 "Responses"

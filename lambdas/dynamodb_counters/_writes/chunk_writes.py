@@ -22,7 +22,6 @@ from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
 from dynamodb_counters.errors import MalformedImageError
 
-_TRIES: Final = 20
 _BATCH_BYTES: Final = 6
 """Of a random batch id: it only has to differ from those that try to put the same chunk."""
 
@@ -146,7 +145,7 @@ class _Writing:
     def run(self, table: Table) -> str | None:
         """Write until all is done, or it was tried too often: return why; None if the log is split."""
         reason, has_looked = "", False
-        for _ in table.tries(_TRIES):
+        for _ in table.tries():
             try:
                 if not has_looked and (self._log.is_shared or not self._log.is_known):
                     self._log.look(consistent=False)

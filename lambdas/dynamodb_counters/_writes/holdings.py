@@ -12,17 +12,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import KEPT_LONGER, TRIES
 from dynamodb_counters._declarations.quotas import Quota, QuotaPeriod
 from dynamodb_counters._items.table_schema import PK, QUOTA, SK, TTL, TYPE
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters._writes.nonces import met, new_nonce, once
 from dynamodb_counters.errors import CountersError
 
 RESERVED: Final = "reserved"
 
-_TRIES: Final = 10
-_BUSY: Final = f"nothing was given back: {_TRIES} times, updates of other processes came first"
+_BUSY: Final = f"nothing was given back: {TRIES} times, updates of other processes came first"
 _SHARE: Final = 8
 """A portion is at most this part of what is left, so that the last calls are not all held by the first to come."""
 
@@ -31,9 +30,6 @@ _LASTS: Final = 10.0
 
 _PAUSE: Final = 1.0
 """For how long a process that was refused does not ask again, in seconds: refused updates cost units, too."""
-
-_KEPT: Final = DAY
-"""How long a period's item outlives it: far longer than any clock is off, for who finds none begins at 0."""
 
 
 class Holding:
@@ -53,7 +49,7 @@ class Holding:
     def reserve(self, n: int) -> bool:
         """Hold `n` calls or more; False if the limit does not leave so many."""
         self._settle()
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             missing, now = n - self.units, self._table.clock()
             if missing <= 0:
                 return True
@@ -68,7 +64,7 @@ class Holding:
     def give_back(self) -> None:
         """Give back what is held, once."""
         self._settle()
-        for _ in self._table.tries(_TRIES):
+        for _ in self._table.tries():
             if not self.units:
                 return
             units, self.units = self.units, 0
@@ -131,5 +127,5 @@ class Holding:
             request["ConditionExpression"] = "(attribute_not_exists(#reserved) OR #reserved <= :room)"
             names |= {"#type": TYPE, "#ttl": TTL}
             values |= {":zero": {"N": "0"}, ":room": {"N": str(self._quota.limit - units)}}
-            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + _KEPT)}}
+            values |= {":type": {"S": QUOTA}, ":ttl": {"N": str(self.period.end + KEPT_LONGER)}}
         return {**request, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}

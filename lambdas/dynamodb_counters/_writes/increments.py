@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_keys, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
@@ -21,8 +22,7 @@ from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_los
 from dynamodb_counters._writes.ownership import item_of, only_own, require_own
 from dynamodb_counters.errors import CountersError, InvalidArgumentError, MalformedImageError
 
-_TRIES: Final = 10
-_BUSY: Final = f"nothing was written: {_TRIES} times, other updates of the group came first"
+_BUSY: Final = f"nothing was written: {TRIES} times, other updates of the group came first"
 _ZERO: Final = {"N": "0"}
 
 
@@ -49,7 +49,7 @@ def increment(
     update = only_own(Update(layout, group, {**added, **tallied}, str(table.jitter())).request(table.name), layout.name)
     watch_for_lost_answers(table)
     nonce = new_nonce(table)
-    for _ in table.tries(_TRIES):
+    for _ in table.tries():
         try:
             answer = table.client.update_item(**once(update, nonce), ReturnValues="ALL_NEW")
         except table.client.exceptions.ConditionalCheckFailedException as refusal:
@@ -80,7 +80,7 @@ def _take(table: Table, name: str, key: Key, measures: list[str]) -> Mapping[str
     """Subtract what an item has counted, and return the item as it was read: its answer cannot be lost."""
     item: Mapping[str, Any] = table.client.get_item(TableName=table.name, Key=key, ConsistentRead=True).get("Item", {})
     require_own(item, name)
-    for _ in table.tries(_TRIES):
+    for _ in table.tries():
         counted = [each for each in measures if item.get(each, _ZERO) != _ZERO]
         if not counted:
             return item

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._clients import PASSING, may_pass
+from dynamodb_counters._assumptions import PASSING
+from dynamodb_counters._clients import may_pass
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._table import Table

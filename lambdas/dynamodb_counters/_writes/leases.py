@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, Self
 
+from dynamodb_counters._assumptions import TRIES
 from dynamodb_counters._declarations import Quota
 from dynamodb_counters._declarations.checks import require_count
 from dynamodb_counters._declarations.quotas import MOST_CALLS
@@ -17,7 +18,6 @@ from dynamodb_counters._writes.holdings import Holding
 from dynamodb_counters._writes.nonces import watch_for_lost_answers
 from dynamodb_counters.errors import InvalidArgumentError
 
-_TRIES: Final = 4
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -75,7 +75,7 @@ class Leases:
             # A child must not grant what its parent holds.
             self._forget()
         with self._lock:
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 current = self._current()
                 short = [holding for holding in current if holding.units < n]
                 if not short:

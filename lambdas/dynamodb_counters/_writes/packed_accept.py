@@ -8,26 +8,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import KEPT_LONGER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.event_identity import digest_of
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._layouts import Agreed, Layout, Layouts, declared_layouts, layout_of
 from dynamodb_counters._table import Table, time_left
-from dynamodb_counters._timeline.times import DAY, utc
+from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item
 from dynamodb_counters._writes.insert import failed
 from dynamodb_counters._writes.outcomes import Outcome
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
-
-_MARGIN: Final = DAY
-"""How much longer a chunk is kept than its bucket takes events: clocks differ, and a request may be long under way."""
 
 
 class _Place(NamedTuple):
@@ -140,7 +138,7 @@ def _refused(event: Event, layout: Layout, retention: float, seconds: int, now: 
 
 
 def _expires_at(over: float) -> int | None:
-    return int(over + _MARGIN) if math.isfinite(over) else None
+    return int(over + KEPT_LONGER) if math.isfinite(over) else None
 
 
 def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False) -> None:

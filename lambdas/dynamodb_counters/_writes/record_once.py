@@ -26,8 +26,6 @@ MAX_COUNTED: Final = 99
 """A transaction holds 100 items at most, one of which is the event.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html"""
 
-_TRIES: Final = 10
-
 
 def record_once(table: Table, event: Event, values: Mapping[str, Any], declarations: Iterable[Declaration]) -> Outcome:
     """Insert an event and count it, all or nothing; the stream counts it in all other declarations."""
@@ -79,7 +77,7 @@ def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
 
 def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
     outcome = Outcome("failed", "not tried")
-    for _ in table.tries(_TRIES):
+    for _ in table.tries():
         try:
             table.client.transact_write_items(TransactItems=writes)
         except (ClientError, BotoCoreError) as error:

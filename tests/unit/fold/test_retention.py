@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event, Sum
-from dynamodb_counters._fold.closing_times import KEPT_ON, LANDED
+from dynamodb_counters._assumptions import GROUP_KEPT, GUARANTEE, LONGEST_INVOCATION, SKEW, WIDE_MARGIN
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._stream.checkpoint_items import GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._timeline.times import DAY
 from tests.unit.fold.streams import image, record
 
@@ -73,12 +72,12 @@ def test_a_members_item_outlives_all_that_can_count_in_it(tier: str, at: int, re
         if name == "ttl"
     ]
 
-    assert int(ttl) == layout.expires_at(delta.group) == closes + KEPT_ON
+    assert int(ttl) == layout.expires_at(delta.group) == closes + GROUP_KEPT
     # The last record in time, folded as late as any, by the slowest invocation, whose clock is wrong.
     landed = closes + GUARANTEE + LONGEST_INVOCATION + 2 * SKEW
-    assert landed < int(ttl) - LANDED
+    assert landed < int(ttl) - WIDE_MARGIN
     assert not layout.is_gone(delta.group, landed)
-    assert layout.is_gone(delta.group, int(ttl) - LANDED)
+    assert layout.is_gone(delta.group, int(ttl) - WIDE_MARGIN)
 
 
 _history = st.lists(

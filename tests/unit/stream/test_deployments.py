@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._assumptions import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.checkpoint_items import FRESH, GUARANTEE, LONGEST_INVOCATION, SKEW
 from dynamodb_counters._stream.deployment_items import (
     UNKNOWN,
     Era,

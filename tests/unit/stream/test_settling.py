@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dynamodb_counters._stream.checkpoint_items import SETTLED_AFTER, Checkpoint
+from dynamodb_counters._assumptions import SETTLED_AFTER
+from dynamodb_counters._stream.checkpoint_items import Checkpoint
 from dynamodb_counters._timeline.times import MINUTE
 from simulation.specification import traces
 

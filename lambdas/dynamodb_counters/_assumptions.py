@@ -1,0 +1,149 @@
+"""The assumptions that exactness rests on: each margin, freshness, limit and retry policy, once.
+
+docs/assumptions.md is generated from this module; the modules that import a name rely on it. Durations are in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+
+# AWS
+
+LONGEST_INVOCATION: Final = 15 * MINUTE
+"""Lambda ends an invocation by then.
+
+`Timeout` of the specification.
+
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+STREAM_KEEPS: Final = DAY
+"""A stream keeps a record, and describes a closed shard, for at least so long.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html"""
+
+GIVEN_UP_AFTER: Final = 23 * HOUR
+"""Lambda gives up on records of this age: `MaximumRecordAgeInSeconds` of the mapping, which the construct sets."""
+
+STREAM_BEGINS_WITHIN: Final = 5 * MINUTE
+"""A stream that was created with its table begins within so long of it: seconds, in fact."""
+
+# Clocks and landings
+
+CLOCKS: Final = MINUTE
+"""Any two clocks differ by less, the time that an acknowledged write takes included."""
+
+SKEW: Final = 10 * MINUTE
+"""Twice the time that a request takes to land, and the difference of two clocks, are less together."""
+
+COPY_SKEW: Final = 5 * MINUTE
+"""A copy of a table contains all that was created so long before its moment, and nothing created so long after."""
+
+WIDE_MARGIN: Final = HOUR
+"""An invocation, a landing with all retries and the difference of two clocks are less together."""
+
+KEPT_LONGER: Final = DAY
+"""An item with a `ttl` outlives by so long the last request that needs it: longer than any clock is off."""
+
+# Freshness
+
+FRESH: Final = MINUTE
+"""A process relies so long on what it has read of a checkpoint, the control item, statuses or a layout.
+
+`Fresh` of the specification."""
+
+SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
+"""Every invocation that may still run has read a checkpoint that was written so long ago, or a later one.
+
+`Settling` of the specification."""
+
+READ_TOGETHER: Final = 5 * MINUTE
+"""Of checkpoints read within so long before an item, none has settled meanwhile: less than `SETTLED_AFTER`."""
+
+RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
+"""Every process knows of a run that was opened so long ago."""
+
+# How long what is known of a shard is kept
+
+GUARANTEE: Final = 2 * DAY
+"""Records are folded up to this age; a stream keeps them for a day, or a little longer.
+
+`Guarantee` of the specification."""
+
+ALIVE: Final = STREAM_KEEPS
+"""A shard that wakes up after longer writes that it does before it commits anything.
+
+`Alive` of the specification."""
+
+OUTLIVED: Final = 7 * DAY
+"""A shard silent for longer has no records young enough to be folded: at least `GUARANTEE` + `ALIVE`.
+
+`Outlived` of the specification."""
+
+CHECKPOINT_KEPT: Final = 400 * DAY
+"""A checkpoint outlives its last write by so long: more than any pause of a table's traffic."""
+
+GROUP_KEPT: Final = 3 * DAY
+"""The item of a closed group stays so long: more than `GUARANTEE` and two `SKEW`."""
+
+BOOK_OPEN_AFTER: Final = GIVEN_UP_AFTER - SKEW
+"""Lambda may give up on records of this age."""
+
+BOOK_NOTED_AFTER: Final = BOOK_OPEN_AFTER - 2 * SETTLED_AFTER
+"""Invocations that began before records were so old, and noted nothing, have ended when a book may open."""
+
+CAUGHT_UP_WITHIN: Final = STREAM_KEEPS - SKEW
+"""The stream of a restored table's original has records of this age, by any clock."""
+
+LINEAGE_KEPT: Final = 20 * HOUR
+"""A process relies so long on what a stream described of its shards: less than `STREAM_KEEPS`."""
+
+# Limits
+
+MOST_BOOKS: Final = 20
+"""Books of a shard: an update compares the watermarks of all of them. A further one goes to quarantine."""
+
+MOST_ERAS: Final = 100
+"""Deployments within two days that the history names. A further one does not take over."""
+
+# Requests
+
+LONGEST_REQUEST: Final = 12.0
+"""A request ends within so long, with all tries of its client; none starts with less time left."""
+
+LONGEST_TRY: Final = 3.0
+"""A client waits so long for one answer."""
+
+TRIES: Final = 10
+"""Times that a request is sent which others outran, or which a throttled table refused."""
+
+FIRST_PAUSE: Final = 0.025
+"""The longest pause before the second try is twice this, and doubles before each further one, with full jitter."""
+
+LONGEST_PAUSE: Final = 2.0
+"""The longest pause between two tries."""
+
+PASSING: Final = frozenset(
+    (
+        "InternalServerError",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    )
+)
+"""DynamoDB may answer the same request otherwise in a moment. Codes without "Exception" are of single statements and of
+single items of a transaction.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html"""
