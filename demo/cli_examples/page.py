@@ -23,9 +23,9 @@ from demo.cli_examples.blog import Blog, seeded
 from demo.cli_examples.synthesized import synthesized
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._timeline.times import DAY
-from dynamodb_counters.cli.console import SafeConsole
 from dynamodb_counters.cli.main import main
 from dynamodb_counters.cli.session import Session
+from dynamodb_counters.cli.show.console import SafeConsole
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 PAGES: Final = (PAGE.with_name("backfill.md"), PAGE.with_name("cost.md"), PAGE.with_name("runbook.md"), PAGE)

@@ -20,8 +20,8 @@ from rich.text import Text
 from demo.cli_examples.blog import in_memory, seeded
 from demo.cli_examples.orders import Orders
 from demo.cli_examples.page import PAGE, WIDTH, World, session
-from dynamodb_counters.cli.console import SafeConsole
 from dynamodb_counters.cli.main import main
+from dynamodb_counters.cli.show.console import SafeConsole
 
 FIGURES: Final = PAGE.parent / "figures"
 QUEUE: Final = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-letters"

@@ -30,7 +30,7 @@ from simulation.schedules import coverage
 from simulation.schedules.kinds import Kind
 from simulation.schedules.schedule import Schedule
 from simulation.workbench import Workbench
-from tests.unit.cli.commands import Done, run
+from tests.unit.cli.in_process import Done, run
 
 SALE = Event("sale", pk="SHOP#{shop}#{id}", sk="SALE", retention=timedelta(days=300))
 SALES = Aggregate("sales", SALE, pk="SALES", sk="ALL", measures={"n": Count()})

@@ -27,7 +27,7 @@ from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.restored_tables import Copy, Objects, Reader, all_records, copied
 from simulation.workbench import QUARANTINE_SECONDS, Workbench
 from tests.exactly_once.test_restore import World, count_own_stream
-from tests.unit.cli.commands import Done, run
+from tests.unit.cli.in_process import Done, run
 
 SEEDS = range(40)
 GIVEN_UP_AFTER = 23 * HOUR

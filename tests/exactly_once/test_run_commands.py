@@ -12,7 +12,7 @@ from dynamodb_counters import Count, Distinct, Hierarchy
 from dynamodb_counters._timeline.times import DAY, HOUR
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import NUMBER, ORDER, REVENUE, Older, Stream, bench, delete, put, read, spoil
-from tests.unit.cli.commands import Done, run
+from tests.unit.cli.in_process import Done, run
 
 __all__ = ["bench"]
 

@@ -21,7 +21,7 @@ from dynamodb_counters import Aggregate, Count, Counters, Event, Histogram, Sum,
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.stream_reader import StreamReader
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.restore import restore
+from dynamodb_counters.cli.commands.restore import restore_table
 from dynamodb_counters.errors import RestoreError
 from simulation.delivery.stream_api import lambda_record
 from simulation.engines.dynamodb_local import DynamoDBLocal
@@ -145,7 +145,7 @@ def test_a_restored_table_counts_what_it_contains(dynamodb_local_engine: DynamoD
         dying: Any = Dying(client, calls, after=world.random.random() < 0.5)
         table = Table(restored, dying, sleep=lambda _: None)
         with pytest.raises(Crashed):
-            restore(table, world.arn, engine.streams)
+            restore_table(table, world.arn, engine.streams)
     done = command(world, restored)
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
@@ -173,12 +173,12 @@ def test_what_the_command_cannot_do_it_says(dynamodb_local_engine: DynamoDBLocal
     copied_on_engine(engine.client, restored, world.items(world.name))
     table = Table(restored, engine.client, sleep=lambda _: None)
     with pytest.raises(RestoreError, match="the stream is gone"):
-        restore(table, gone, engine.streams)
+        restore_table(table, gone, engine.streams)
     with pytest.raises(RestoreError, match="the table's own"):
-        restore(Table(world.name, engine.client), world.arn, engine.streams)
+        restore_table(Table(world.name, engine.client), world.arn, engine.streams)
     engine.client.update_table(TableName=restored, StreamSpecification={"StreamEnabled": False})
     with pytest.raises(RestoreError, match="enable it first"):
-        restore(table, world.arn, engine.streams)
+        restore_table(table, world.arn, engine.streams)
     refused = command(world, restored)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "enable it first" in refused.stderr

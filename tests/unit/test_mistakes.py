@@ -36,7 +36,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
 from simulation.workbench import Workbench
 from tests.unit import mistakes
-from tests.unit.cli.commands import run
+from tests.unit.cli.in_process import run
 from tests.unit.infra.support import new_stack
 
 _PROJECT: Final = Path(__file__).parents[2]

@@ -197,10 +197,8 @@ def test_the_constructs_import_only_what_both_must_agree_on() -> None:
     assert found == []
 
 
-def test_no_two_modules_have_nearly_the_same_name() -> None:
-    stems = Counter(
-        path.stem.strip("_").removesuffix("s") for path in _modules(_RUNTIME).values() if path.stem != "__init__"
-    )
+def test_no_two_modules_of_a_folder_have_nearly_the_same_name() -> None:
+    stems = Counter((path.parent.name, path.stem.strip("_").removesuffix("s")) for path in _modules(_RUNTIME).values())
     assert [stem for stem, times in stems.items() if times > 1] == []
 
 

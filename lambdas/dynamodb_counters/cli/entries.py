@@ -24,7 +24,7 @@ from dynamodb_counters._stream.quarantine_items import (
 from dynamodb_counters._stream.redrive_entries import stored_entries
 from dynamodb_counters._stream.run_logs import SCANNED
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.formats import stamp
+from dynamodb_counters.cli.show.formats import stamp
 
 STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
 

@@ -26,8 +26,8 @@ from dynamodb_counters._stream.deployment_items import (
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters.cli.failures import told
-from dynamodb_counters.cli.formats import stamp
 from dynamodb_counters.cli.session import Session
+from dynamodb_counters.cli.show.formats import stamp
 
 Facts = dict[str, Any]
 

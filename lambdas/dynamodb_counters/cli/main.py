@@ -6,38 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Final
+from importlib import import_module
+from pkgutil import iter_modules
 
 import click
 
-from dynamodb_counters.cli import backfilling, restore
-from dynamodb_counters.cli.accepting import accept
-from dynamodb_counters.cli.cost import cost
-from dynamodb_counters.cli.decode import decode
-from dynamodb_counters.cli.describe import describe
-from dynamodb_counters.cli.dev import dev
-from dynamodb_counters.cli.diff import diff
-from dynamodb_counters.cli.drop import drop
-from dynamodb_counters.cli.erase import erase
-from dynamodb_counters.cli.events import events
+from dynamodb_counters.cli import commands
 from dynamodb_counters.cli.failures import DONE, FAULT, PIPE_CLOSED, WRONG_INPUT, told
-from dynamodb_counters.cli.get import get
-from dynamodb_counters.cli.handover import handover
-from dynamodb_counters.cli.quarantined import quarantine
-from dynamodb_counters.cli.redrive import redrive
-from dynamodb_counters.cli.replay import replay
-from dynamodb_counters.cli.series import series
 from dynamodb_counters.cli.session import Session, with_shared_options
-from dynamodb_counters.cli.top import top
-from dynamodb_counters.cli.trailing import window
-from dynamodb_counters.cli.verify import repair_command, verify
-from dynamodb_counters.cli.watch import watch
-
-COMMANDS: Final[tuple[click.Command, ...]] = (
-    *(describe, get, window, series, top, events, watch, dev, diff, cost),
-    *(backfilling.command, verify, repair_command, drop, handover),
-    *(quarantine, accept, replay, decode, redrive, erase, restore.command),
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -51,8 +27,8 @@ def counters() -> None:
     """
 
 
-for _command in COMMANDS:
-    counters.add_command(_command)
+for _found in iter_modules(commands.__path__):
+    counters.add_command(getattr(import_module(f"{commands.__name__}.{_found.name}"), _found.name))
 
 
 def main(arguments: Sequence[str] | None = None, session: Session | None = None) -> int:

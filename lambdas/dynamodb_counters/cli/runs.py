@@ -18,8 +18,8 @@ from rich.text import Text
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, Progress
 from dynamodb_counters._backfill.wiring import make_runner
-from dynamodb_counters.cli.formats import ACCENT, GOOD, QUIET, number, span
 from dynamodb_counters.cli.session import Session
+from dynamodb_counters.cli.show.formats import ACCENT, GOOD, QUIET, number, span
 from dynamodb_counters.errors import BackfillError
 
 _COUNTED: Final = {

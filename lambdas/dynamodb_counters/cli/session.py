@@ -26,7 +26,7 @@ from dynamodb_counters._http.lossless_json import write_json
 from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import CONCURRENCY, Table
-from dynamodb_counters.cli.console import SafeConsole, make_console, visible
+from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 
 _SECONDS_PER_LINE: Final = 10.0

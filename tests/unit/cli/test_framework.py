@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -15,13 +16,14 @@ from botocore import exceptions as aws
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters.cli import commands
 from dynamodb_counters.cli import main as cli
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.errors import CommitError, InvalidArgumentError
 from simulation.engines.tables import create_table
 from tests.integration.stores import Store
-from tests.unit.cli.commands import Done, run
+from tests.unit.cli.in_process import Done, run
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate(
@@ -110,12 +112,22 @@ def test_help_tells_the_exit_codes_and_every_command_has_the_shared_options(
 ) -> None:
     assert run("--help").code == 0
     assert "2 wrong input; 3 AWS refused" in " ".join(capsys.readouterr().out.split())
-    for command in cli.COMMANDS:
+    for command in cli.counters.commands.values():
         leaves = command.commands.values() if isinstance(command, click.Group) else [command]
         for leaf in leaves:
             names = {name for parameter in leaf.params for name in parameter.opts}
             assert {"--table", "--declarations", "--json", "--profile", "--region", "--endpoint-url"} <= names
             assert leaf.help
+
+
+def test_each_command_has_its_module() -> None:
+    names = cli.counters.list_commands(click.Context(cli.counters))
+    assert names == sorted(path.stem for path in Path(commands.__file__).parent.glob("[a-z]*.py"))
+    assert len(names) > 20
+    for name, command in cli.counters.commands.items():
+        assert command.callback is not None
+        home = inspect.unwrap(command.callback).__module__
+        assert (command.name, home) == (name, f"{commands.__name__}.{name}")
 
 
 _CLIENT_ERROR = aws.ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not you\nat all"}}, "GetItem")

@@ -35,7 +35,7 @@ from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.effective import merged
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill
-from tests.unit.cli.commands import run
+from tests.unit.cli.in_process import run
 from tests.unit.fold.world import Source, source_item
 
 _PAGE: Final = Path(__file__).parents[3] / "docs" / "changing-declarations.md"

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from demo.cli_examples.page import PAGE, PAGES, filled, workplace
-from dynamodb_counters.cli.main import COMMANDS
+from dynamodb_counters.cli.main import counters
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -28,7 +28,7 @@ def test_the_pages_show_what_the_commands_print() -> None:
             assert filled(text, blog) == text, f"{page.name}: make cli-examples"
 
 
-@pytest.mark.parametrize("name", [name for command in COMMANDS for name in leaves(command)])
+@pytest.mark.parametrize("name", [name for command in counters.commands.values() for name in leaves(command)])
 def test_every_command_has_an_example_and_a_place_in_the_index(name: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert f"\n$ counters {name} " in text or f"\n$ counters {name}\n" in text

@@ -19,7 +19,7 @@ from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._stream.deployments import deployed_declarations
 from dynamodb_counters._table import Table
-from dynamodb_counters.cli.erase import declared_event
+from dynamodb_counters.cli.commands.erase import declared_event
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from tests.unit.fold.streams import image, record

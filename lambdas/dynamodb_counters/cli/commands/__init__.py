@@ -1,0 +1,1 @@
+"""The commands of ``counters``: a module each, named as it is typed."""

@@ -1,0 +1,154 @@
+"""``counters backfill``: count what the table held before a declaration was deployed or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import click
+
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.opening import opening, wanted
+from dynamodb_counters._declarations import Aggregate, Declaration, Event
+from dynamodb_counters._declarations.generations import base_name
+from dynamodb_counters._stream.control import Control, read_control, read_declarations
+from dynamodb_counters._stream.run_items import generation_of
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import moment_text, number, size, span
+from dynamodb_counters.errors import BackfillError
+
+_UNITS_PER_BYTE: Final = 1 / 4096
+"""A strongly consistent scan's."""
+_UNITS_PER_ITEM: Final = 0.03
+"""Write units of the pages that a scan writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The work of a backfill, estimated."""
+
+    names: list[str]
+    items: int
+    bytes: int
+
+    @property
+    def units(self) -> int:
+        return round(self.bytes * _UNITS_PER_BYTE + self.items * _UNITS_PER_ITEM)
+
+    def document(self) -> dict[str, Any]:
+        return {"names": self.names, "items": self.items, "bytes": self.bytes, "units": self.units}
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@with_manner
+@click.option("--dry-run", is_flag=True, help="Show what would be backfilled, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared
+def backfill(session: Session, names: tuple[str, ...], *, manner: Manner, dry_run: bool, yes: bool) -> int:
+    """Count what the table holds already, while the stream goes on.
+
+    By default all declarations that do not count everything there is, or wait with a changed definition.
+    Aggregates over them come along. Readers use the new counts when they are complete.
+    """
+    if manner.run:
+        if names or dry_run:
+            raise click.UsageError("--run goes on with what the run began with: no names, no --dry-run")
+        require_kind(manner.run, "backfill")
+        return _work(session, (), manner)
+    planned = _planned(session, names)
+    if not planned.names:
+        session.emit(planned.document(), "Nothing to backfill: every declaration counts all there is, as declared.")
+        return DONE
+    listed = ", ".join(planned.names)
+    if dry_run:
+        shown = f"would backfill {listed}: {number(planned.items)} items, {size(planned.bytes)}"
+        session.emit(planned.document(), f"{shown}; about {number(planned.units)} units")
+        return DONE
+    question = f"Backfill {listed}: scan {number(planned.items)} items, {size(planned.bytes)}?"
+    if not session.confirm(question, yes=yes):
+        return FOUND
+    return _work(session, names, manner)
+
+
+def require_kind(run: str, kind: str) -> None:
+    """Refuse the id of another kind of run."""
+    number_of, letter, rest = run.partition("r")
+    if not (number_of.isdecimal() and letter and rest):
+        raise click.BadParameter(f"{run!r}: expected the id of a run, as it was printed", param_hint="--run")
+    if (generation_of(run) > 0) != (kind == "backfill"):
+        other = "counters verify" if kind == "backfill" else "counters backfill"
+        raise click.BadParameter(f"{run!r} is a run of `{other}`", param_hint="--run")
+
+
+def _work(session: Session, names: Collection[str], manner: Manner) -> int:
+    work = runner_of(session, Backfill, manner, names=names)
+    worked = work_off(session, work, "backfill")
+    seen = read_control(session.table)
+    filled = sorted(name for name, reads in seen.reads.items() if reads == generation_of(worked.run))
+    whole = _whole_since(filled, _declared(session, seen), session.clock())
+    document = {**worked.document(), "names": filled, "whole_since": whole}
+    document |= {"settled": work.settled, "withheld": work.withheld}
+    session.emit(document, _told(worked, filled, whole, work))
+    return DONE
+
+
+def _told(worked: Worked, filled: list[str], whole: dict[str, float], work: Backfill) -> list[str]:
+    if worked.was_complete:
+        return [f"run {worked.run} was complete: {', '.join(filled) or 'its counts have been replaced since'}"]
+    entries = [f"{_entries(work.settled)} settled"] if work.settled else []
+    if (lacking := work.withheld) > 0:
+        wait = "waits: it" if lacking == 1 else "wait: they"
+        entries.append(f"{_entries(lacking)} {wait} could not be counted")
+    lines = [f"{', '.join(filled)}: counted all there is, in {span(worked.seconds)}"]
+    lines[0] += f"; {number(worked.items)} items scanned, {number(round(worked.units))} units"
+    lines += [
+        f"{name}: whole back to {moment_text(since)}; earlier events may have expired" for name, since in whole.items()
+    ]
+    return [*lines, *entries, "Readers use these counts within a minute."]
+
+
+def _entries(count: int) -> str:
+    return f"{number(count)} {'entry' if count == 1 else 'entries'} of the quarantine"
+
+
+def _planned(session: Session, names: Collection[str]) -> _Planned:
+    seen = read_control(session.table)
+    declared = _declared(session, seen)
+    assert seen.history is not None
+    folded = read_declarations(session.table, seen.history.at(session.clock()).deployment) or ()
+    chosen = wanted(names, seen, declared, folded)
+    opened = opening(chosen, declared, folded, seen, 1).generations if chosen else ()
+    table = session.table.client.describe_table(TableName=session.table.name)["Table"]
+    filled = [base_name(declaration.name) for declaration in opened]
+    return _Planned(filled, table.get("ItemCount", 0), table.get("TableSizeBytes", 0))
+
+
+def _declared(session: Session, seen: Control) -> tuple[Declaration, ...]:
+    if seen.history is None:
+        raise BackfillError("nothing counts this table yet: deploy the aggregator, and wait for its first batch")
+    found = read_declarations(session.table, seen.declared)
+    if found is None:
+        raise BackfillError("this version cannot read the deployed declarations: install the one that runs")
+    return found
+
+
+def _whole_since(names: Collection[str], declared: Iterable[Declaration], now: float) -> dict[str, float]:
+    """From when on events are counted for certain, where they expire or their groups do."""
+    kept = {declaration.name: _kept(declaration) for declaration in declared if declaration.name in names}
+    return {name: now - min(each).total_seconds() for name, each in kept.items() if each}
+
+
+def _kept(declaration: Declaration) -> list[timedelta]:
+    """The retentions of what a declaration counts, and its groups' own."""
+    source = declaration.source
+    below = _kept(source) if isinstance(source, Aggregate) else []
+    if isinstance(source, Event) and source.retention is not None and declaration.on_expiry == "keep":
+        below.append(source.retention)
+    if isinstance(declaration, Aggregate) and declaration.retention is not None:
+        below.append(declaration.retention)
+    return below

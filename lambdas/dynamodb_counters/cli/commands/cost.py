@@ -1,0 +1,141 @@
+"""``counters cost``: what a month costs, with this design and with the known ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
+
+import click
+from rich.console import Group, RenderableType
+
+from dynamodb_counters._cost.counted_items import Counted
+from dynamodb_counters._cost.month_bill import Bill, bills
+from dynamodb_counters._cost.price_list import PriceList
+from dynamodb_counters._cost.workload_settings import Door, Workload
+from dynamodb_counters._timeline.tiers import Tier
+from dynamodb_counters.cli.cost_options import Number, price_list, sampled, tiers_of
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import grid
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "DynamoDB": ("DynamoDB writes", "DynamoDB reads", "DynamoDB storage"),
+    "functions": ("Lambda", "CloudWatch", "X-Ray"),
+    "door": ("API Gateway", "SQS"),
+}
+
+
+@click.command()
+@click.option("--rate", required=True, type=Number(1e-6, 1e6), help="Events per second.")
+@click.option(
+    "--groups", multiple=True, default=(1000,), type=Number(1, 1e9), help="Groups of an aggregate; once for each."
+)
+@click.option("--window", "tiers", multiple=True, callback=tiers_of, metavar="PRECISION/LENGTH", help="Such as 1m/24h.")
+@click.option("--skew", default=0.0, type=Number(0, 3), help="Zipf exponent: 1 if the n-th group has 1/n of the first.")
+@click.option("--own-key", is_flag=True, help="Groups are the events' partition keys: one shard feeds each.")
+@click.option("--ranked", is_flag=True, help="The first aggregate has a leaderboard.")
+@click.option("--event-bytes", type=Number(1, 400_000), help="An event's item; default: 200, or the sample's.")
+@click.option("--sample", metavar="FILE", help="Events as JSON lines, the key's attribute first: how they pack.")
+@click.option("--retention", default=7.0, type=Number(0, 36_500), help="Days for which events are kept.  [default: 7]")
+@click.option("--duplicates", default=0.0, type=Number(0, 100), help="Per event.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), help="Stream shards; default: as the rate needs.")
+@click.option("--gather", default=1.0, type=Number(0, 300), help="max_batching_window in seconds.  [default: 1]")
+@click.option("--batch", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Records of a batch.")
+@click.option("--packed", type=Number(1, 1e6), help="Events per flush and part: pack them.")
+@click.option("--parts", default=1, show_default=True, type=click.IntRange(1, 256), help="Parts of a packed event.")
+@click.option("--door", default="sdk", show_default=True, type=click.Choice(get_args(Door)), help="Who accepts events.")
+@click.option(
+    "--per-request", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Events of a request."
+)
+@click.option("--monitoring/--no-monitoring", default=True, help="All alarms, and dashboards.  [default: yes]")
+@click.option("--tracing/--no-tracing", default=True, help="X-Ray.  [default: yes]")
+@click.option("--prices", metavar="FILE", help="Default: the installed list, us-east-1.")
+@shared
+def cost(session: Session, **given: Any) -> None:
+    """Estimate dollars per month, of this design and of the known ones.
+
+    Doors: sdk (your code accepts), queue (EventIngest's consumer does), http (an API before it), validated (and a
+    function that checks). Without free tiers, without reads of counts. docs/cost.md has the formulas.
+    """
+    prices = price_list(given.pop("prices"))
+    load = _workload(**given)
+    found = bills(load, prices.of)
+    session.emit(_document(load, prices, found), _shown(load, prices, found))
+
+
+def _workload(
+    *,
+    groups: Sequence[float],
+    tiers: Sequence[tuple[Tier, ...]],
+    skew: float,
+    own_key: bool,
+    ranked: bool,
+    event_bytes: float | None,
+    sample: str | None,
+    retention: float,
+    **same: Any,
+) -> Workload:
+    measured, sizes = (200.0, None) if sample is None else sampled(sample)
+    counted = [
+        Counted(int(number), skew, ranked=ranked and place == 0, scattered=not own_key)
+        for place, number in enumerate(groups)
+    ]
+    counted += [Counted(int(groups[0]), skew, tiers=each, scattered=not own_key) for each in tiers]
+    return Workload(
+        counted=tuple(counted),
+        event_bytes=measured if event_bytes is None else event_bytes,
+        sizes=sizes,
+        retention_days=retention,
+        **same,
+    )
+
+
+def _document(load: Workload, prices: PriceList, found: Sequence[Bill]) -> dict[str, Any]:
+    shards = load.shards()
+    batches = load.batches(shards)
+    return {
+        "prices": {"date": prices.date, "region": prices.region},
+        "shards": shards,
+        "events_per_batch": batches.events,
+        "seconds_per_batch": batches.seconds,
+        "designs": [
+            {
+                "title": bill.title,
+                "exact": bill.exact,
+                "keeps_up": bill.keeps_up,
+                "units_per_event": {
+                    stage: {"write": units.writes, "read": units.reads} for stage, units in bill.units.items()
+                },
+                "dollars_per_month": {**bill.dollars, "total": bill.total},
+            }
+            for bill in found
+        ],
+    }
+
+
+def _shown(load: Workload, prices: PriceList, found: Sequence[Bill]) -> RenderableType:
+    figures = ("units", *_COLUMNS, "total")
+    designs = grid("dollars per month", "exact", "keeps up", *figures, numbers=figures)
+    for bill in found:
+        sums = (sum(bill.dollars[name] for name in names) for names in _COLUMNS.values())
+        units = f"{sum(each.writes for each in bill.units.values()):.4f}"
+        designs.add_row(
+            bill.title, _yes(bill.exact), _yes(bill.keeps_up), units, *map(_dollars, sums), _dollars(bill.total)
+        )
+    stages = grid(f"units per event, {found[0].title}", "write", "read", numbers=("write", "read"))
+    for name, stage in found[0].units.items():
+        stages.add_row(name, f"{stage.writes:.6f}", f"{stage.reads:.6f}")
+    shards = load.shards()
+    batches = load.batches(shards)
+    told = (
+        f"{shards} shards; a batch of {batches.events:,.0f} events every {batches.seconds:.3g} s in each that has any; "
+        f"prices of {prices.date}, {prices.region}"
+    )
+    return Group(designs, "", stages, "", told)
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else "no"
+
+
+def _dollars(value: float) -> str:
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - cents matter no more

@@ -1,0 +1,184 @@
+"""``counters dev``: run one's own CDK app in an emulator on this machine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from dynamodb_counters._declarations import Event, Window
+from dynamodb_counters._dev import cdk
+from dynamodb_counters._dev.bootstrapping import bootstrap
+from dynamodb_counters._dev.deployed import Deployed, deployed
+from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters._dev.function_logs import FunctionLogs
+from dynamodb_counters._dev.source_files import SourceFiles
+from dynamodb_counters._dev.table_counts import MOST_ITEMS, TableCounts
+from dynamodb_counters._dev.taking_over import take_over
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.cli.commands.get import plain_measures
+from dynamodb_counters.cli.failures import DONE
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import group_text, number, span, stamp
+from dynamodb_counters.errors import CountersError
+
+_PORT: Final = 4566
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
+
+
+@click.command()
+@click.argument("command", nargs=-1, metavar="[-- COMMAND…]")
+@click.option("--app", metavar="COMMAND", help="Runs the app, such as 'python3 app.py'. Default: as cdk.json says.")
+@click.option("--stack", "stacks", multiple=True, metavar="NAME", help="Deploy this stack; repeatable. Default: all.")
+@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="0: any that is free.")
+@click.option("--once", is_flag=True, help="Deploy, print what is deployed, and stop.")
+@click.option("--verbose", is_flag=True, help="Print what the CDK CLI prints.")
+@shared
+def dev(
+    session: Session,
+    command: tuple[str, ...],
+    *,
+    app: str | None,
+    stacks: tuple[str, ...],
+    port: int,
+    once: bool,
+    verbose: bool,
+) -> int:
+    """Run the CDK app of this directory in an AWS emulator on this machine, without an account or Docker.
+
+    Deploys it with the CDK CLI, prints its counts and logs as they come, deploys it again when its files change, and
+    leaves nothing when Ctrl-C ends it. With a COMMAND, such as `-- pytest`: runs that against the deployed app, stops,
+    and exits with its code.
+
+    Needs the extra `dev`: pip install 'cdk-dynamodb-counters[dev]'.
+    """
+    directory = Path.cwd()
+    if app is None and not (directory / "cdk.json").is_file():
+        raise click.UsageError("there is no cdk.json here: go to the app's directory, or give --app")
+    made = cdk.App(directory, cdk.find_cli(directory), app)
+    files = SourceFiles(directory)
+    with Emulator.start(max_seconds=DAY, port=port) as emulator:
+        bootstrap(emulator, directory)
+        work = Workbench(session, emulator, made, stacks, session.tell if verbose else None)
+        work.deploy()
+        if command:
+            return subprocess.run(command, env=work.environment(), check=False).returncode
+        if not once:
+            session.tell("watching; Ctrl-C ends")
+            try:
+                while True:
+                    work.look(files)
+                    session.sleep(_SECONDS_BETWEEN_LOOKS)
+            except KeyboardInterrupt:
+                session.tell("stopped")
+    return DONE
+
+
+@dataclass
+class Workbench:
+    """An app in an emulator: deploys it, and shows what it counts and logs."""
+
+    session: Session
+    emulator: Emulator
+    app: cdk.App
+    stacks: Sequence[str]
+    progress: Callable[[str], None] | None = None
+    _found: Deployed = field(default_factory=Deployed)
+    _counts: dict[str, TableCounts] = field(default_factory=dict)
+    _logs: FunctionLogs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._logs = FunctionLogs(self.emulator.client("logs"))
+
+    def deploy(self) -> None:
+        """Deploy the app, and show what is there if that is new."""
+        began = self.session.clock()
+        self.session.tell(f"deploying to {self.emulator.endpoint_url}")
+        try:
+            cdk.deploy(self.emulator, self.app, self.stacks, progress=self.progress)
+        except cdk.CdkError as error:
+            if self.progress is None:
+                raise cdk.CdkError(f"{error}; --verbose shows all") from error
+            raise
+        before, self._found = self._found, deployed(self.emulator)
+        for one in self._found.aggregators:
+            if said := take_over(one, self.emulator.client("dynamodb")):
+                self.session.tell(said)
+        self.session.tell(f"deployed in {span(round(self.session.clock() - began))}")
+        for one in self._found.aggregators:
+            counts = TableCounts(one.table, self.emulator.client("dynamodb"), one.declarations)
+            self._counts.setdefault(one.table, counts).declared(one.declarations)
+        if (before.tables, before.apis) != (self._found.tables, self._found.apis):
+            self.session.emit(self._document(), self._shown())
+
+    def look(self, files: SourceFiles) -> None:
+        """Deploy again if files have changed; show what was logged and counted since the last look."""
+        if changed := files.changed():
+            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            self.session.tell(f"{changed[0]}{more} changed")
+            try:
+                self.deploy()
+            except CountersError as error:
+                self.session.tell(f"error: {error}; the app deployed before still runs")
+        for line in self._logs.new(self._found.functions):
+            self.session.tell(line)
+        for counts in self._counts.values():
+            was_too_large = counts.is_too_large
+            self._tell_counts(counts)
+            if counts.is_too_large > was_too_large:
+                self.session.tell(f"{counts.table} has over {number(MOST_ITEMS)} items: `counters watch` shows counts")
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a command that works on what is deployed."""
+        return self.emulator.environment() | self._table()
+
+    def _tell_counts(self, counts: TableCounts) -> None:
+        at = stamp(self.session.clock())
+        for (name, group), measures in counts.changed().items():
+            values = dict(group)
+            document = {"at": at, "table": counts.table, "name": name, "group": values}
+            plain = plain_measures(measures)
+            said = {one: number(value) for one, value in plain.items() if not isinstance(value, dict)}
+            text = " ".join(part for part in (name, group_text(values)) if part)
+            self.session.emit(document | {"measures": plain}, f"{text}: {group_text(said)}")
+
+    def _table(self) -> dict[str, str]:
+        """The table, if there is one that all commands can be about."""
+        tables = [one.table for one in self._found.aggregators] or self._found.tables
+        return {"COUNTERS_TABLE": tables[0]} if len(tables) == 1 else {}
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "endpoint_url": self.emulator.endpoint_url,
+            "tables": self._found.tables,
+            "apis": [{"url": one.url, "routes": list(one.routes)} for one in self._found.apis],
+            "functions": [{"name": one.name, "log_group": one.log_group} for one in self._found.functions],
+            "environment": self.emulator.exports() | self._table(),
+        }
+
+    def _shown(self) -> list[str]:
+        lines = [f"table  {name}" for name in self._found.tables]
+        for api in self._found.apis:
+            lines.append(f"API    {api.url}/")
+            lines += [f"       {route}" for route in api.routes]
+        exports = [f"export {name}={value}" for name, value in (self.emulator.exports() | self._table()).items()]
+        return [*lines, "", "In another terminal:", "", *exports, *self._hints(), ""]
+
+    def _hints(self) -> list[str]:
+        """The commands that accept events, with the attributes that they cannot do without."""
+        lines = []
+        for one in self._found.aggregators:
+            table = "" if self._table() else f"--table {one.table} "
+            events = {each.source.name: each.source for each in one.declarations if isinstance(each.source, Event)}
+            for event in events.values():
+                names = [*event.fields]
+                for declared in one.declarations:
+                    if declared.source == event:
+                        names += [*declared.fields, *([declared.time] if isinstance(declared, Window) else [])]
+                attributes = dict.fromkeys(name.partition(":")[0] for name in names)
+                lines.append(f"counters {table}accept {event.name} {' '.join(f'{name}=…' for name in attributes)}")
+        return lines

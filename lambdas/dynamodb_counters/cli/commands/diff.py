@@ -1,0 +1,187 @@
+"""``counters diff``: what a deployment would change, before it is deployed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.change_words import Advice, EventChange, advice, differences, event_differences
+from dynamodb_counters._declarations.codec import decode
+from dynamodb_counters._declarations.effective import Merged, merged
+from dynamodb_counters._declarations.past import Past
+from dynamodb_counters._statuses import Status
+from dynamodb_counters._stream.control import past_of, read_control, stored_deployments
+from dynamodb_counters._stream.deployment_items import AGGREGATOR
+from dynamodb_counters._stream.deployments import last_declarations
+from dynamodb_counters._table import Table
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.left_tallies import LeftTally, left_tallies
+from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
+from dynamodb_counters.cli.show.formats import group_text
+
+_HANDLER: Final = "dynamodb_counters.handlers.aggregator.handler"
+
+
+_HANDOVER: Final = (
+    "{from!r} counts this table, not {to!r}: the next change of declarations fails every batch. Keep the stack's name "
+    "and the construct's path in it, or remove the old aggregator and run `counters handover`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Deployed:
+    """The declarations that a table folds, and those that its readers use."""
+
+    folded: tuple[Declaration, ...] = ()
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+    aggregator: str = ""
+    has_history: bool = False
+    reads: Mapping[str, int] = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
+
+
+@click.command()
+@click.option("--template", metavar="FILE|DIR", help="A synthesized template, or a folder of them. Default: cdk.out.")
+@click.option("--aggregator", metavar="PATH", help="Construct path of the aggregator, if templates have several.")
+@click.option("--tallies", is_flag=True, help="List groups whose tally is left behind; reads the whole table.")
+@shared
+def diff(session: Session, template: str | None, aggregator: str | None, *, tallies: bool) -> int:
+    """Compare what a deployment declares with what the table counts.
+
+    Run it after `cdk synth`. Exit code 1: there are differences.
+    """
+    if session.declared is not None and template is not None:
+        raise click.UsageError("--template and --declarations: pass one of them")
+    deployed = _read(session.table)
+    name = deployed.aggregator
+    if session.declared is not None:
+        declared = session.declarations
+    else:
+        name, encoded = _from_templates(Path(template or "cdk.out"), aggregator, deployed.aggregator)
+        declared = decode(encoded)
+    handover = {"from": deployed.aggregator, "to": name} if deployed.aggregator not in ("", name) else None
+    found = merged(declared, deployed.folded, deployed.reads, deployed.past)
+    events = event_differences(declared, deployed.folded)
+    left = [*left_tallies(session.table, found, deployed.reads)] if tallies else []
+    document = _document(found, events, deployed) | {"handover": handover}
+    document |= {"left_behind": list(map(asdict, left))} if tallies else {}
+    told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style="bold"), ""]
+    session.emit(document, Group(*told, _shown(found, events, deployed), *map(_left, left)))
+    return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
+
+
+def _read(table: Table) -> _Deployed:
+    seen = read_control(table)
+    if seen.history is None:
+        return _Deployed()
+    return _Deployed(
+        last_declarations(table, UnknownDeclarationsError),
+        seen.statuses,
+        seen.item.get(AGGREGATOR, {}).get("S", ""),
+        has_history=True,
+        reads=seen.reads,
+        past=past_of(stored_deployments(table).values(), seen),
+    )
+
+
+def _from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
+    """Name and declarations of the aggregator that is wanted, or counts the table, or is the only one."""
+    found: dict[str, str] = {}
+    for file in sorted(path.rglob("*.template.json")) if path.is_dir() else [path]:
+        try:
+            found |= _aggregators(json.loads(file.read_text(encoding="utf-8")))
+        except (AttributeError, LookupError, TypeError, ValueError, OSError):
+            raise click.UsageError(f"{str(file)!r} is no template: expected a file that `cdk synth` wrote") from None
+    if not found:
+        raise click.UsageError(f"no aggregator in {str(path)!r}: run `cdk synth`, or name its folder with --template")
+    for name in (wanted, counting):
+        if name in found:
+            return name, found[name]
+    if wanted is not None or len(found) > 1:
+        raise click.UsageError(f"which aggregator? name one with --aggregator: {', '.join(sorted(found))}")
+    return next(iter(found.items()))
+
+
+def _aggregators(template: Any) -> dict[str, str]:
+    """The encoded declarations by the aggregator's name."""
+    found = {}
+    for resource in template["Resources"].values():
+        properties = resource.get("Properties", {})
+        if properties.get("Handler") == _HANDLER:
+            variables = properties["Environment"]["Variables"]
+            found[str(variables.get("AGGREGATOR", ""))] = str(variables["DECLARATIONS"])
+    return found
+
+
+def _document(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed) -> dict[str, Any]:
+    return {
+        "first_deployment": not deployed.has_history,
+        "names": [
+            {
+                "name": name,
+                "kind": change.kind,
+                "changes": _changes(differences(change)),
+                **_advised(advice(found, name, first=not deployed.has_history)),
+                "whole": deployed.statuses.get(name, Status()).whole,
+            }
+            for name, change in found.changes.items()
+        ],
+        "events": [
+            {"name": name, "changes": _changes(change.aspects), **_advised(change.advice)}
+            for name, change in events.items()
+        ],
+    }
+
+
+def _changes(found: list[tuple[str, str, str]]) -> list[dict[str, str]]:
+    return [{"aspect": aspect, "before": before, "after": after} for aspect, before, after in found]
+
+
+def _advised(said: Advice) -> dict[str, str]:
+    return {"title": said.title, "does": said.does, "counts": said.counts, "next": said.next}
+
+
+def _shown(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed) -> Group:
+    parts: list[Any] = []
+    quiet = []
+    if not deployed.has_history:
+        parts += ["Nothing counts this table yet: this would be its first deployment.", ""]
+    for name, change in found.changes.items():
+        said = advice(found, name, first=not deployed.has_history)
+        if said.title == "unchanged":
+            quiet.append(name)
+            continue
+        parts.append(_entry(name, differences(change), said))
+    for name, event in events.items():
+        parts.append(_entry(f"event {name}", event.aspects, event.advice))
+    parts.append(Text(f"unchanged: {', '.join(quiet)}" if quiet else "", overflow="fold"))
+    return Group(*parts)
+
+
+def _left(found: LeftTally) -> Text:
+    group = group_text(found.group)
+    tally = ", ".join(f"{name} {number}" for name, number in found.tally.items())
+    return Text(f"left behind: the tally of {found.name} {group}: {tally}")
+
+
+def _entry(name: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for aspect, before, after in changes:
+        grid.add_row(aspect, f"{before} → {after}")
+    for label, text in (("then", said.does), ("counts", said.counts), ("next", said.next)):
+        if text:
+            grid.add_row(Text(label, style="dim"), text)
+    heading = Text.assemble((name, "bold"), f": {said.title}")
+    return Group(heading, Padding(grid, (0, 0, 1, 2), expand=False))

@@ -1,0 +1,76 @@
+"""``counters events``: accepted events, as they lie in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import click
+from rich.table import Table as Grid
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters.cli.arguments import fields_of, moment
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import grid
+
+
+@click.command()
+@click.argument("name")
+@click.argument("attributes", nargs=-1, metavar="[FIELD=VALUE]…")
+@click.option("--since", type=moment, help="The events' times from here on. ISO 8601; without an offset, UTC.")
+@click.option("--until", type=moment, help="The events' times before this.")
+@click.option("--time", help="Attribute with the time of an event that is not packed, for --since and --until.")
+@click.option("--after", default="", metavar="SORT KEY", help="Begin after this one, as the page before said.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Events of a page.")
+@click.option("--all", "everything", is_flag=True, help="All pages.")
+@click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
+@shared
+def events(
+    session: Session,
+    name: str,
+    attributes: tuple[str, ...],
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    time: str | None,
+    after: str,
+    limit: int,
+    everything: bool,
+    consistent: bool,
+) -> None:
+    """List events of the declaration NAME that have these values.
+
+    The fields of their partition key are needed; of packed events the tenant, if they have one.
+    """
+    event = session.find(Event, name)
+    values = fields_of(attributes, None, needed=event.packed.tenants if event.packed else event.pk_template.fields)
+    found = session.counters.events(
+        event, values, start=since, end=until, time=time, after=after, consistent=consistent
+    )
+    listed = list(found if everything else islice(found, limit + 1))
+    page = listed if everything else listed[:limit]
+    has_more = len(listed) > len(page)
+    following = event.sk_template.render(page[-1]) if has_more and event.packed is None else None
+    session.emit({"event": name, "events": page, "more": has_more, "next": following}, _rows(event, page))
+    if has_more:
+        said = f"--after '{following}'" if following else "narrow them by --since"
+        session.tell(f"there are more: {said}, or --all")
+
+
+def _rows(event: Event, page: list[dict[str, Any]]) -> Grid:
+    columns = dict.fromkeys((*event.fields, *(name for one in page for name in one)))
+    numeric = [name for name in columns if all(_is_number(one.get(name)) for one in page)]
+    shown = grid(*columns, numbers=numeric)
+    for one in page:
+        shown.add_row(*(_text(one.get(name)) for name in columns))
+    return shown
+
+
+def _is_number(value: object) -> bool:
+    return value is None or not isinstance(value, str | bytes | bool | Mapping | list | set)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,91 @@
+"""``counters get``: what a group of an aggregate counts, or all groups of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import click
+from rich.console import Group as Lines
+from rich.console import RenderableType
+
+from dynamodb_counters._declarations import Aggregate
+from dynamodb_counters._declarations.groups import Group
+from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import ACCENT, HEADING, bar, grid, number, pairs
+
+
+@click.command()
+@click.argument("name")
+@click.argument("group", nargs=-1, metavar="[FIELD=VALUE]…")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="Most groups to list.")
+@click.option("--consistent", is_flag=True, help="Read strongly consistently, at twice the read units.")
+@shared
+def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, consistent: bool) -> None:
+    """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition."""
+    aggregate = session.find(Aggregate, name)
+    values = fields_of(group, aggregate.fields, needed=aggregate.pk_template.fields)
+    if values.keys() == set(aggregate.fields):
+        found = session.counters.get(aggregate, values, consistent=consistent)
+        session.emit(_plain(name, found), pairs_of(found))
+        _tell(session, name, [found])
+        return
+    groups = session.counters.groups(aggregate, values, consistent=consistent)
+    listed = [one for _, one in islice(groups, limit + 1)]
+    document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": len(listed) > limit}
+    session.emit(document, _rows(aggregate, listed[:limit]))
+    _tell(session, name, listed)
+    if len(listed) > limit:
+        session.tell(f"there are more: --limit {2 * limit}")
+
+
+def _tell(session: Session, name: str, groups: list[Group]) -> None:
+    if not all(group.complete for group in groups):
+        session.tell(f"not complete: `counters backfill {name}` counts what was there before")
+
+
+def plain_measures(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """Measures as JSON has them: the bins of a histogram are texts."""
+    return {
+        name: {str(one): count for one, count in value.items()} if isinstance(value, Mapping) else value
+        for name, value in measures.items()
+    }
+
+
+def pairs_of(found: Group) -> RenderableType:
+    """The measures of a group, histograms as bars."""
+    plain = {name: value for name, value in found.measures.items() if not isinstance(value, Mapping)}
+    parts: list[RenderableType] = (
+        [pairs({name: number(value) for name, value in plain.items()}, numbers=True)] if plain else []
+    )
+    for name, bins in found.measures.items():
+        if isinstance(bins, Mapping):
+            top = max(bins.values(), default=0)
+            shown = grid(name, "count", "", numbers=(name, "count"))
+            for one, count in bins.items():
+                shown.add_row(number(one), number(count), bar(count, top, 40), style=None)
+            shown.columns[2].style = ACCENT
+            parts += ["", shown] if parts else [shown]
+    return Lines(*parts)
+
+
+def _rows(aggregate: Aggregate, groups: list[Group]) -> RenderableType:
+    shown = grid(*aggregate.fields, *aggregate.measures, numbers=tuple(aggregate.measures))
+    for one in groups:
+        cells = [
+            f"{len(value)} bins" if isinstance(value, Mapping) else number(value) for value in one.measures.values()
+        ]
+        shown.add_row(*one.values.values(), *cells)
+    shown.columns[0].style = HEADING if groups else ""
+    return shown
+
+
+def _plain(name: str, found: Group) -> dict[str, Any]:
+    return {
+        "aggregate": name,
+        "group": dict(found.values),
+        "measures": plain_measures(found.measures),
+        "complete": found.complete,
+    }

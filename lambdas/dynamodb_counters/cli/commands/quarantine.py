@@ -1,0 +1,204 @@
+"""``counters quarantine``: what could not be counted; look at it, count it after all, or give it up."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, Final
+
+import click
+from rich.console import Group as Lines
+from rich.text import Text
+
+from dynamodb_counters._declarations.composites import with_parts
+from dynamodb_counters._stream import redrive_entries
+from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._stream.quarantine_items import Quarantined
+from dynamodb_counters._stream.run_items import found_by
+from dynamodb_counters._table import Table
+from dynamodb_counters.cli.arguments import duration
+from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import QUIET, grid, moment_text, number, reason_text, span
+from dynamodb_counters.errors import InvalidArgumentError
+
+_TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
+_MOST_TOLD: Final = 10
+_DOUBT: Final = "may have been counted"
+
+
+@click.group()
+def quarantine() -> None:
+    """Records that could not be counted: list and show them, redrive them, or discard them."""
+
+
+def _filtered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which entries are meant; it gets them as `wanted`."""
+
+    @wraps(function)
+    def command(session: Session, **options: Any) -> Any:
+        now, older, newer = session.clock(), options.pop("older"), options.pop("newer")
+        declaration = options.pop("declaration")
+        wanted = Wanted(
+            options.pop("ids", ()),
+            ("waiting",),
+            options.pop("reason") or "",
+            with_parts([declaration], session.declarations) if declaration else (),
+            None if older is None else now - older.total_seconds(),
+            None if newer is None else now - newer.total_seconds(),
+        )
+        return function(session, wanted, **options)
+
+    for option in (
+        click.option("--newer", type=duration, help="Records created within so long, such as 2h."),
+        click.option("--older", type=duration, help="Records created so long ago, such as 7d."),
+        click.option("--declaration", metavar="NAME", help="Entries that this declaration could not count."),
+        click.option("--reason", metavar="TEXT", help="Entries whose reason contains this."),
+    ):
+        command = option(command)
+    return shared(command)
+
+
+@quarantine.command("list")
+@click.option(
+    "--state", type=click.Choice([*STATES.values(), "any"]), default="waiting", show_default=True, help="The outcome."
+)
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows shown; --json has all.")
+@_filtered
+def list_entries(session: Session, wanted: Wanted, *, state: str, limit: int) -> None:
+    """List entries, the oldest first."""
+    found = find(session.table, replace(wanted, states=tuple(STATES.values()) if state == "any" else (state,)))
+    said, now = ("state",) if state == "any" else (), session.clock()
+    columns = ("id", "age", *said, "not counted by", "item", "reason")
+    shown = grid(*columns, numbers=("age",), keep=("id", "state"))
+    for entry in found[:limit]:
+        age = "-" if entry.created is None else span(now - entry.created)
+        names = ", ".join(entry.names) or "all"
+        shown.add_row(
+            entry.id, age, *([entry.state] if said else []), names, entry.item_key, reason_text(entry.kept.reason)
+        )
+    rest = f", {len(found) - limit:,} more than shown" if len(found) > limit else ""
+    total = Text(f"{number(len(found))} {'entry' if len(found) == 1 else 'entries'}{rest}", QUIET)
+    session.emit({"entries": [entry.document() for entry in found]}, Lines(shown, total) if found else total)
+
+
+@quarantine.command()
+@click.argument("entry_id", metavar="ID")
+@shared
+def show(session: Session, entry_id: str) -> None:
+    """Show in words what the entry ID holds, with its record."""
+    [entry] = find(session.table, Wanted((entry_id,), tuple(STATES.values())))
+    created = "unknown" if entry.created is None else moment_text(entry.created)
+    expires = "never" if entry.expires_at is None else moment_text(entry.expires_at)
+    lines = [f"entry {entry.id}, {entry.state}; its record was created {created}; expires {expires}"]
+    lines += ["", *words(entry), ""]
+    run = entry.kept.shard.removeprefix(found_by(""))
+    place = f"shard {entry.kept.shard}, record {entry.kept.sequence.lstrip('0')}"
+    lines += [place if run == entry.kept.shard else f"found by the backfill {run}"]
+    text = json.dumps(entry.kept.content, indent=2, ensure_ascii=False)
+    lines += _TYPED.sub(r"{\1}", text).split("\n")
+    session.emit(entry.document(), lines)
+
+
+@quarantine.command()
+@click.argument("ids", nargs=-1, metavar="[ID]…")
+@click.option("--all", "everything", is_flag=True, help="All entries that wait.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_filtered
+def redrive(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+    """Send entries back through the stream, to be counted once.
+
+    Deploy what repairs their cause first. Asks only about records that may have been counted already.
+    """
+    found = _chosen(session, wanted, everything=everything)
+    doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
+    question = f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
+    return _act(session, found, redrive_entries.redrive, "redriven", question, dry_run=dry_run, yes=yes)
+
+
+@quarantine.command()
+@click.argument("ids", nargs=-1, metavar="[ID]…")
+@click.option("--all", "everything", is_flag=True, help="All entries that wait.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_filtered
+def discard(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+    """Give entries up: they are never counted, nor taken back, also if their records come again.
+
+    They can be shown until they expire. Refused is what only a redrive makes right.
+    """
+    found = _chosen(session, wanted, everything=everything)
+    question = f"Discard {len(found):,} entries? The counts will lack them for good."
+    discards: list[Discards] = []
+
+    def work(table: Table, entry: Quarantined) -> bool:
+        # Not before the user has said yes.
+        discards.extend([Discards(table)] if not discards else [])
+        return discards[0].discard(entry)
+
+    return _act(session, found, work, "discarded", question, dry_run=dry_run, yes=yes)
+
+
+@quarantine.command()
+@click.option("--all", "everything", is_flag=True, help="All entries that wait or were discarded.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_filtered
+def purge(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+    """Delete entries that wait or were discarded, with what they hold.
+
+    A record that comes again, from the stream or the on-failure bucket, comes back as an entry. Those redriven stay:
+    they keep such a record from being counted twice.
+    """
+    found = _chosen(session, replace(wanted, states=("waiting", "discarded")), everything=everything)
+    waiting = sum(entry.state == "waiting" for entry in found)
+    question = f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
+    return _act(session, found, redrive_entries.purge, "purged", question, dry_run=dry_run, yes=yes)
+
+
+def _chosen(session: Session, wanted: Wanted, *, everything: bool) -> list[Entry]:
+    is_filtered = bool(wanted.reason or wanted.declarations or wanted.created_before or wanted.created_after)
+    if not (wanted.ids or is_filtered or everything):
+        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
+    return find(session.table, wanted)
+
+
+def _act(
+    session: Session,
+    found: Sequence[Entry],
+    work: Callable[[Table, Quarantined], bool],
+    done: str,
+    question: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Do something with each entry; exit code 1 if some changed meanwhile."""
+    ids = [entry.id for entry in found]
+    if dry_run or not found:
+        session.emit({f"would be {done}": ids}, f"{len(found):,} entries would be {done}")
+        return DONE
+    if question and not session.confirm(question, yes=yes):
+        return FOUND
+    left, refused = list[str](), dict[str, str]()
+    with session.progress(done, len(found)) as advance:
+        for entry in found:
+            try:
+                if not work(session.table, entry.kept):
+                    left.append(entry.id)
+            except InvalidArgumentError as error:
+                refused[entry.id] = str(error)
+            advance(1)
+    said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:10])}" if left else ""
+    said += f"; {len(refused):,} refused" if refused else ""
+    for one, reason in list(refused.items())[:_MOST_TOLD]:
+        session.tell(f"{one}: {reason}")
+    changed = [one for one in ids if one not in left and one not in refused]
+    document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
+    session.emit(document, f"{len(changed):,} {done}{said}")
+    return FOUND if left or refused else DONE

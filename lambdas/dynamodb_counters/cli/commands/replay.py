@@ -1,0 +1,211 @@
+"""``counters replay``: accept the events of a file.
+
+Each event is accepted once, however often it is replayed, so a run that was killed is exact when it is repeated. How
+far it came is in a file next to the events, written after each batch: the next run goes on there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import click
+
+from dynamodb_counters._declarations import Event
+from dynamodb_counters._http.lossless_json import write_json
+from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.replay_files import FORMATS, Row, format_of, rows
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import number, pairs
+
+_LINE: Final = "line"
+"""The name that `--map` has for the number of a record in its file."""
+
+_ROUNDS: Final = 8
+_BATCH_BYTES: Final = 4_000_000
+_STATUSES: Final = ("accepted", "duplicate", "conflict", "rejected", "too_late", "unreadable")
+
+
+@dataclass
+class Progress:
+    """How far a replay has come; it belongs to one file, table and event."""
+
+    of: dict[str, Any]
+    records: int = 0
+    """The number of the last record that was accepted or rejected."""
+    rejects_bytes: int = 0
+    found: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_STATUSES, 0))
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--event", "name", required=True, help="The event's declaration.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name.")
+@click.option(
+    "--map", "mapped", multiple=True, metavar="ATTRIBUTE=COLUMN", help="Rename; the column `line` is a record's number."
+)
+@click.option("--set", "constants", multiple=True, metavar="ATTRIBUTE=TEXT", help="The same in each event.")
+@click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of a CSV that holds numbers.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="At most so many events per second.")
+@click.option("--batch", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Events at a time.")
+@click.option("--rejects", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.rejects.jsonl.")
+@click.option("--progress", "kept", type=click.Path(dir_okay=False, path_type=Path), help="Default: FILE.progress.")
+@click.option("--restart", is_flag=True, help="Begin at the first record.")
+@click.option("--dry-run", is_flag=True, help="Read the file and write nothing.")
+@shared
+def replay(
+    session: Session,
+    file: Path,
+    *,
+    name: str,
+    kind: str | None,
+    mapped: tuple[str, ...],
+    constants: tuple[str, ...],
+    numbers: tuple[str, ...],
+    rate: float | None,
+    batch: int,
+    rejects: Path | None,
+    kept: Path | None,
+    restart: bool,
+    dry_run: bool,
+) -> int:
+    """Accept the events of FILE: JSON lines, CSV with a first line of names, or an access log; plain or gzip.
+
+    An access log has the columns client, time, method, url, status, bytes, user, referer and agent.
+
+    Killed, run it again: it goes on after the last batch, and what it repeats are duplicates. Exit code 1: some were
+    rejected, and are in the file of rejects.
+    """
+    event = session.find(Event, name)
+    renamed, fixed = _pairs(mapped, "--map"), _pairs(constants, "--set")
+    kind = kind or format_of(file)
+    kept = kept or file.with_name(f"{file.name}.progress")
+    rejects = rejects or file.with_name(f"{file.name}.rejects.jsonl")
+    how = {"kind": kind, "map": renamed, "set": fixed, "numbers": sorted(numbers)}
+    progress = Progress({"table": session.table.name, "event": name, "bytes": file.stat().st_size, **how})
+    if not restart and not dry_run:
+        progress = _continued(progress, kept)
+    with file.open("rb") as opened:
+        found = (_renamed(row, renamed, fixed) for row in rows(opened, kind, numbers) if row.number > progress.records)
+        if dry_run:
+            return _look(session, found)
+        with session.progress(f"bytes of {file.name}", file.stat().st_size) as advance, rejects.open("ab") as refused:
+            refused.truncate(progress.rejects_bytes)
+            done = 0
+            for part in _batches(found, batch):
+                began = session.clock()
+                _accept(session, event, part, progress, refused)
+                _keep(progress, kept)
+                if rate is not None:
+                    session.sleep(max(0.0, len(part) / rate - (session.clock() - began)))
+                advance(opened.tell() - done)
+                done = opened.tell()
+    kept.unlink(missing_ok=True)
+    left = sum(progress.found[status] for status in ("conflict", "rejected", "too_late", "unreadable"))
+    if not left:
+        rejects.unlink(missing_ok=True)
+    document = {**progress.found, "rejects": str(rejects) if left else None}
+    said = {status.replace("_", " "): number(count) for status, count in progress.found.items() if count}
+    session.emit(document, pairs((said or {"accepted": "0"}) | ({"rejects in": str(rejects)} if left else {})))
+    return FOUND if left else DONE
+
+
+def _accept(session: Session, event: Event, part: Sequence[Row], progress: Progress, refused: BinaryIO) -> None:
+    outcomes = iter(_outcomes(session, event, [row.values for row in part if not row.problem]))
+    for row in part:
+        outcome = None if row.problem else next(outcomes)
+        status, reason = ("unreadable", row.problem) if outcome is None else (outcome.status, outcome.reason)
+        progress.found[status] += 1
+        if status not in ("accepted", "duplicate"):
+            content = {"text": row.text} if row.problem else {"event": row.values}
+            said = {_LINE: row.number, "status": status, "reason": reason, **content}
+            refused.write(f"{write_json(said)}\n".encode())
+    refused.flush()
+    progress.records, progress.rejects_bytes = part[-1].number, refused.tell()
+
+
+def _outcomes(session: Session, event: Event, events: list[dict[str, Any]]) -> list[Outcome]:
+    """The outcome of each event; those that the table refuses for now are tried again."""
+    outcomes: dict[int, Outcome] = {}
+    waiting = list(range(len(events)))
+    for _ in session.table.tries(_ROUNDS):
+        found = session.counters.accept_many(event, [events[index] for index in waiting]) if waiting else []
+        outcomes |= zip(waiting, found, strict=True)
+        waiting = [index for index in waiting if outcomes[index].status == "failed"]
+        if not waiting:
+            break
+    if waiting:
+        reason = outcomes[waiting[0]].reason
+        raise TimeoutError(f"the table keeps refusing {len(waiting)} events: {reason}; run it again, with --rate")
+    return [outcomes[index] for index in range(len(events))]
+
+
+def _look(session: Session, found: Iterable[Row]) -> int:
+    counted, first = Counter[str](), None
+    for row in found:
+        counted["unreadable" if row.problem else "readable"] += 1
+        first = first or (None if row.problem else row.values)
+    example = write_json(first) if first else "none"
+    said = {status: number(counted[status]) for status in ("readable", "unreadable")} | {"the first": example}
+    session.emit({"readable": counted["readable"], "unreadable": counted["unreadable"], "first": first}, pairs(said))
+    return FOUND if counted["unreadable"] else DONE
+
+
+def _renamed(row: Row, renamed: Mapping[str, str], fixed: Mapping[str, str]) -> Row:
+    if row.problem or not (renamed or fixed):
+        return row
+    columns = {**row.values, _LINE: row.number}
+    values = {name: value for name, value in row.values.items() if name not in renamed.values()}
+    values |= {name: columns[column] for name, column in renamed.items() if column in columns}
+    return replace(row, values={**values, **fixed})
+
+
+def _continued(fresh: Progress, kept: Path) -> Progress:
+    """The progress that an earlier run has kept; a usage error if that was another one."""
+    if not kept.exists():
+        return fresh
+    try:
+        known = Progress(**json.loads(kept.read_text(encoding="utf-8")))
+        counts = (known.records, known.rejects_bytes, *known.found.values())
+        is_same = known.of == fresh.of and known.found.keys() == fresh.found.keys()
+        is_same = is_same and all(type(count) is int and count >= 0 for count in counts)
+    except (ValueError, TypeError, AttributeError):
+        is_same = False
+    if not is_same:
+        raise click.UsageError(
+            f"{str(kept)!r} is of another replay or damaged: --restart starts over, --progress names another"
+        )
+    return known
+
+
+def _keep(progress: Progress, kept: Path) -> None:
+    # Replaced at once: a kill leaves the old one or the new one.
+    written = kept.with_name(f"{kept.name}.new")
+    written.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+    written.replace(kept)
+
+
+def _batches(found: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    """Records by the batch, fewer of long ones: all of a batch are in memory."""
+    part: list[Row] = []
+    size = 0
+    for row in found:
+        part.append(row)
+        size += row.size
+        if len(part) == most or size > _BATCH_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _pairs(given: Sequence[str], option: str) -> dict[str, str]:
+    for one in given:
+        if not one.partition("=")[1]:
+            raise click.UsageError(f"{option} {one!r}: expected two names joined by =")
+    return dict(one.split("=", 1) for one in given)

@@ -1,0 +1,111 @@
+"""``counters restore``: count in a restored table what was accepted but not yet counted; see docs/restore.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._stream.catch_up import CatchUp
+from dynamodb_counters._stream.stream_reader import StreamReader
+from dynamodb_counters._table import Table
+from dynamodb_counters.cli.arguments import moment
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.errors import RestoreError
+
+
+@dataclass(slots=True)
+class Restored:
+    """Findings and results of a run."""
+
+    stream: str
+    """Its status."""
+    done: bool = False
+    """Whether an earlier run has caught up."""
+    read: int = 0
+    latest: str | None = None
+    """The time of the latest record that the copy contains."""
+    records: dict[str, int] = field(default_factory=dict)
+    """To be counted, by shard."""
+    updated: int | None = None
+    quarantined: int | None = None
+
+    def lines(self) -> list[str]:
+        """Print it for people."""
+        if self.done:
+            return ["the table has caught up with this stream before: nothing to do"]
+        told = [f"the stream is {self.stream}"]
+        told += [f"{self.read:,} records read, the latest in the table: {self.latest or 'none'}"]
+        told += [f"{shard}: {records:,} records to hand over" for shard, records in self.records.items()]
+        if self.updated is None:
+            return [*told, "dry run: nothing was written"]
+        told += [f"{self.updated:,} items updated, {self.quarantined:,} entries quarantined"]
+        return [*told, "done: deploy the aggregator"]
+
+
+@click.command()
+@click.argument("stream")
+@click.option("--at", type=moment, metavar="TIME", help="When the copy was made, unless DynamoDB knows.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@shared
+def restore(session: Session, stream: str, *, at: datetime | None, dry_run: bool) -> None:
+    """Count in the restored table what was accepted, but not yet counted, when the copy was made.
+
+    STREAM is the ARN of the original table's stream; the restored table needs a stream of its own. A run that was
+    killed is repeated.
+    """
+    streams = session.client("dynamodbstreams")
+    declarations = session.declarations if session.declared else None
+    done = restore_table(session.table, stream, streams, declarations=declarations, at=at, dry_run=dry_run)
+    session.emit(asdict(done), done.lines())
+
+
+def restore_table(
+    table: Table,
+    stream: str,
+    streams: Any,
+    *,
+    declarations: tuple[Declaration, ...] | None = None,
+    at: datetime | None = None,
+    dry_run: bool = False,
+) -> Restored:
+    """Catch up; RestoreError if that cannot be done."""
+    described = table.client.describe_table(TableName=table.name)["Table"]
+    if described.get("StreamSpecification", {}).get("StreamViewType") != "NEW_AND_OLD_IMAGES":
+        raise RestoreError(
+            "the table has no stream of new and old images: enable it first, so that changes of groups are seen"
+        )
+    own = described["LatestStreamArn"]
+    if own == stream:
+        raise RestoreError("the stream is the table's own: name the stream of the table it was restored from")
+    try:
+        status = streams.describe_stream(StreamArn=stream)["StreamDescription"]["StreamStatus"]
+    except streams.exceptions.ResourceNotFoundException:
+        raise RestoreError(
+            "the stream is gone: it is readable for 24 hours after it was disabled, or its table deleted. Events "
+            "that had not been counted can no longer be distinguished from others"
+        ) from None
+    restored_at = at or described.get("RestoreSummary", {}).get("RestoreDateTime")
+    catch_up = CatchUp(
+        table,
+        StreamReader(streams, stream, table.sleep),
+        StreamReader(streams, own, table.sleep),
+        stream,
+        declarations=declarations,
+        at=restored_at.timestamp() if restored_at else None,
+    )
+    if catch_up.is_done():
+        return Restored(status, done=True)
+    uncounted = catch_up.find()
+    done = Restored(
+        status,
+        read=uncounted.read,
+        latest=datetime.fromtimestamp(uncounted.moment, UTC).isoformat() if uncounted.moment else None,
+        records={shard: len(records) for shard, records in uncounted.records.items()},
+    )
+    if not dry_run:
+        done.updated, done.quarantined = catch_up.count(uncounted)
+    return done

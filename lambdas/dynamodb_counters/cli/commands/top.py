@@ -1,0 +1,42 @@
+"""``counters top``: the first groups of a leaderboard."""
+
+from __future__ import annotations
+
+import click
+
+from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate
+from dynamodb_counters.cli.arguments import fields_of
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import ACCENT, QUIET, bar, grid, number
+
+_BAR = 30
+
+
+@click.command()
+@click.argument("name")
+@click.argument("leaderboard", nargs=-1, metavar="[FIELD=VALUE]…")
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most groups.")
+@shared
+def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int) -> None:
+    """Rank the groups of the aggregate NAME, the greatest first."""
+    aggregate = session.find(Aggregate, name)
+    if aggregate.ranking is None:
+        ranked = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
+        raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(ranked) or 'none'}")
+    fields = [field for field in aggregate.ranking.template.fields if field != WRITE_SHARD_FIELD]
+    values = fields_of(leaderboard, fields, needed=fields)
+    found = session.counters.top(aggregate, values, count=limit)
+    by = aggregate.ranking.by
+    shown = grid("#", *aggregate.fields, by, "", numbers=("#", by))
+    greatest = max((one.score for one in found), default=0)
+    for place, one in enumerate(found, 1):
+        shown.add_row(str(place), *one.values.values(), number(one.score), bar(one.score, greatest, _BAR))
+    shown.columns[0].style = QUIET
+    shown.columns[-1].style = ACCENT
+    document = {
+        "aggregate": name,
+        "leaderboard": values,
+        "by": by,
+        "groups": [{"group": dict(one.values), "score": one.score} for one in found],
+    }
+    session.emit(document, shown)

@@ -1,0 +1,168 @@
+"""``counters verify``: compare counts with what their source items come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._backfill.verdicts import EXPIRED
+from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters.cli.commands.backfill import require_kind
+from dynamodb_counters.cli.failures import DONE, FOUND, UNKNOWN
+from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
+from dynamodb_counters.cli.session import Session, shared
+from dynamodb_counters.cli.show.formats import BAD, GOOD, QUIET, WARNING, grid, group_text, number, span
+from dynamodb_counters.errors import BackfillError
+
+_MOST_ROWS: Final = 100
+
+
+def verifying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the arguments of a verification."""
+    for option in (
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option(
+            "--sample",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=1.0,
+            show_default=True,
+            help="Share of the groups that are compared.",
+        ),
+        with_manner,
+        click.argument("names", nargs=-1, metavar="[NAME]…"),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command()
+@verifying
+@click.option("--repair", is_flag=True, help="Add what is missing, after asking.")
+@shared
+def verify(session: Session, *, repair: bool, **options: Any) -> int:
+    """Recompute counts from their source items while traffic flows, and show where they differ.
+
+    By default all declarations that count everything there is. Exit code 1: counts have drifted. Exit code 4: none
+    has for certain, but some are unknown from the source items.
+    """
+    return compare(session, "verify", repairs=repair, dry_run=False, **options)
+
+
+def compare(
+    session: Session,
+    said: str,
+    *,
+    names: Sequence[str],
+    manner: Manner,
+    sample: float,
+    repairs: bool,
+    dry_run: bool,
+    yes: bool,
+    unknown: bool = False,
+) -> int:
+    """Verify, show the differences, repair if asked to; the exit code."""
+    if repairs and not dry_run and not yes and not session.has_person():
+        # Before the work, not after it.
+        session.confirm("", yes=False)
+    if manner.run:
+        if names:
+            raise click.UsageError("--run goes on with what the run began with: no names")
+        require_kind(manner.run, "verify")
+    verification = runner_of(session, Verification, manner, names=names, sample=sample)
+    worked = work_off(session, verification, said if sample == 1 else f"{said} --sample {sample:g}")
+    if worked.was_complete:
+        raise BackfillError(f"run {worked.run} is complete, and has reported what it found: begin another one")
+    drifted, expired = verification.groups("drift"), verification.groups("unknown", EXPIRED)
+    found = FOUND if drifted else UNKNOWN if verification.differences else DONE
+    done = partial(_document, worked, verification)
+    if dry_run or not repairs or not (drifted or expired):
+        session.emit(done(None), _shown(worked, verification))
+        return found
+    if not session.as_json or not yes:
+        session.err.print(_shown(worked, verification))
+    if drifted and not session.confirm(f"Add what is missing to {_groups(drifted)}?", yes=yes):
+        if session.as_json:
+            session.emit(done(None), "")
+        return FOUND
+    unknown = bool(expired) and (unknown or (not yes and session.confirm(_question(expired), yes=False)))
+    repaired, refused = verification.repair(unknown=unknown)
+    told = f"{_groups(repaired)} repaired"
+    told += f"; {_groups(refused)} left: repaired by another run meanwhile, verify again" if refused else ""
+    session.emit(done((repaired, refused)), told)
+    left = verification.groups("unknown") - (expired if unknown else 0) + verification.groups("waiting")
+    return FOUND if refused else UNKNOWN if left else DONE
+
+
+def _question(expired: int) -> str:
+    whose = "it to what its" if expired == 1 else "them to what their"
+    return f"{_groups(expired)} may count what has expired. Set {whose} sources show, too?"
+
+
+def _groups(count: int) -> str:
+    return f"{number(count)} {'group' if count == 1 else 'groups'}"
+
+
+def _shown(worked: Worked, verification: Verification) -> RenderableType:
+    found = verification.differences
+    drifted, unknown = verification.groups("drift"), verification.groups("unknown")
+    waiting = verification.groups("waiting")
+    verdict = f"{number(drifted)} drifted" if drifted else "none drifted"
+    cannot = f", {number(unknown)} of {number(verification.compared)} cannot be verified"
+    total = Text.assemble(
+        f"{_groups(verification.compared)} compared: ",
+        (verdict, BAD if drifted else GOOD),
+        (cannot if unknown else "", WARNING),
+        (f", {number(waiting)} wait for the quarantine" if waiting else "", WARNING),
+        (f"; {span(worked.seconds)}, {number(round(worked.units))} units", QUIET),
+    )
+    if not found:
+        return total
+    rows = [(difference, *each) for difference in found for each in difference.missing.items()]
+    shown = grid(
+        "declaration",
+        "group",
+        "attribute",
+        "missing",
+        "verdict",
+        numbers=("missing",),
+        keep=("declaration", "attribute"),
+    )
+    for difference, attribute, missing in rows[:_MOST_ROWS]:
+        group = group_text(difference.group) or "in total"
+        shown.add_row(difference.name, group, attribute, f"{_signed(missing)}", _verdict(difference))
+    rest = [Text(f"{number(len(rows) - _MOST_ROWS)} more; --json has all", QUIET)] if len(rows) > _MOST_ROWS else []
+    return Group(shown, *rest, total)
+
+
+def _signed(missing: Any) -> str:
+    return f"+{number(missing)}" if missing > 0 else number(missing)
+
+
+def _verdict(difference: Difference) -> Text:
+    told = f"{difference.verdict}: {difference.reason}" if difference.reason else difference.verdict
+    return Text(told, BAD if difference.verdict == "drift" else WARNING)
+
+
+def _document(worked: Worked, verification: Verification, repaired: tuple[int, int] | None) -> dict[str, Any]:
+    return {
+        **worked.document(),
+        "compared": verification.compared,
+        "differences": [
+            {
+                "declaration": difference.name,
+                "group": dict(difference.group),
+                "missing": dict(difference.missing),
+                "verdict": difference.verdict,
+                "reason": difference.reason or None,
+            }
+            for difference in verification.differences
+        ],
+        "repaired": None if repaired is None else repaired[0],
+        "refused": None if repaired is None else repaired[1],
+    }

@@ -1,0 +1,143 @@
+"""How numbers, moments, spans and grids look, alike in all commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any, Final
+
+from rich import box
+from rich.console import JustifyMethod
+from rich.table import Table as Grid
+from rich.text import Text
+
+from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
+from dynamodb_counters.cli.show.console import visible
+
+HEADING: Final = "bold"
+QUIET: Final = "bright_black"
+ACCENT: Final = "cyan"
+GOOD: Final = "green"
+WARNING: Final = "yellow"
+BAD: Final = "red"
+
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+_PARTS: Final = " ▏▎▍▌▋▊▉█"
+_MOST_FRACTION: Final = 4
+
+
+def number(value: Any) -> str:
+    """A number with thousands separated, and no more decimals than help; a dash for none.
+
+    >>> number(12345), number(Decimal("0.10")), number(Decimal(10) / 3), number(None)
+    ('12,345', '0.1', '3.3333', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    rounded = round(Decimal(value), _MOST_FRACTION)
+    return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
+
+
+def clock_text(seconds: float) -> str:
+    """A moment in UTC, below a heading that says so."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
+    """A moment to the second, with its zone."""
+    local = (datetime.fromtimestamp(when, UTC) if isinstance(when, int | float) else when).astimezone(tz)
+    return f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+
+
+def stamp(seconds: float) -> str:
+    """A moment as JSON has it: ISO 8601 in UTC."""
+    return datetime.fromtimestamp(round(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def span(length: timedelta | float) -> str:
+    """A length of time in its two greatest units.
+
+    >>> span(59), span(3600), span(90_061), span(timedelta(days=7))
+    ('59 s', '1 h', '1 d 1 h', '7 d')
+    """
+    rest = round(length.total_seconds() if isinstance(length, timedelta) else length)
+    parts = []
+    for unit, seconds in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
+        times, rest = divmod(rest, seconds)
+        parts.append(f"{times} {unit}" if times else "")
+    first = next((place for place, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"
+
+
+def size(count: float) -> str:
+    """Bytes in a unit that keeps the number short.
+
+    >>> size(1), size(1536), size(5_000_000_000)
+    ('1 B', '1.5 KB', '4.7 GB')
+    """
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if count < 1024 or unit == "TB":  # noqa: PLR2004
+            break
+        count /= 1024
+    return f"{count:.0f} B" if unit == "B" else f"{count:,.1f} {unit}"
+
+
+def group_text(values: Mapping[str, object]) -> str:
+    """A group as it is typed."""
+    return visible(" ".join(f"{name}={value}" for name, value in values.items()))
+
+
+def sparkline(values: Sequence[float | Decimal]) -> str:
+    """A line of blocks, as high as the values are; the greatest leaves a gap to the line above.
+
+    >>> sparkline([0, 1, 3.5, 7])
+    '▁▁▄▇'
+    """
+    top = max((float(value) for value in values), default=0.0)
+    highest = len(BLOCKS) - 2
+    return "".join(BLOCKS[max(1, round(float(value) / top * highest)) if top > 0 else 1] for value in values)
+
+
+def bar(value: float | Decimal, top: float | Decimal, width: int) -> str:
+    """A bar of at most `width` places, to an eighth of one.
+
+    >>> bar(5, 8, 4)
+    '██▌'
+    """
+    eighths = round(float(value) / float(top) * width * 8) if top else 0
+    whole, rest = divmod(max(0, eighths), 8)
+    return "█" * whole + (_PARTS[rest] if rest else "")
+
+
+def reason_text(reason: str) -> str:
+    """A reason without the names and the kind of error, once if it is the same for all names.
+
+    >>> reason_text("shops: MalformedImageError: 'price' is missing; towns: MalformedImageError: 'price' is missing")
+    "'price' is missing"
+    """
+    parts = (re.sub(r"^([\w-]+: )?(\w+Error: )?", "", part) for part in reason.split("; "))
+    return "; ".join(dict.fromkeys(parts))
+
+
+def grid(*columns: str, numbers: Sequence[str] = (), keep: Sequence[str] = ("",)) -> Grid:
+    """A table of few lines; where it is too narrow, text wraps, but neither numbers nor what to `keep`."""
+    made = Grid(box=box.SIMPLE_HEAD, header_style=QUIET, border_style=QUIET, pad_edge=False, padding=(0, 1, 0, 0))
+    made.show_edge = False
+    for column in columns:
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=column in numbers or column in keep)
+    return made
+
+
+def pairs(rows: Mapping[str, str | Text], *, numbers: bool = False) -> Grid:
+    """Labels and what they label, without lines."""
+    made = Grid.grid(padding=(0, 2))
+    made.add_column(style=QUIET, no_wrap=True)
+    made.add_column(justify="right" if numbers else "left")
+    for label, value in rows.items():
+        made.add_row(label, value)
+    return made

@@ -1,0 +1,88 @@
+"""``counters cost``: designs compared, other prices, a sample, and wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.in_process import run
+
+_PRICES = Path(__file__).parents[4] / "lambdas" / "dynamodb_counters" / "prices.toml"
+
+
+def test_all_designs_with_their_dollars() -> None:
+    done = run("cost", "--rate", "1000", "--groups", "50", "--skew", "1", "--json")
+    assert (done.code, done.err) == (0, "")
+    designs = {each["title"]: each for each in done.document["designs"]}
+    assert len(designs) == 8
+    own = designs["this: accept + watermark"]
+    assert own["exact"]
+    assert own["units_per_event"]["accept"] == {"write": 1.0, "read": 0.0}
+    for each in designs.values():
+        *parts, total = each["dollars_per_month"].values()
+        assert total == pytest.approx(sum(parts))
+    shown = run("cost", "--rate", "1000", "--groups", "50", "--skew", "1").out
+    assert all(title in shown for title in designs)
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_packed_events_windows_and_doors() -> None:
+    done = run("cost", "--rate=1000", "--packed=5000", "--gather=5", "--window=1m/24h", "--door=http", "--json")
+    first, second, *_ = done.document["designs"]
+    assert (first["title"], second["title"]) == ("this: packed", "this: accept + watermark")
+    assert first["dollars_per_month"]["API Gateway"] == pytest.approx(2628)
+
+
+def test_other_prices(tmp_path: Path) -> None:
+    dear = tmp_path / "dear.toml"
+    dear.write_text(_PRICES.read_text().replace("dollars = 0.625", "dollars = 6.25"))
+    arguments = ("cost", "--rate", "10", "--json")
+    usual, other = (run(*arguments, *more).document["designs"][0] for more in ((), ("--prices", str(dear))))
+    writes = [each["dollars_per_month"]["DynamoDB writes"] for each in (usual, other)]
+    assert writes[1] == pytest.approx(10 * writes[0])
+
+
+def test_a_sample_tells_how_large_events_are_and_how_they_pack(tmp_path: Path) -> None:
+    sample = tmp_path / "events.jsonl"
+    lines = [{"url": f"/{number % 9}", "id": f"{number:09}", "text": "same" * 300} for number in range(500)]
+    sample.write_text("\n".join(map(json.dumps, lines)))
+    done = run("cost", "--rate=100", "--packed=256", "--sample", str(sample), "--json")
+    packed, plain, *_ = done.document["designs"]
+    # 1.2 KB each, nearly all of it the same.
+    assert plain["units_per_event"]["accept"]["write"] == 2.0
+    assert packed["units_per_event"]["accept"]["write"] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "Missing option '--rate'."),
+        (("--rate", "nan"), "Invalid value for '--rate': 'nan': expected a number from 1e-06 to 1e+06"),
+        (("--rate", "-1"), "Invalid value for '--rate': '-1': expected a number from 1e-06 to 1e+06"),
+        (("--rate", "x"), "Invalid value for '--rate': 'x': expected a number from 1e-06 to 1e+06"),
+        (("--rate=1", "--window=1m"), "Invalid value for '--window': '1m': expected precision/length, such as 1m/24h"),
+        (
+            ("--rate=1", "--window=2m/1h"),
+            "Invalid value for '--window': '2m/1h': expected a precision of 1s, 1m, 1h or 1d, and",
+        ),
+        (("--rate=1", "--door=window"), "Invalid value for '--door': 'window' is not one of"),
+        (("--rate=1", "--prices=missing.toml"), "No such file or directory"),
+        (("--rate=1", "--prices={wrong}"), "is no price file"),
+        (("--rate=1", "--prices={few}"), "lacks"),
+        (("--rate=1", "--sample=missing.jsonl"), "No such file or directory"),
+        (("--rate=1", "--sample={wrong}"), "line 1"),
+        (("--rate=1", "--sample={empty}"), "holds no events"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("wrong", "few", "empty")}
+    files["wrong"].write_text("what?\n")
+    files["few"].write_text('date = 2026-01-01\nregion = "x"\n')
+    files["empty"].write_text("")
+    done = run("cost", *(each.format(**files) for each in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert line in done.err
+    assert done.err.count("\n") == 1

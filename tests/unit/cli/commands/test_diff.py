@@ -1,0 +1,212 @@
+"""What `counters diff` says before a deployment, and what it exits with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Attr, Count, Event, Sum
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._declarations.generations import generation
+from simulation.engines.tables import create_table
+from tests.integration.stores import Store
+from tests.unit.cli.in_process import Done, run
+
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
+BIG = replace(SHOPS, where=Attr("price").gt(100))
+
+
+@pytest.fixture
+def store(moto_engine: Any) -> Store:
+    create_table(moto_engine.client, "sales", expires=False)
+    return Store(moto_engine, "sales")
+
+
+def _template(folder: Path, **aggregators: tuple[Declaration, ...]) -> Path:
+    resources: dict[str, Any] = {"Table": {"Type": "AWS::DynamoDB::GlobalTable"}}
+    for path, declared in aggregators.items():
+        variables = {"DECLARATIONS": encode(declared), "AGGREGATOR": path, "TABLE_NAME": {"Ref": "Table"}}
+        properties = {
+            "Handler": "dynamodb_counters.handlers.aggregator.handler",
+            "Environment": {"Variables": variables},
+        }
+        resources[path] = {"Type": "AWS::Lambda::Function", "Properties": properties}
+    file = folder / "Stack.template.json"
+    file.write_text(json.dumps({"Resources": resources}))
+    return file
+
+
+def _diff(store: Store, *arguments: str | Path) -> Done:
+    return run("diff", "--table", "sales", *map(str, arguments), client=store.client)
+
+
+def test_nothing_changed_is_exit_code_0(store: Store, tmp_path: Path) -> None:
+    store.deploy(SHOPS)
+
+    done = _diff(store, "--template", _template(tmp_path, Stack=(SHOPS,)))
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split("\n")[0] == "unchanged: shops"
+
+
+def test_a_changed_filter_says_what_was_and_what_happens(store: Store, tmp_path: Path) -> None:
+    store.deploy(SHOPS)
+    over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
+
+    # The folder of `cdk synth` will do.
+    _template(tmp_path, Stack=(BIG, over))
+    done = _diff(store, "--template", tmp_path)
+
+    assert (done.code, done.err) == (1, "")
+    assert [" ".join(line.split()) for line in done.out.splitlines()[:5]] == [
+        "shops: changed, waits for a backfill",
+        "where all → price > 100",
+        "then goes on by the old definition until a backfill by the new one is complete",
+        "counts exact, by the old definition",
+        "next counters backfill shops",
+    ]
+    assert "counts the groups of shops by its old definition" in done.out
+
+
+def test_json_holds_the_same_and_tells_what_is_not_whole(store: Store) -> None:
+    store.deploy(SHOPS)
+    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
+    status = {"S": json.dumps({"shops": {"reads": 0, "whole": False}})}
+    store.client.put_item(TableName="sales", Item={**key, "status": status})
+
+    done = _diff(store, "--json", "--declarations", encode((BIG,)))
+
+    assert done.code == 1
+    [shops] = done.document["names"]
+    assert shops["changes"] == [{"aspect": "where", "before": "all", "after": "price > 100"}]
+    assert (shops["name"], shops["kind"], shops["whole"]) == ("shops", "waits", False)
+    assert shops["next"] == "counters backfill shops"
+
+
+def test_the_generation_that_readers_use_is_what_is_compared_with(store: Store) -> None:
+    store.deploy(generation(BIG, 2))
+    key = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "GENERATIONS"}}
+    store.client.put_item(TableName="sales", Item={**key, "status": {"S": '{"shops": {"reads": 2}}'}})
+
+    assert _diff(store, "--declarations", encode((BIG,))).code == 0
+    assert _diff(store, "--declarations", encode((SHOPS,))).code == 1
+
+
+def test_a_change_of_an_event_is_told(store: Store) -> None:
+    store.deploy(SHOPS)
+
+    done = _diff(store, "--declarations", encode((replace(SHOPS, source=replace(SALE, version="at")),)))
+
+    assert done.code == 1
+    assert "corrected by  nothing → a greater at" in done.out
+
+
+def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
+    store.deploy(SHOPS)
+    store.counters.increment(SHOPS, {"shop": "oslo"}, by={"sales": 5})
+    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": 1})
+    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": -1})
+    finer = replace(SHOPS, sk="SALES#{seller}")
+
+    done = _diff(store, "--tallies", "--declarations", encode((finer,)))
+
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "tally of sales carried → left behind" in lines
+    assert [line for line in lines if line.startswith("left")] == ["left behind: the tally of shops shop=oslo: sales 5"]
+    assert _diff(store, "--tallies", "--json", "--declarations", encode((BIG,))).document["left_behind"] == []
+
+
+def test_a_refused_deployment_says_why(store: Store) -> None:
+    store.deploy(SHOPS)
+
+    done = _diff(store, "--declarations", encode((replace(BIG, on_change="fail"),)))
+
+    assert done.code == 1
+    assert "refuses the deployment: its definition has changed, and its on_change is 'fail'" in " ".join(
+        done.out.split()
+    )
+
+
+def test_a_table_that_nothing_counts_yet(store: Store) -> None:
+    done = _diff(store, "--declarations", encode((SHOPS,)))
+
+    assert done.code == 1
+    assert done.out.startswith("Nothing counts this table yet")
+
+
+def test_of_several_aggregators_the_one_that_counts_the_table(store: Store, tmp_path: Path) -> None:
+    store.deploy(SHOPS)
+    file = _template(tmp_path, One=(BIG,), Two=(SHOPS,))
+
+    refused = _diff(store, "--template", file)
+    assert (refused.code, refused.out) == (2, "")
+    assert "which aggregator? name one with --aggregator: One, Two" in refused.err
+    assert _diff(store, "--template", file, "--aggregator", "Two").code == 0
+    assert _diff(store, "--template", file, "--aggregator", "One").code == 1
+    history = {"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}}
+    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
+    store.client.put_item(TableName="sales", Item={**held, **history, "aggregator": {"S": "Two"}})
+    assert _diff(store, "--template", file).code == 0
+
+
+def test_another_aggregator_than_the_one_that_counts_is_told_until_it_is_handed_over(
+    store: Store, tmp_path: Path
+) -> None:
+    store.deploy(SHOPS)
+    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
+    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
+    file = _template(tmp_path, New=(SHOPS,))
+
+    told = _diff(store, "--template", file)
+    assert told.code == 1
+    assert "'Shop/Old' counts this table, not 'New'" in " ".join(told.out.split())
+    assert "`counters handover`" in " ".join(told.out.split())
+    assert _diff(store, "--json", "--template", file).document["handover"] == {"from": "Shop/Old", "to": "New"}
+
+    done = run("handover", "--table", "sales", "--yes", client=store.client)
+    assert (done.code, done.out.strip()) == (0, "'Shop/Old' has handed over: the next aggregator takes over")
+    assert store.item("CHECKPOINT#", "DEPLOYMENTS") == {name: held[name] for name in held if name != "aggregator"}
+    assert _diff(store, "--template", file).code == 0
+    assert _diff(store, "--json", "--template", file).document["handover"] is None
+
+
+def test_a_handover_asks_first_and_has_nothing_to_do_where_nothing_counts(store: Store) -> None:
+    idle = run("handover", "--table", "sales", "--yes", client=store.client)
+    assert (idle.code, idle.out.strip()) == (0, "no aggregator is recorded: the next one takes over")
+    store.deploy(SHOPS)
+    held = store.item("CHECKPOINT#", "DEPLOYMENTS")
+    store.client.put_item(TableName="sales", Item={**held, "aggregator": {"S": "Shop/Old"}})
+    refused = run("handover", "--table", "sales", client=store.client, answer=lambda _: False)
+    assert refused.code == 1
+    assert store.item("CHECKPOINT#", "DEPLOYMENTS")["aggregator"] == {"S": "Shop/Old"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is no template"),
+        ("[]", "is no template"),
+        ('{"Resources": {"a": 5}}', "is no template"),
+        ('{"Resources": {}}', "no aggregator in"),
+        (None, "is no template"),
+    ],
+)
+def test_wrong_input_is_one_line(store: Store, tmp_path: Path, content: str | None, said: str) -> None:
+    file = tmp_path / "Stack.template.json"
+    if content is not None:
+        file.write_text(content)
+
+    done = _diff(store, "--template", file)
+
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_a_template_or_declarations_not_both(store: Store) -> None:
+    assert _diff(store, "--template", "x", "--declarations", encode((SHOPS,))).code == 2

@@ -1,0 +1,69 @@
+"""Erasing asks first and tells by place; a restore that cannot be done is one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event
+from simulation.workbench import Workbench
+from tests.unit.cli.in_process import Done, run
+
+VISIT = Event("visit", pk="CLIENT#{client}", sk="AT#{at}")
+VISITS = Aggregate("visits", VISIT, pk="VISITS", sk="ALL", measures={"n": Count()})
+ANN = ("erase", "visit", "client=ann", "--counts", "take_back")
+
+
+@pytest.fixture
+def bench() -> Workbench:
+    bench = Workbench([VISITS])
+    for number in range(3):
+        bench.counters.accept(VISIT, {"client": "ann" if number else "bob", "at": number})
+    bench.deliver(bench.records())
+    return bench
+
+
+def command(bench: Workbench, *arguments: str, **outside: Any) -> Done:
+    table = bench.table
+    return run(*arguments, "--table", table.name, client=table, clock=bench.clock, **outside)
+
+
+def visits(bench: Workbench) -> int:
+    return sum(item["_type"] == {"S": "visit"} for item in bench.table.items())
+
+
+def test_erasing_asks_first_and_tells_by_place(bench: Workbench) -> None:
+    assert command(bench, *ANN, "--dry-run", "--json").document["found"]["events"] == 2
+    assert command(bench, *ANN).code == 2, "nobody was asked"
+    refused = command(bench, *ANN, answer=lambda _: False)
+    assert (refused.code, "found: the table: 2" in refused.err) == (1, True)
+    assert visits(bench) == 3
+    done = command(bench, *ANN, "--yes", "--json")
+    assert (done.code, done.document["erased"]["events"]) == (0, 2)
+    assert visits(bench) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("erase", "visits", "client=x", "--counts", "keep"), "no deployment of the table counts an event 'visits'"),
+        (("erase", "visit", "town=x", "--counts", "keep"), "there is no field 'town'; the fields are: client, at"),
+        (("erase", "visit", "--counts", "keep"), "Missing argument"),
+        (("erase", "visit", "client=x"), "Missing option '--counts'"),
+        (("restore", "arn", "--at", "noon"), "expected ISO 8601"),
+        (("restore", "arn"), "the table has no stream of new and old images"),
+    ],
+)
+def test_wrong_input_is_one_line(bench: Workbench, arguments: tuple[str, ...], said: str) -> None:
+    class WithoutStream:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.table, name)
+
+        def describe_table(self, **_: Any) -> Any:
+            return {"Table": {}}
+
+    clients = {"dynamodb": WithoutStream(), "dynamodbstreams": None}
+    done = run(*arguments, "--table", bench.table.name, client=bench.table, clients=clients, clock=bench.clock)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err

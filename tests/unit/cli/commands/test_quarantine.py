@@ -1,0 +1,188 @@
+"""Entries of the quarantine: found by what they say, told in words, redriven, given up, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event, Sum
+from dynamodb_counters._stream.quarantine_items import STATE
+from dynamodb_counters._timeline.times import DAY
+from simulation.workbench import Workbench
+from tests.unit.cli.in_process import Done, run
+
+SALE = Event("sale", pk="SALE#{id}", sk="SALE")
+SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "taken": Sum("price")})
+TOWNS = Aggregate("towns", SALE, pk="TOWN#{town}", sk="SALES", measures={"n": Count()})
+
+
+class World:
+    """Three sales that could not be counted: an old one by both, two by `shops` only."""
+
+    def __init__(self) -> None:
+        self.bench = Workbench([SHOPS, TOWNS])
+        self.batches: list[list[dict[str, Any]]] = []
+        self.sell(id=1, price=1)
+        self.bench.clock.advance(DAY)
+        self.sell(id=2, town="x", shop="a", price="much")
+        self.sell(id=3, town="x", price=3)
+
+    def sell(self, **sale: Any) -> None:
+        before = len(self.bench.records())
+        self.bench.counters.accept(SALE, sale)
+        self.batches.append(self.bench.records()[before:])
+        self.bench.deliver(self.batches[-1])
+
+    def run(self, *arguments: str, **outside: Any) -> Done:
+        table = self.bench.table
+        return run(*arguments, "--table", table.name, client=table, clock=self.bench.clock, **outside)
+
+    def ids(self, *arguments: str) -> list[str]:
+        return [entry["id"] for entry in self.run("quarantine", "list", "--json", *arguments).document["entries"]]
+
+    def states(self) -> list[str]:
+        return sorted(item[STATE]["S"] for item in self.bench.table.items() if STATE in item)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_entries_are_found_by_reason_age_and_declaration(world: World) -> None:
+    one, two, three = world.ids()
+    assert world.ids("--reason", "'SHOP'") == [one, three]
+    assert world.ids("--declaration", "towns") == [one]
+    assert world.ids("--older", "1h") == [one]
+    assert world.ids("--newer", "1h", "--declaration", "shops") == [two, three]
+    assert world.ids("--older", "2d") == []
+    shown = world.run("quarantine", "list", "--limit", "2")
+    assert [known in shown.out for known in (one, two, three)] == [True, True, False]
+    assert "3 entries, 1 more than shown" in shown.out
+    assert "1 d" in shown.out
+
+
+def test_an_entry_is_told_in_words_with_its_record(world: World) -> None:
+    [one, two, _] = world.ids()
+    told = world.run("quarantine", "show", two[:5]).out
+    assert "The insertion of the sale SALE#2 / SALE could not be counted by shops." in told
+    assert "All other declarations have counted it." in told
+    assert "Reason: shops: MalformedImageError: " in told
+    assert "A redrive counts it by shops" in told
+    assert '"S": "much"' in told
+    assert world.run("quarantine", "show", one, "--json").document["declarations"] == ["shops", "towns"]
+
+
+def test_what_is_redriven_is_sent_through_the_stream_once(world: World) -> None:
+    one, two, three = world.ids()
+    looked = world.run("quarantine", "redrive", "--declaration", "shops", "--dry-run", "--json")
+    assert looked.document == {"would be redriven": [one, two, three]}
+    done = world.run("quarantine", "redrive", one, two[:6], "--json")
+    assert (done.code, done.document) == (0, {"redriven": [one, two], "left": []})
+    assert world.states() == ["released", "released", "waiting"]
+    assert world.ids() == [three]
+    assert world.ids("--state", "redriven") == [one, two]
+    again = world.run("quarantine", "redrive", one)
+    assert (again.code, again.out) == (0, "0 entries would be redriven\n")
+
+
+def test_records_that_may_have_been_counted_are_asked_about(world: World) -> None:
+    for item in world.bench.table.items():
+        if STATE in item and "SALE#1" in str(item):
+            key = {"pk": item["pk"], "sk": item["sk"]}
+            world.bench.table.update_item(
+                TableName=world.bench.table.name,
+                Key=key,
+                UpdateExpression="SET reason = :reason",
+                ExpressionAttributeValues={":reason": {"S": "it may have been counted"}},
+            )
+    alone = world.run("quarantine", "redrive", "--all")
+    assert (alone.code, "no terminal to ask at" in alone.err) == (2, True)
+    questions: list[str] = []
+
+    def refuse(question: str) -> bool:
+        questions.append(question)
+        return False
+
+    assert world.run("quarantine", "redrive", "--all", answer=refuse).code == 1
+    assert questions == ["1 of 3 records may have been counted already. Redrive them, too?"]
+    assert world.states() == ["waiting"] * 3
+
+
+def test_what_is_discarded_never_waits_again(world: World) -> None:
+    one, two, three = world.ids()
+    assert world.run("quarantine", "discard", two).code == 2, "nobody was asked"
+    assert world.run("quarantine", "discard", two, answer=lambda _: False).code == 1
+    assert world.run("quarantine", "discard", two, "--dry-run").code == 0
+    assert world.states() == ["waiting"] * 3
+    done = world.run("quarantine", "discard", "--newer", "1h", "--yes")
+    assert (done.code, done.out) == (0, "2 discarded\n")
+    for batch in world.batches:
+        world.bench.deliver(batch, by=world.bench.process())
+    assert world.ids() == [one]
+    assert world.ids("--state", "discarded") == [two, three]
+    assert "It was discarded" in world.run("quarantine", "show", three).out
+    assert [entry.key for entry in world.bench.counters.quarantined(redriven=True)] != []
+    assert world.run("quarantine", "redrive", two, "--json").document == {"would be redriven": []}
+
+
+def test_what_is_purged_is_gone_and_what_was_redriven_stays(world: World) -> None:
+    one, two, three = world.ids()
+    world.run("quarantine", "redrive", one)
+    world.run("quarantine", "discard", two, "--yes")
+    asked: list[str] = []
+
+    def agree(question: str) -> bool:
+        asked.append(question)
+        return True
+
+    done = world.run("quarantine", "purge", "--all", "--json", answer=agree)
+    assert (done.code, done.document) == (0, {"purged": [two, three], "left": []})
+    assert asked == ["Delete 2 entries? The counts will lack the 1 that wait."]
+    assert world.states() == ["released"]
+    assert world.ids("--state", "any") == [one]
+
+
+def test_an_entry_that_changes_meanwhile_is_told(world: World) -> None:
+    one, two, _ = world.ids()
+
+    def somebody_else(_: str) -> bool:
+        world.run("quarantine", "redrive", one)
+        return True
+
+    done = world.run("quarantine", "discard", one, two, answer=somebody_else)
+    assert (done.code, done.out) == (1, f"1 discarded; 1 have changed meanwhile: {one}\n")
+
+
+def test_a_delta_is_told_in_words() -> None:
+    bench = Workbench([SHOPS])
+    for number in range(2):
+        bench.counters.accept(SALE, {"id": number, "shop": "a", "price": 10**38 - 1})
+    bench.deliver(bench.records())
+    [entry] = bench.counters.quarantined()
+    assert "numbers" in entry.content
+    table: Any = bench.table
+    listed = run("quarantine", "list", "--json", "--table", table.name, client=table, clock=bench.clock).document
+    [found] = listed["entries"]
+    told = run("quarantine", "show", found["id"], "--table", table.name, client=table, clock=bench.clock).out
+    assert "could not be added to its item." in told
+    assert "A redrive adds it to shops" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("redrive",), "which entries?"),
+        (("discard",), "which entries?"),
+        (("purge",), "which entries?"),
+        (("show", "beef"), "no entry of the quarantine has an id that begins with 'beef'"),
+        (("show", "b"), "expected 4 digits or more"),
+        (("list", "--older", "soon"), "expected a number and a unit"),
+        (("list", "--state", "x"), "'x' is not one of"),
+    ],
+)
+def test_wrong_input_is_one_line(world: World, arguments: tuple[str, ...], said: str) -> None:
+    done = world.run("quarantine", *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err

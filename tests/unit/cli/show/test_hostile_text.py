@@ -1,0 +1,223 @@
+"""Text that anybody may post acts on no terminal, whichever command prints it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import chdir, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from moto import mock_aws
+from rich.text import Text
+
+from demo.cli_examples.beside import BUCKET, put_beside
+from demo.cli_examples.blog import DECLARED, VIEW, Blog
+from demo.cli_examples.shards import RESTORED
+from dynamodb_counters import Aggregate, Attr, Count
+from dynamodb_counters._backfill.repair import Difference
+from dynamodb_counters._declarations.codec import encode
+from dynamodb_counters._dev import cdk
+from dynamodb_counters._dev.deployed import Deployed, Function
+from dynamodb_counters._dev.emulator import Emulator
+from dynamodb_counters._timeline.times import HOUR
+from dynamodb_counters.cli import main
+from dynamodb_counters.cli.commands import dev
+from dynamodb_counters.cli.commands import verify as verifying
+from dynamodb_counters.cli.failures import FAULT
+from dynamodb_counters.cli.runs import Worked
+from dynamodb_counters.cli.session import Session, shared
+from tests.unit.cli.in_process import Done, console, run
+
+# It clears the screen, fills the clipboard, blinks, hides what stands before it, turns the rest around, forges a line.
+TEXT = "/\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b5m\x7f\r\x08\u202e\u2066\u2028\t\nerror: forged"
+SHOWN = r"/\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b5m\x7f\r\x08\u202e\u2066\u2028\t\nerror: forged"
+FOREIGN = re.compile(
+    "\x1b\\[2J|\x1b\\]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069]"
+)
+"""What no text of ours holds, on a terminal with colors and a live display."""
+
+ODD = Aggregate("odd", VIEW, pk="SITE", sk="ODD", measures={"n": Count()}, where=Attr("device").eq(TEXT))
+GROUP = f"url={TEXT}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a command is run, and whether the text is in what it prints."""
+
+    arguments: tuple[str, ...] = ()
+    prints: bool = True
+
+
+CASES = {
+    "describe": Case(),
+    "get": Case(("phones", "time:day=2026-11-19")),
+    "window": Case(("pace", GROUP, "--last", "1h", "--compare"), prints=False),
+    "series": Case(("pace", GROUP, "--last", "1h")),
+    "top": Case(("pages",)),
+    "events": Case(("view", GROUP, "--limit", "1")),
+    "watch": Case(("pages", GROUP, "pace", GROUP, "--times", "1")),
+    "dev": Case(("--app", "none", "--port", "0", "--verbose")),
+    "diff": Case(("--declarations", encode((*DECLARED, replace(ODD, where=Attr("device").ne(TEXT)))))),
+    "cost": Case(("--rate", "1"), prints=False),
+    "backfill": Case(("--dry-run",), prints=False),
+    "verify": Case(("pages",)),
+    "repair": Case(("pages", "--yes")),
+    "drop": Case(("--dry-run",), prints=False),
+    "handover": Case(("--yes",)),
+    "quarantine list": Case(),
+    "quarantine show": Case(("ID",)),
+    "quarantine redrive": Case(("--all", "--yes"), prints=False),
+    "quarantine discard": Case(("--all", "--yes"), prints=False),
+    "quarantine purge": Case(("--all", "--yes"), prints=False),
+    "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
+    "replay": Case(("events.jsonl", "--event", "view", "--dry-run")),
+    "decode": Case(("item.json",)),
+    "redrive": Case((BUCKET, "--dry-run")),
+    "erase": Case(("view", "\u202e=1", "--counts", "keep")),
+    "restore": Case((f"arn:{TEXT}", "--table", RESTORED, "--dry-run"), prints=False),
+}
+
+
+def commands(group: click.Group = main.counters, before: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def test_every_command_is_run() -> None:
+    assert {*CASES} == {*commands()}
+
+
+def test_nothing_prints_beside_the_console() -> None:
+    other = re.compile(r"\bprint\(|\becho\(|sys\.stdout\.write|\bConsole\(")
+    folder = Path(main.__file__).parent
+    found = [path.name for path in folder.rglob("*.py") if other.search(path.read_text().replace(".print(", ""))]
+    assert found == ["console.py"]
+
+
+@pytest.fixture(scope="module")
+def blog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Blog]:
+    """A table that counts what hostile clients have posted, and what lies beside it."""
+    with mock_aws(), chdir(tmp_path_factory.mktemp("hostile")):
+        blog = Blog()
+        blog.deploy(*DECLARED, ODD)
+        blog.now += HOUR
+        for more in ({}, {"client": TEXT, "device": "phone"}, {"device": TEXT}, {"ms": TEXT}, {TEXT: TEXT}):
+            blog.view(blog.now, TEXT, **more)
+        blog.deliver()
+        blog.view(blog.now, TEXT)
+        blog.arrive()
+        put_beside(blog)
+        blog.clients["s3"].put_object(Bucket=BUCKET, Key=f"aws/lambda/{TEXT}", Body=TEXT.encode())
+        blog.clients["dynamodb"].update_item(
+            TableName="blog",
+            Key={"pk": {"S": "CHECKPOINT#"}, "sk": {"S": "DEPLOYMENTS"}},
+            UpdateExpression="SET aggregator = :n",
+            ExpressionAttributeValues={":n": {"S": TEXT}},
+        )
+        key = {"pk": {"S": "SITE"}, "sk": {"S": TEXT}}
+        Path("item.json").write_text(json.dumps(key | {"_type": {"S": "view"}, "url": {"S": TEXT}}))
+        Path("events.jsonl").write_text(json.dumps({"url": TEXT}) + "\n")
+        yield blog
+
+
+class Logs:
+    """The client of a function's logs, which hold one line."""
+
+    def get_paginator(self, _: str) -> Logs:
+        return self
+
+    def paginate(self, **_: str) -> list[dict[str, Any]]:
+        return [{"events": [{"message": TEXT}]}]
+
+
+@pytest.fixture(autouse=True)
+def _emulator(blog: Blog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `counters dev`: an emulator that holds the table, where nothing takes time."""
+    clients = blog.clients | {"logs": Logs()}
+    emulator = SimpleNamespace(client=clients.__getitem__, endpoint_url="http://x", environment=dict, exports=dict)
+    found = Deployed(["blog"], [Function("Counting", "f", "g", "blog", (*DECLARED, ODD))])
+    monkeypatch.setattr(Emulator, "start", lambda **_: nullcontext(emulator))
+    monkeypatch.setattr(cdk, "deploy", lambda *_, progress=None: progress(TEXT))
+    monkeypatch.setattr(cdk, "find_cli", lambda _: ("cdk",))
+    monkeypatch.setattr(dev, "bootstrap", lambda *_: None)
+    monkeypatch.setattr(dev, "deployed", lambda _: found)
+    monkeypatch.setattr(dev, "take_over", lambda *_: TEXT)
+
+
+@pytest.fixture(autouse=True)
+def _verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `counters verify` and `repair`: one that is over, and has found the group drifted."""
+    drift = Difference("pages", {"url": TEXT}, {"views": 1}, "drift", TEXT)
+    over = SimpleNamespace(differences=[drift], compared=1, groups=lambda *_: 1, repair=lambda **_: (1, 0))
+    monkeypatch.setattr(verifying, "runner_of", lambda *_, **__: over)
+    monkeypatch.setattr(verifying, "work_off", lambda *_: Worked(TEXT, was_complete=False))
+
+
+def perform(blog: Blog, name: str, *options: str, terminal: bool = False) -> Done:
+    def end(_: float) -> None:
+        raise KeyboardInterrupt
+
+    outside: dict[str, Any] = {"client": blog.clients["dynamodb"], "clients": blog.clients, "clock": blog.clock}
+    outside |= {"service_time": blog.clock, "sleep": end}
+    arguments = CASES[name].arguments
+    if "ID" in arguments:
+        listed = run("quarantine", "list", "--state", "any", "--json", "--table", "blog", **outside).document["entries"]
+        arguments = (listed[0]["id"],)
+    return run("--table", "blog", *name.split(), *arguments, *options, terminal=terminal, **outside)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_command_prints_what_acts_on_a_terminal(blog: Blog, name: str) -> None:
+    plain = perform(blog, name)
+    printed = plain.out + plain.err
+    assert plain.code != FAULT, printed
+    assert [one for one in printed if one != "\n" and not one.isprintable()] == []
+    assert not any(line.startswith("error: forged") for line in printed.splitlines())
+    assert (r"\u202e" in printed) is CASES[name].prints, printed
+    as_json = perform(blog, name, "--json")
+    assert [one for one in as_json.out + as_json.err if one != "\n" and not one.isprintable()] == []
+    live = perform(blog, name, terminal=True)
+    assert FOREIGN.findall(live.out + live.err) == []
+
+
+def test_a_question_shows_what_it_is_about() -> None:
+    asked: list[str] = []
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return True
+
+    assert Session(answer=answer, has_person=lambda: True).confirm(TEXT, yes=False)
+    assert asked == [SHOWN]
+
+
+def test_a_fault_shows_where_without_what_the_text_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command("fails")
+    @shared
+    def fails(session: Session) -> None:
+        raise KeyError(session, TEXT)
+
+    monkeypatch.setitem(main.counters.commands, "fails", fails)
+    monkeypatch.setenv("COUNTERS_DEBUG", "1")
+    done = run("fails")
+    assert (done.code, "in fails" in done.err) == (FAULT, True)
+    assert FOREIGN.findall(done.err) == []
+
+
+def test_text_keeps_its_styles_and_gets_no_markup() -> None:
+    stream = io.StringIO()
+    shown = console(stream, terminal=True)
+    shown.print(Text.assemble(("[b]é", "bold"), "\x1b", ("語", "red")), "[b]é\x9b a\u200db")
+    assert stream.getvalue() == "\x1b[1m[b]é\x1b[0m\\x1b\x1b[31m語\x1b[0m [b]é\\x9b a\\u200db\n"
