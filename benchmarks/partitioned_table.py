@@ -33,7 +33,7 @@ PLAYERS: Final = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"points": Sum("points")},
-    ranking=Ranking(by="points", leaderboard="PLAYERS"),
+    ranking=Ranking(measure="points", leaderboard="PLAYERS"),
 )
 EVERYTHING: Final = (TOTAL, PAGES, TRAFFIC, PLAYERS)
 

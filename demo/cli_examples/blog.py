@@ -48,7 +48,7 @@ PAGES = Aggregate(
     pk="URL#{url}",
     sk="STATISTICS",
     measures={"views": Count(), "bytes": Sum("bytes"), "ms": Average("ms")},
-    ranking=Ranking(by="views", leaderboard="PAGES"),
+    ranking=Ranking(measure="views", leaderboard="PAGES"),
 )
 SPEED = Aggregate(
     "speed", VIEW, pk="SITE", sk="SPEED", measures={"ms": Histogram("ms", bounds=[0, 50, 100, 200, 400, 800])}

@@ -160,7 +160,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
-        self, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number = 1
+        self, aggregate: Aggregate, values: Mapping[str, object], amount: Mapping[str, Number] | Number = 1
     ) -> dict[str, Any]:
         """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
 
@@ -172,7 +172,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         aggregate : Aggregate
         values : mapping of str to str or number
             The group: a value per field.
-        by : int, Decimal or mapping, optional
+        amount : int, Decimal or mapping, optional
             What to add to each measure; a single number if the aggregate has one measure. Default 1.
 
         Returns
@@ -181,7 +181,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
             All measures afterward; of a write-sharded group, those of the one item that was written. If the answer was
             lost, what others added meanwhile is in them.
         """
-        return increments.increment(self._table, aggregate, values, by)
+        return increments.increment(self._table, aggregate, values, amount)
 
     def leases(self, quota: Quota, values: Mapping[str, object] | None = None) -> Leases:
         """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.

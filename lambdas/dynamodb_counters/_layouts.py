@@ -45,14 +45,14 @@ class Layout:
     time: str
     bucket: int
     parts: int
-    by: str | None
+    partition_by: str | None
     tenant: str | None
 
     def part(self, digest: bytes, values: Image) -> str:
         """The part of an event, and its tenant, as chunks are keyed by them."""
         number = 0
         if self.parts > 1:
-            text = digest if self.by is None else text_reader(self.by)(values).encode()
+            text = digest if self.partition_by is None else text_reader(self.partition_by)(values).encode()
             number = int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) % self.parts
         return self._named(number, values)
 
@@ -221,7 +221,7 @@ def declared_layouts(event: Event) -> Agreed:
             layout.time,
             layout.bucket_seconds,
             layout.parts,
-            layout.by,
+            layout.partition_by,
             layout.tenant,
         ]
         for layout in event.packed.layouts

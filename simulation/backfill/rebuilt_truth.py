@@ -236,7 +236,7 @@ def _read(
             assert read.complete
             parts = _attributes(read.measures)
             ranking = current.ranking
-            if ranking is not None and held.get(group, {}).get("_score", Decimal(0)) != parts.get(ranking.by, 0):
+            if ranking is not None and held.get(group, {}).get("_score", Decimal(0)) != parts.get(ranking.measure, 0):
                 parts["_score"] = held[group]["_score"]
         if kept := _nonzero(parts):
             found[group] = kept

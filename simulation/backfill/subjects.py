@@ -145,7 +145,7 @@ def _busy() -> Family:
 def _ranked() -> Family:
     def of(attribute: str) -> Subject:
         measures = {"total": Sum(attribute)}
-        ranking = Ranking(by="total", leaderboard="CUSTOMERS")
+        ranking = Ranking(measure="total", leaderboard="CUSTOMERS")
         declared = Aggregate(
             "ranked", ORDER, pk="CUSTOMER#{customer}", sk="STATISTICS", measures=measures, ranking=ranking
         )

@@ -307,7 +307,7 @@ class VerificationSchedule(BackfillSchedule):
 def _ranked(declaration: Aggregate, parts: Parts) -> Parts:
     """What groups are ranked by changes with their measure."""
     ranking = declaration.ranking
-    return {**parts, SCORE: parts[ranking.by]} if ranking is not None and ranking.by in parts else parts
+    return {**parts, SCORE: parts[ranking.measure]} if ranking is not None and ranking.measure in parts else parts
 
 
 def _sum(one: Parts, other: Parts) -> Parts:

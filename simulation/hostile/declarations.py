@@ -31,7 +31,7 @@ DECLARATIONS: Final[tuple[Declaration, ...]] = flatten(
             pk="VIEWS#{customer}",
             sk="U#{url}",
             measures={"views": Count(), "bytes": Sum("bytes"), "mean": Average("bytes")},
-            ranking=Ranking(by="views", leaderboard="TOP#{customer}"),
+            ranking=Ranking(measure="views", leaderboard="TOP#{customer}"),
         ),
         Aggregate(
             "tagged",

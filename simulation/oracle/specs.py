@@ -120,7 +120,7 @@ _SPECS: Final = (
             pk="REGION#{region}",
             sk="DESK#{desk}",
             measures={"trades": Count(), "amount": Sum("amount")},
-            ranking=Ranking(by="trades", leaderboard="DESKS"),
+            ranking=Ranking(measure="trades", leaderboard="DESKS"),
         ),
         lambda v: (f"REGION#{escaped(v['region'])}", f"DESK#{escaped(v['desk'])}"),
         lambda v: {"trades": ONE, "amount": amount(v), "_score": ONE},

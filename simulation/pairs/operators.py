@@ -57,10 +57,10 @@ class Direct:
         if declared is None:
             return
         group = self._group(declared)
-        by = {name: draw.choice((-2, 1, 3, 1000)) for name in declared.measures if draw.random() < 0.8}
-        if by:
+        amount = {name: draw.choice((-2, 1, 3, 1000)) for name in declared.measures if draw.random() < 0.8}
+        if amount:
             self._engine.call(
-                lambda table: increment(table, declared, group, by),
+                lambda table: increment(table, declared, group, amount),
                 self._engine.noting(features.INCREMENTED, [declared.name]),
                 Purpose(base=declared.name),
             )

@@ -224,7 +224,7 @@ def _may_be(each: Difference, truth: PairTruth, name: str) -> bool:
 
 
 def _is_score(declaration: Aggregate, attribute: str) -> bool:
-    return declaration.ranking is not None and declaration.ranking.by == attribute
+    return declaration.ranking is not None and declaration.ranking.measure == attribute
 
 
 def _missing(each: Difference) -> Parts:

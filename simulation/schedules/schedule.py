@@ -430,7 +430,7 @@ def _layout(rng: random.Random) -> Packed:
         "at",
         timedelta(minutes=rng.choice((1, 10))),
         parts=rng.choice((1, 1, 3)),
-        by=rng.choice((None, "book")),
+        partition_by=rng.choice((None, "book")),
         tenant=rng.choice((None, None, "book")),
         chunk_bytes=MIN_CHUNK_BYTES,
     )

@@ -312,7 +312,7 @@ def test_a_writer_that_still_has_the_old_name_leaves_the_new_one_alone() -> None
     market = _Market(SHOPS, _total(SHOPS))
     market.deploy(STORES, _total(STORES))
     market.backfill(days=3)
-    market.bench.counters.increment(SHOPS, {"shop": "a"}, by=5)
+    market.bench.counters.increment(SHOPS, {"shop": "a"}, amount=5)
     market.sell("a")
     assert (market.counts(SHOPS)[0], market.counts(STORES)) == (7, [3, 2, 2])
     assert read(market.bench, _total(STORES)) == ({"n": 7, "shops": 3}, True)
@@ -335,7 +335,7 @@ def test_a_writer_with_a_name_that_is_not_deployed_yet_is_refused_where_another_
 
 def test_what_a_writer_adds_ahead_to_a_fresh_group_of_another_name_counts_there() -> None:
     market = _Market(SHOPS, sales=0)
-    market.bench.counters.increment(STORES, {"shop": "a"}, by={"n": 100})
+    market.bench.counters.increment(STORES, {"shop": "a"}, amount={"n": 100})
     market.sell("a")
     assert market.counts(SHOPS) == [101, 0, 0]
     market.deploy(STORES)

@@ -105,7 +105,7 @@ def plain() -> Shop:
 
 
 def test_increments_survive_a_redefinition(plain: Shop) -> None:
-    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
     assert plain.sold(shop(PLAIN)) == (1003, 30)
     plain.redefine(filtered(shop(PLAIN)))
     plain.backfill()
@@ -124,13 +124,13 @@ def test_a_reset_survives_a_redefinition(plain: Shop) -> None:
 
 
 def test_tallies_survive_every_further_redefinition(plain: Shop) -> None:
-    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
     declared = shop(PLAIN)
     for least in (1, 2, 3):
         declared = replace(declared, where=Attr("amount").ge(least))
         plain.redefine(declared)
         plain.backfill()
-        plain.counters.increment(declared, {"shop": "oslo"}, by={"sales": 100})
+        plain.counters.increment(declared, {"shop": "oslo"}, amount={"sales": 100})
         assert plain.sold(declared) == (1003 + 100 * least, 30)
 
 
@@ -189,7 +189,7 @@ def test_an_increment_of_the_old_generation_reaches_the_next(plain: Shop, phase:
     for step in backfill(plain.bench, plain.stream).steps():
         if step.phase == phase and not incremented:
             # Once complete, this process relies for a minute on the status that it read before.
-            plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 100})
+            plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 100})
             incremented = True
         elif phase == "complete":
             plain.counters.get(shop(PLAIN), {"shop": "oslo"})
@@ -200,7 +200,7 @@ def test_an_increment_of_the_old_generation_reaches_the_next(plain: Shop, phase:
 
 
 def test_dropping_the_old_generation_leaves_what_was_carried(plain: Shop) -> None:
-    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    plain.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
     plain.redefine(filtered(shop(PLAIN)))
     plain.backfill()
     plain.bench.clock.advance(3 * DAY)
@@ -217,7 +217,7 @@ def test_tallies_of_finer_groups_add_up_in_coarser_ones(plain: Shop) -> None:
     world = Shop(PLAIN, fine)
     world.sell(1, 2)
     for client in ("ann", "bob"):
-        world.counters.increment(fine, {"shop": "oslo", "client": client}, by=10)
+        world.counters.increment(fine, {"shop": "oslo", "client": client}, amount=10)
     coarse = replace(fine, sk="ALL")
     world.redefine(coarse)
     world.backfill()
@@ -234,7 +234,7 @@ def test_bins_that_change_leave_their_tally_behind_alone() -> None:
     )
     world = Shop(PLAIN, declared)
     world.sell(1, 2)
-    world.counters.increment(declared, {"shop": "oslo"}, by={"sales": 5})
+    world.counters.increment(declared, {"shop": "oslo"}, amount={"sales": 5})
     world.erase("ann")
     world.stream.deliver()
     changed = replace(declared, measures={"sales": Count(), "sizes": Histogram("amount", at_least=(5, 30))})
@@ -264,8 +264,8 @@ def test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both(pla
     world = Shop(PLAIN, base, totals)
     world.sell(1, 2, 3)
     world.sell(4, shop="rome")
-    world.counters.increment(base, {"shop": "oslo"}, by={"sales": 100})
-    world.counters.increment(totals, {}, by={"shops": 0, "sales": 1000})
+    world.counters.increment(base, {"shop": "oslo"}, amount={"sales": 100})
+    world.counters.increment(totals, {}, amount={"shops": 0, "sales": 1000})
     world.stream.deliver()
     changed = filtered(base)
     over = replace(totals, source=changed)
@@ -273,7 +273,7 @@ def test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both(pla
     incremented = False
     for step in backfill(world.bench, world.stream).steps():
         if step.phase == "scanning" and not incremented:
-            world.counters.increment(totals, {}, by={"shops": 0, "sales": 1000})
+            world.counters.increment(totals, {}, amount={"shops": 0, "sales": 1000})
             world.sell(5, shop="rome")
             incremented = True
     world.settle()
@@ -352,7 +352,7 @@ def test_a_complete_backfill_voids_a_later_one_of_the_same_name(plain: Shop) -> 
     next(first), next(second)
     assert [*first][-1].phase == "complete"
     plain.settle()
-    plain.counters.increment(filtered(shop(PLAIN)), {"shop": "oslo"}, by={"sales": 100})
+    plain.counters.increment(filtered(shop(PLAIN)), {"shop": "oslo"}, amount={"sales": 100})
     with pytest.raises(BackfillError, match="is void"):
         list(second)
     plain.settle()
@@ -364,7 +364,7 @@ def test_an_increment_before_the_first_era_of_a_declaration_reaches_its_backfill
     world = Shop(PLAIN, other)
     world.sell(1, 2, 3)
     world.bench.declare([other, shop(PLAIN)])
-    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
     world.backfill()
     assert world.sold(shop(PLAIN)) == (1003, 30)
 
@@ -375,7 +375,7 @@ def test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches
     world.sell(1, 2, 3)
     by_client = replace(shop(PLAIN), sk="CLIENT#{client}")
     world.bench.declare([other, by_client])
-    world.counters.increment(by_client, {"shop": "oslo", "client": "ann"}, by={"sales": 1000})
+    world.counters.increment(by_client, {"shop": "oslo", "client": "ann"}, amount={"sales": 1000})
     world.bench.declare([other, shop(PLAIN)])
     world.backfill()
     assert world.sold(shop(PLAIN)) == (1003, 30)
@@ -388,7 +388,7 @@ def test_a_declaration_comes_back_to_its_own_tally_after_a_run_that_began_before
     world.sell(1, 2, 3)
     world.bench.declare([other, shop(PLAIN)])
     next(backfill(world.bench, world.stream).steps())
-    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, by={"sales": 1000})
+    world.counters.increment(shop(PLAIN), {"shop": "oslo"}, amount={"sales": 1000})
     world.redefine(other)
     world.redefine(other, shop(PLAIN))
     world.backfill()

@@ -38,7 +38,7 @@ RANKED = Aggregate(
     pk="PAGE#{url}",
     sk="ALL",
     measures={"views": Count(), "weight": Sum("weight")},
-    ranking=Ranking(by="views", leaderboard="PAGES"),
+    ranking=Ranking(measure="views", leaderboard="PAGES"),
 )
 
 

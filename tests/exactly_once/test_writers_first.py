@@ -42,7 +42,7 @@ def test_a_transaction_counts_by_the_definition_in_force(bench: Workbench) -> No
 
 def test_an_increment_and_a_read_use_the_groups_in_force(bench: Workbench) -> None:
     group = {"site": "s", "page": "p"}
-    assert bench.counters.increment(BY_PAGE, group, by=100) == {"all": 103}
+    assert bench.counters.increment(BY_PAGE, group, amount=100) == {"all": 103}
     assert bench.counters.get(BY_PAGE, group, consistent=True).measures == {"all": 103}
 
 

@@ -32,7 +32,7 @@ VIEWS: Final = Aggregate(
     pk="URL#{url}",
     sk="STATISTICS",
     measures={"views": Count(), "bytes": Sum("bytes")},
-    ranking=Ranking(by="views", leaderboard="URLS"),
+    ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 ROLLING: Final = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 SHARDS: Final = 50

@@ -16,7 +16,7 @@ _KEY: dict[str, Any] = {"pk": "URL#{url}", "sk": "T#{at}#CID#{client}"}
 _BUCKET = timedelta(minutes=10)
 _PLAIN = Event("plain", **_KEY)
 _PACKED = Event("packed", **_KEY, packed=Packed("at", bucket=_BUCKET))
-_IN_PARTS = Event("parts", **_KEY, packed=Packed("at", bucket=_BUCKET, parts=4, by="client"))
+_IN_PARTS = Event("parts", **_KEY, packed=Packed("at", bucket=_BUCKET, parts=4, partition_by="client"))
 _EVENTS = pytest.mark.parametrize("event", [_PLAIN, _PACKED, _IN_PARTS], ids=lambda event: event.name)
 
 

@@ -40,13 +40,13 @@ def _statuses(counters: Counters, event: Event, views: list[dict[str, Any]]) -> 
     "changed",
     [
         _event(replace(_OLD, parts=2)),
-        _event(replace(_OLD, by="url", parts=1)),
+        _event(replace(_OLD, partition_by="url", parts=1)),
         _event(replace(_OLD, bucket=timedelta(minutes=5))),
         _event(_OLD, sk="AT#{at}#N#{n}"),
         _event(replace(_NEW, before=None)),
         _event(replace(_NEW, before=replace(_OLD, parts=2))),
     ],
-    ids=["parts", "by", "bucket", "key", "unknown before", "other before"],
+    ids=["parts", "partition_by", "bucket", "key", "unknown before", "other before"],
 )
 def test_a_change_without_a_date_is_refused(store: Store, changed: Event) -> None:
     assert _statuses(store.counters, _event(_OLD), _views(-9000)) == ["accepted"] * 8

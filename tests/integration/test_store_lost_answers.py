@@ -27,7 +27,7 @@ _SHOP = Aggregate(
     pk="SHOP",
     sk="SHOP",
     measures={"n": Count(), "sum": Sum("bytes")},
-    ranking=Ranking(by="n", leaderboard="SHOPS"),
+    ranking=Ranking(measure="n", leaderboard="SHOPS"),
 )
 
 

@@ -22,7 +22,7 @@ def scores(request: pytest.FixtureRequest) -> Aggregate:
         pk="PLAYER#{player}",
         sk="COUNTRY#{country}",
         measures={"games": Count(), "points": Sum("points")},
-        ranking=Ranking(by="points", leaderboard="BOARD#{country}", write_shards=request.param),
+        ranking=Ranking(measure="points", leaderboard="BOARD#{country}", write_shards=request.param),
     )
 
 

@@ -121,7 +121,7 @@ WRITING: Final = (
     'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
     'counters.accept(HIT, {"page": "/", "time": "2026-11-20T10:00"})',
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
-    'counters.increment(VIEWS, {"url": "/"}, by=0.5)',
+    'counters.increment(VIEWS, {"url": "/"}, amount=0.5)',
     'counters.increment(SHOPS, {"shop": "a"})',
     'counters.increment(replace(VIEWS, name="daily", sk="DAY#{time:day}", retention=timedelta(days=7)), {"url": "/", "time:day": "2026-11-01"})',
     'counters.redrive("1")',

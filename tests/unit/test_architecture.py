@@ -98,7 +98,7 @@ PLAYERS = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"paths": Count()},
-    ranking=Ranking(by="paths", leaderboard="PLAYERS"),
+    ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
 )
 RISK = Hierarchy(
     "risk",

@@ -25,7 +25,7 @@ VIEWS: Final = Aggregate(
     pk="URL#{url}",
     sk="STATISTICS",
     measures={"views": Count()},
-    ranking=Ranking(by="views", leaderboard="URLS"),
+    ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})

@@ -20,7 +20,7 @@ PLAYERS: Final = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"paths": Count()},
-    ranking=Ranking(by="paths", leaderboard="PLAYERS"),
+    ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
 )
 """All paths of each player, stored next to the paths themselves; ranks the top players."""
 

@@ -20,9 +20,9 @@ def counted(declaration: Declaration, group: GroupKey, items: list[Image]) -> di
     for item in items:
         for name in names:
             sums[name] = sums.get(name, 0) + _number(item, name) - _number(item, TALLY_PREFIX + name)
-        if (by := ranked_by(declaration)) is not None:
+        if (measure := ranked_by(declaration)) is not None:
             # It has no tally of its own: it has its measure's in it.
-            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE) - _number(item, TALLY_PREFIX + by)
+            sums[SCORE] = sums.get(SCORE, 0) + _number(item, SCORE) - _number(item, TALLY_PREFIX + measure)
     return {name: number for name, number in sums.items() if number}
 
 
@@ -39,14 +39,14 @@ def shown(declaration: Declaration, numbers: Mapping[str, Number]) -> dict[str, 
         for name, number in {**{name.removeprefix(TALLY_PREFIX): 0 for name in numbers}, **numbers}.items()
         if not name.startswith(TALLY_PREFIX)
     }
-    by = ranked_by(declaration)
-    return {**found, SCORE: found[by]} if by in found else found
+    measure = ranked_by(declaration)
+    return {**found, SCORE: found[measure]} if measure in found else found
 
 
 def ranked_by(declaration: Declaration) -> str | None:
     """The measure that a declaration ranks its groups by."""
     ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
-    return None if ranking is None else ranking.by
+    return None if ranking is None else ranking.measure
 
 
 def _number(item: Mapping[str, Any], name: str) -> Number:

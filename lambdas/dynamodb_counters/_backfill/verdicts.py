@@ -53,7 +53,7 @@ def _grows(declaration: Declaration, attribute: str) -> bool:
     if isinstance(declaration, Window):
         return isinstance(declaration.measure, Count)
     if attribute == SCORE:
-        return declaration.ranking is not None and _grows(declaration, declaration.ranking.by)
+        return declaration.ranking is not None and _grows(declaration, declaration.ranking.measure)
     for name, measure in declaration.measures.items():
         held = measure.attributes(name)
         if attribute in held:

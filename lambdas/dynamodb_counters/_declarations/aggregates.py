@@ -54,7 +54,7 @@ class Ranking:
 
     Parameters
     ----------
-    by : str
+    measure : str
         Name of a `Count` or `Sum` of the aggregate.
     leaderboard : str
         Key template of the leaderboard; its fields are fields of the group. Groups with the same key are ranked
@@ -65,17 +65,17 @@ class Ranking:
 
     Examples
     --------
-    >>> Ranking(by="paths", leaderboard="PLAYERS").write_shards
+    >>> Ranking(measure="paths", leaderboard="PLAYERS").write_shards
     1
     """
 
-    by: str
+    measure: str
     leaderboard: str
     write_shards: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.by, str):
-            raise InvalidArgumentError("by", self.by, "the name of a measure")
+        if not isinstance(self.measure, str):
+            raise InvalidArgumentError("measure", self.measure, "the name of a measure")
         require_key("leaderboard", self.leaderboard)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
 
@@ -179,7 +179,7 @@ class Aggregate:
             self._require_declared(self.source)
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
-                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(by=…, leaderboard=…)")
+                raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
             self._require_rankable(self.ranking)
 
     @property
@@ -237,8 +237,8 @@ class Aggregate:
                 )
 
     def _require_rankable(self, ranking: Ranking) -> None:
-        if not isinstance(self.measures.get(ranking.by), Count | Sum):
-            raise InvalidArgumentError("ranking", ranking.by, "a Count or Sum of the aggregate")
+        if not isinstance(self.measures.get(ranking.measure), Count | Sum):
+            raise InvalidArgumentError("ranking", ranking.measure, "a Count or Sum of the aggregate")
         if not set(ranking.template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
             raise InvalidArgumentError(
                 "ranking", ranking.leaderboard, f"fields of the group: {', '.join(self.fields) or 'none'}"

@@ -39,7 +39,7 @@ class Packed:
     parts : int, optional
         Partitions that share the events, 1 to 256. More than one are for more than 1,000 write units per second, or
         for many writers, each with parts of its own; fewer events meet in a chunk. Default 1.
-    by : str, optional
+    partition_by : str, optional
         A field of the event's key whose text decides the part. Default: the whole key decides.
     tenant : str, optional
         A field of the event's key, each text of which has chunks of its own: what one tenant sends delays no other.
@@ -63,7 +63,7 @@ class Packed:
     time: str
     bucket: timedelta = timedelta(minutes=10)
     parts: int = 1
-    by: str | None = None
+    partition_by: str | None = None
     tenant: str | None = None
     chunk_bytes: int = 4096
     future_tolerance: timedelta | None = timedelta(minutes=15)
@@ -79,7 +79,7 @@ class Packed:
         ):
             raise InvalidArgumentError("bucket", self.bucket, "a timedelta of whole seconds, from 1 second to 1 day")
         require_count("parts", self.parts, MAX_PARTS)
-        for argument, name in (("by", self.by), ("tenant", self.tenant)):
+        for argument, name in (("partition_by", self.partition_by), ("tenant", self.tenant)):
             if name is not None:
                 require_attribute(argument, name)
         if (

@@ -125,7 +125,11 @@ class Event:
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
         for layout in self.packed.layouts:
-            for argument, name in (("time", layout.time), ("by", layout.by), ("tenant", layout.tenant)):
+            for argument, name in (
+                ("time", layout.time),
+                ("partition_by", layout.partition_by),
+                ("tenant", layout.tenant),
+            ):
                 if name is not None and name not in self.fields:
                     allowed = f"a field of the event's key, which makes it unique: {', '.join(self.fields) or 'none'}"
                     raise InvalidArgumentError(argument, name, allowed)

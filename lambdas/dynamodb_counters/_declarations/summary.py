@@ -79,7 +79,7 @@ def _aggregate_words(aggregate: Aggregate) -> Words:
     return {
         "ranked": "no"
         if ranking is None
-        else f"by {ranking.by} on {_spread(ranking.leaderboard, ranking.write_shards)}",
+        else f"by {ranking.measure} on {_spread(ranking.leaderboard, ranking.write_shards)}",
         "write shards": str(aggregate.write_shards),
         "groups of an item": f"at most {aggregate.max_groups}",
         # Few have a retention, so it is not told at its default.
@@ -101,8 +101,8 @@ def _window_words(window: Window) -> Words:
 
 def _packed_words(packed: Packed) -> str:
     found = [f"buckets of {length_words(packed.bucket)} by {packed.time}", f"{packed.parts} parts"]
-    if packed.by is not None:
-        found[1] += f" by {packed.by}"
+    if packed.partition_by is not None:
+        found[1] += f" by {packed.partition_by}"
     found.append(f"chunks of {packed.chunk_bytes} bytes")
     if packed.future_tolerance != timedelta(minutes=15):
         ahead = packed.future_tolerance

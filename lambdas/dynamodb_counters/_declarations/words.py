@@ -105,7 +105,7 @@ def _details(declaration: Declaration) -> Iterator[str]:
         for name, measure in declaration.measures.items():
             yield f"{name} ({measure_words(measure, name)})"
         if declaration.ranking is not None:
-            yield f"ranked by {declaration.ranking.by}"
+            yield f"ranked by {declaration.ranking.measure}"
         if declaration.write_shards > 1:
             yield f"on {declaration.write_shards} write shards"
         if declaration.retention is not None:

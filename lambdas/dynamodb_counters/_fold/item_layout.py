@@ -94,7 +94,7 @@ class ItemLayout:
         if ranking is None:
             return None
         values = {**self.values(group), WRITE_SHARD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
-        return ranking.template.render(values), ranking.by
+        return ranking.template.render(values), ranking.measure
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""

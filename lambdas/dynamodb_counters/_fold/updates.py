@@ -21,10 +21,10 @@ class Update:
         self._below: dict[str, Mapping[str, Any]] = {}
         ranked = layout.leaderboard(group, self.key)
         if ranked is not None:
-            leaderboard, by = ranked
+            leaderboard, measure = ranked
             self._set[LEADERBOARD] = {"S": leaderboard}
             # Only a repair tells it from its measure.
-            self._added[SCORE] = typed_number(measures.get(SCORE, measures.get(by, 0)))
+            self._added[SCORE] = typed_number(measures.get(SCORE, measures.get(measure, 0)))
         for name, text in layout.stored_values(group, self.key).items():
             self._set[name] = {"S": text}
         expires_at = layout.expires_at(group)

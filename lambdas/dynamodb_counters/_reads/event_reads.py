@@ -195,9 +195,9 @@ def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     """The parts that wanted events may be in."""
     _require_tenants([] if layout.tenant is None else [layout.tenant], wanted)
     image: Image = {name: {"S": text} for name, text in wanted.items()}
-    if layout.by is not None and layout.by in wanted:
+    if layout.partition_by is not None and layout.partition_by in wanted:
         return [layout.part(b"", image)]
-    if layout.by is None and wanted.keys() >= set(event.fields):
+    if layout.partition_by is None and wanted.keys() >= set(event.fields):
         return [layout.part(digest_of(event.pk_template.render(wanted), event.sk_template.render(wanted)), image)]
     return layout.all_parts(image)
 

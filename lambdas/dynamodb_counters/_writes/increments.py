@@ -27,11 +27,11 @@ _ZERO: Final = {"N": "0"}
 
 
 def increment(
-    table: Table, aggregate: Aggregate, values: Mapping[str, object], by: Mapping[str, Number] | Number
+    table: Table, aggregate: Aggregate, values: Mapping[str, object], amount: Mapping[str, Number] | Number
 ) -> dict[str, Any]:
     """Add to a group at once and return its measures; not idempotent. Of a write-sharded group, one item's measures."""
     require_aggregate(aggregate)
-    added = _by_measure(aggregate, by)
+    added = _by_measure(aggregate, amount)
     declared, aggregate = aggregate, Statuses.of_table(table).current(aggregate)
     require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     missing = [name for name in aggregate.fields if name not in values]
@@ -128,14 +128,14 @@ def _require_open(layout: ItemLayout, values: Mapping[str, object], now: float) 
         raise InvalidArgumentError("values", dict(values), f"a group of {layout.name!r} whose retention is not over")
 
 
-def _by_measure(aggregate: Aggregate, by: Mapping[str, Number] | Number) -> dict[str, Number]:
+def _by_measure(aggregate: Aggregate, amount: Mapping[str, Number] | Number) -> dict[str, Number]:
     measures = [name for name, measure in aggregate.measures.items() if isinstance(measure, Count | Sum)]
-    if not isinstance(by, Mapping):
+    if not isinstance(amount, Mapping):
         if len(measures) != 1:
             raise InvalidArgumentError(
-                "by", by, f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
+                "amount", amount, f"a mapping of measures to numbers, of {aggregate.name!r}: {', '.join(measures)}"
             )
-        by = {measures[0]: by}
-    if not by or not set(by) <= set(measures):
-        raise InvalidArgumentError("by", dict(by), f"numbers for measures among {measures}")
-    return {name: require_storable("by", number) for name, number in by.items()}
+        amount = {measures[0]: amount}
+    if not amount or not set(amount) <= set(measures):
+        raise InvalidArgumentError("amount", dict(amount), f"numbers for measures among {measures}")
+    return {name: require_storable("amount", number) for name, number in amount.items()}

@@ -31,14 +31,14 @@ class TestClock:
         """The time, in UTC."""
         return datetime.fromtimestamp(self._seconds, UTC)
 
-    def advance(self, by: timedelta) -> None:
+    def advance(self, duration: timedelta) -> None:
         """Let time pass; items whose TTL is over on the way expire at their time, and that is counted.
 
         DynamoDB itself may take days to delete an expired item. Reads never count one that is still there.
 
         Parameters
         ----------
-        by : timedelta
+        duration : timedelta
             How far; not negative.
 
         Raises
@@ -46,9 +46,9 @@ class TestClock:
         InvalidArgumentError
             If time would go back.
         """
-        if not isinstance(by, timedelta) or by < timedelta(0):
-            raise InvalidArgumentError("by", by, "a timedelta that is not negative")
-        self._expire(self._seconds + by.total_seconds())
+        if not isinstance(duration, timedelta) or duration < timedelta(0):
+            raise InvalidArgumentError("duration", duration, "a timedelta that is not negative")
+        self._expire(self._seconds + duration.total_seconds())
 
     def _set(self, seconds: float) -> None:
         self._seconds = max(self._seconds, seconds)

@@ -90,7 +90,7 @@ ROWS = [
     Row("Another group: other fields in the key", (SHOPS,), (_shops(pk="SHOP#{shop}#{buyer}"),)),
     Row("Other keys, same fields", (SHOPS,), (_MOVED,)),
     Row("Other `write_shards`", (SHOPS,), (_shops(write_shards=4),)),
-    Row("A ranking added, or by another measure", (SHOPS,), (_shops(ranking=Ranking(by="sales", leaderboard="SHOPS")),)),
+    Row("A ranking added, or by another measure", (SHOPS,), (_shops(ranking=Ranking(measure="sales", leaderboard="SHOPS")),)),
     Row("Another `on_expiry`", (SHOPS,), (_shops(on_expiry="subtract"),)),
     Row("Another member of a `Distinct`", (BUYERS,), (replace(BUYERS, member="shop"),), "buyers", "distinct"),
     Row("A `retention` of a `Distinct`, or another one", (DAILY,), (replace(DAILY, retention=MONTHS),), "buyers", "distinct"),

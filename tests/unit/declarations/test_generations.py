@@ -53,7 +53,7 @@ def _names(found: Merged) -> list[str]:
     return [each.name for each in found.effective]
 
 
-_RANKED = _views(ranking=Ranking(by="views", leaderboard="TOP#{url}"))
+_RANKED = _views(ranking=Ranking(measure="views", leaderboard="TOP#{url}"))
 _WINDOW = Window("recent", _VIEW, pk="URL#{url}", time="time")
 
 

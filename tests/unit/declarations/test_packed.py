@@ -32,7 +32,7 @@ def _views(source: Event, **changes: Any) -> Aggregate:
         ("bucket", {"bucket": timedelta(days=2)}),
         ("parts", {"parts": 0}),
         ("parts", {"parts": 257}),
-        ("by", {"by": 3}),
+        ("partition_by", {"partition_by": 3}),
         ("tenant", {"tenant": 3}),
         ("chunk_bytes", {"chunk_bytes": 1023}),
         ("chunk_bytes", {"chunk_bytes": 400_000}),
@@ -56,7 +56,7 @@ def test_a_wrong_argument_is_refused(argument: str, arguments: dict[str, Any]) -
     [
         ("packed", "time"),
         ("time", Packed("at")),
-        ("by", Packed("time", by="client")),
+        ("partition_by", Packed("time", partition_by="client")),
         ("tenant", Packed("time", tenant="client")),
         ("time", Packed("time", since=_SINCE, before=Packed("at"))),
     ],
@@ -93,7 +93,12 @@ def test_a_packed_event_takes_the_keys_of_its_chunks_and_leaves_its_own() -> Non
 
 def test_layouts_come_back_from_the_environment() -> None:
     packed = Packed(
-        "time", parts=4, by="url", tenant="url", since=_SINCE, before=Packed("time", bucket=timedelta(hours=1))
+        "time",
+        parts=4,
+        partition_by="url",
+        tenant="url",
+        since=_SINCE,
+        before=Packed("time", bucket=timedelta(hours=1)),
     )
     declared = (_views(_event(packed)),)
 

@@ -17,7 +17,7 @@ from dynamodb_counters._declarations.past import Past
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})
 RECENT = Window("recent", SALE, pk="SHOP#{shop}", time="at", retention=timedelta(days=2))
-RANKED = replace(SHOPS, ranking=Ranking(by="n", leaderboard="SHOPS"))
+RANKED = replace(SHOPS, ranking=Ranking(measure="n", leaderboard="SHOPS"))
 TOTAL = Aggregate("total", SHOPS, pk="TOTAL", sk="ALL", measures={"n": Sum("n")})
 BIG = Attr("price").gt(100)
 

@@ -65,7 +65,7 @@ def _bins(**bins: Any) -> Callable[[], object]:
 
 
 _SHARDED = _aggregate("sharded", write_shards=4)
-_RANKED = _aggregate("ranked", pk="R#{player}", ranking=Ranking(by="n", leaderboard="PLAYERS"))
+_RANKED = _aggregate("ranked", pk="R#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))
 
 WRONG = [
     Wrong("a source by its name", _a(source="path"), "source", "'path'", "an Event, Items or Aggregate"),
@@ -86,10 +86,10 @@ WRONG = [
     Wrong("a measure of a field, which is text", _a(source=PLAYERS, measures={"n": Sum("player")}), "measures", "'player'", "measures of 'players': paths"),
     Wrong("a filter that never holds", _a(source=PLAYERS, where=Attr("paths").ge("3")), "where", "'3'", "a number to compare with 'paths' of 'players'"),
     Wrong("an aggregate over one with several write shards", _a(source=_SHARDED), "source", "'sharded'", "an aggregate with write_shards=1"),
-    Wrong("a ranking by a histogram", _a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(by="h", leaderboard="B")), "ranking", "'h'", "a Count or Sum of the aggregate"),
-    Wrong("a leaderboard by what is not of the group", _a(ranking=Ranking(by="n", leaderboard="B#{team}")), "ranking", "'B#{team}'", "fields of the group: none"),
-    Wrong("two on one leaderboard", _together(_RANKED, _aggregate("b", pk="B#{player}", ranking=Ranking(by="n", leaderboard="PLAYERS"))), "leaderboard", "'PLAYERS'", "a leaderboard that cannot hold groups of 'ranked'"),
-    Wrong("a ranked group with several write shards", _a(write_shards=4, ranking=Ranking(by="n", leaderboard="B")), "write_shards", "4", "1 for a ranked aggregate; set write_shards of its Ranking instead"),
+    Wrong("a ranking by a histogram", _a(measures={"h": Histogram("n", exactly=[1])}, ranking=Ranking(measure="h", leaderboard="B")), "ranking", "'h'", "a Count or Sum of the aggregate"),
+    Wrong("a leaderboard by what is not of the group", _a(ranking=Ranking(measure="n", leaderboard="B#{team}")), "ranking", "'B#{team}'", "fields of the group: none"),
+    Wrong("two on one leaderboard", _together(_RANKED, _aggregate("b", pk="B#{player}", ranking=Ranking(measure="n", leaderboard="PLAYERS"))), "leaderboard", "'PLAYERS'", "a leaderboard that cannot hold groups of 'ranked'"),
+    Wrong("a ranked group with several write shards", _a(write_shards=4, ranking=Ranking(measure="n", leaderboard="B")), "write_shards", "4", "1 for a ranked aggregate; set write_shards of its Ranking instead"),
     Wrong("a cap that is not exact", lambda: Sum("paths", cap=_any(0.1)), "cap", "0.1", "an int or Decimal (floats are not exact)"),
     Wrong("bins out of order", _bins(bounds=[5, 1]), "bounds", "(5, 1)", "1 to 100 ascending numbers"),
     Wrong("too many bins", _bins(exactly=range(101)), "exactly", "(0, 1, 2, 3,", "1 to 100 ascending numbers"),

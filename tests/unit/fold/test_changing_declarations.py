@@ -18,7 +18,7 @@ PLAYERS = Aggregate(
     pk="PLAYER#{player}",
     sk="STATISTICS",
     measures={"games": Count()},
-    ranking=Ranking(by="games", leaderboard="PLAYERS"),
+    ranking=Ranking(measure="games", leaderboard="PLAYERS"),
 )
 TOTAL = Aggregate("total", GAME, pk="TOTAL", sk="GAMES", measures={"games": Count(), "points": Sum("points")})
 OFTEN = Aggregate(
@@ -125,7 +125,7 @@ def test_a_renamed_event_leaves_what_was_counted_under_the_old_name_for_good() -
 
 
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
-    renamed = replace(PLAYERS, ranking=Ranking(by="games", leaderboard="SEASON"))
+    renamed = replace(PLAYERS, ranking=Ranking(measure="games", leaderboard="SEASON"))
     world = _redeployed([PLAYERS], [renamed], "ann")
 
     boards = {item["pk"]["S"]: (item["_board"]["S"], item["_score"]["N"]) for item in _items(world, "players")}

@@ -111,7 +111,7 @@ def test_a_correction_that_changes_no_number_writes_nothing() -> None:
         pk="AUTHOR#{author}",
         sk="ALL",
         measures={"capped": Sum("words", cap=10), "bins": Histogram("words", bounds=[0, 10])},
-        ranking=Ranking(by="capped", leaderboard="AUTHORS"),
+        ranking=Ranking(measure="capped", leaderboard="AUTHORS"),
     )
     over = Aggregate("over", ranked, pk="OVER", sk="ALL", measures={"n": Count(), "all": Sum("capped")})
     world = World([ranked, over])

@@ -40,7 +40,7 @@ VIEWS = Aggregate(
     pk="URL#{url}",
     sk="STATISTICS",
     measures={"views": Count(), "bytes": Sum("bytes"), "mean": Average("bytes")},
-    ranking=Ranking(by="views", leaderboard="URLS"),
+    ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 PER_URL = Aggregate("spread", VIEWS, pk="DIST", sk="ALL", measures={"urls": Histogram("views", bounds=(1, 10, 100))})

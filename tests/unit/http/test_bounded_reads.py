@@ -31,7 +31,7 @@ CLIENTS = Aggregate(
     pk="URL#{url}",
     sk="C#{clientId}",
     measures={"n": Count()},
-    ranking=Ranking(by="n", leaderboard="ALL"),
+    ranking=Ranking(measure="n", leaderboard="ALL"),
 )
 SPREAD = Aggregate("spread", VIEW, pk="SPREAD", sk="S", measures={"n": Count()}, write_shards=3)
 QUARTER = Window(

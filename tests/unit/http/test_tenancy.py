@@ -28,7 +28,7 @@ DAILY = Aggregate(
     pk="DAY#{customer}",
     sk="D#{day}",
     measures={"n": Count()},
-    ranking=Ranking(by="n", leaderboard="TOP#{customer}"),
+    ranking=Ranking(measure="n", leaderboard="TOP#{customer}"),
 )
 MIXED = Aggregate(
     "mixed",
@@ -36,7 +36,7 @@ MIXED = Aggregate(
     pk="MIXED#{day}",
     sk="C#{customer}",
     measures={"n": Count()},
-    ranking=Ranking(by="n", leaderboard="ALL"),
+    ranking=Ranking(measure="n", leaderboard="ALL"),
 )
 RECENT = Window("recent", JOB, pk="RECENT#{customer}", time="at")
 SERVED = (DAILY, MIXED, RECENT, JOB, HIT)

@@ -44,7 +44,12 @@ PACKED = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7
 HITS = Aggregate("hits", PACKED, pk="PAGE#{url}", sk="STATISTICS", measures={"hits": Count()})
 SITE = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 TOP = Aggregate(
-    "top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=Ranking(by="views", leaderboard="URLS")
+    "top",
+    VIEW,
+    pk="URL#{url}",
+    sk="TOP",
+    measures={"views": Count()},
+    ranking=Ranking(measure="views", leaderboard="URLS"),
 )
 ROLLING = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 

@@ -136,14 +136,16 @@ def test_packed_events_are_limited_by_any_field_of_their_key(stack: Stack) -> No
     packed = Event(
         "packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=Packed("time", tenant="customer")
     )
-    ranked = replace(JOBS, sk="TOP", ranking=Ranking(by="jobs", leaderboard="CUSTOMERS"))
+    ranked = replace(JOBS, sk="TOP", ranking=Ranking(measure="jobs", leaderboard="CUSTOMERS"))
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
     tenant = {"customer": "iam.userId"}
     build(CounterApi, stack, table=counters, shown=[ranked], events=[packed], tenant=tenant)
 
 
 @pytest.mark.parametrize("construct", [CounterApi, EventIngest])
-@pytest.mark.parametrize("packed", [Packed("time"), Packed("time", by="customer"), Packed("time", tenant="day")])
+@pytest.mark.parametrize(
+    "packed", [Packed("time"), Packed("time", partition_by="customer"), Packed("time", tenant="day")]
+)
 def test_tenants_that_would_share_packed_logs_are_refused(construct: Any, packed: Packed, stack: Stack) -> None:
     event = Event("packed", pk="DAY#{day}", sk="CUSTOMER#{customer}#T#{time}", packed=packed)
     more = {"event": event} if construct is EventIngest else {"shown": [JOBS], "events": [event]}

@@ -64,7 +64,7 @@ def test_what_is_no_finite_number_is_refused(text: str) -> None:
     [0, 1, -1, 10**125, 10**38 - 1, Decimal(0), Decimal("1E-130"), Decimal("9.9E+125"), Decimal("1." + "1" * 37)],
 )
 def test_a_number_dynamodb_can_hold_is_taken_as_it_is(value: int | Decimal) -> None:
-    assert require_storable("by", value) is value
+    assert require_storable("amount", value) is value
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_a_number_dynamodb_can_hold_is_taken_as_it_is(value: int | Decimal) -> N
 )
 def test_a_number_dynamodb_cannot_hold_is_refused_by_name_and_value(value: object) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        require_storable("by", value)
+        require_storable("amount", value)
 
-    assert (refused.value.argument, refused.value.value) == ("by", value)
+    assert (refused.value.argument, refused.value.value) == ("amount", value)
     assert refused.value.expected
 
 

@@ -29,7 +29,7 @@ _SHARDED = Aggregate("sharded", _VIEW, pk="S#{url}", sk="N", measures={"n": Coun
 _BY_ID = Aggregate("by_id", _VIEW, pk="URL#{url}", sk="BY#{id}", measures={"n": Count()})
 _VISITORS = Distinct("visitors", _VIEW, member="id", pk="URL#{url}", sk="D")
 _TOP = Aggregate(
-    "top", _VIEW, pk="T#{url}", sk="N", measures={"n": Count()}, ranking=Ranking(by="n", leaderboard="TOP")
+    "top", _VIEW, pk="T#{url}", sk="N", measures={"n": Count()}, ranking=Ranking(measure="n", leaderboard="TOP")
 )
 _SIZES = Aggregate("sizes", _BY_ID, pk="SIZES", sk="N", measures={"bins": Histogram("n", exactly=[1])})
 _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
@@ -81,7 +81,7 @@ def test_what_the_definition_in_use_needs_is_known_beside_what_is_declared(
     def before(_: Statuses, declared: Any) -> Any:
         found = replace(declared, pk=f"{declared.pk}#{{{more}}}")
         ranked = isinstance(declared, Aggregate) and declared.ranking is not None
-        return replace(found, ranking=Ranking(by="n", leaderboard=f"TOP#{{{more}}}")) if ranked else found
+        return replace(found, ranking=Ranking(measure="n", leaderboard=f"TOP#{{{more}}}")) if ranked else found
 
     monkeypatch.setattr(Statuses, "current", before)
     read, there = _READS[name]

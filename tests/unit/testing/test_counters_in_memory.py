@@ -121,7 +121,7 @@ def test_own_items_are_counted_as_they_change(
 
 
 def test_a_leaderboard_is_read() -> None:
-    ranking = Ranking(by="views", leaderboard="URLS")
+    ranking = Ranking(measure="views", leaderboard="URLS")
     top = Aggregate("top", VIEW, pk="URL#{url}", sk="TOP", measures={"views": Count()}, ranking=ranking)
     with counters_in_memory([top]) as counters:
         counters.accept_many(VIEW, [{**view(n), "url": url} for n, url in enumerate("aab")])
@@ -229,7 +229,7 @@ def test_wrong_arguments_are_named(settings: dict[str, Any], named: str) -> None
 def test_a_fault_is_a_probability_and_time_goes_forward() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid crash=2"):
         Faults(crash=2)
-    with counters_in_memory([VIEWS]) as counters, pytest.raises(InvalidArgumentError, match=r"^invalid by="):
+    with counters_in_memory([VIEWS]) as counters, pytest.raises(InvalidArgumentError, match=r"^invalid duration="):
         counters.clock.advance(timedelta(seconds=-1))
 
 

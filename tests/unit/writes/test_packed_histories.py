@@ -17,7 +17,7 @@ from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 
-_PACKED = Packed("at", timedelta(minutes=10), parts=3, by="shop", chunk_bytes=1024)
+_PACKED = Packed("at", timedelta(minutes=10), parts=3, partition_by="shop", chunk_bytes=1024)
 _SALE = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{till}", version="n", packed=_PACKED)
 
 _KEYS = st.one_of(

@@ -27,7 +27,7 @@ def _since(hours: int) -> datetime:
 
 _FIRST = Packed("at", timedelta(minutes=10))
 _SECOND = Packed("at", timedelta(minutes=1), parts=3, since=_since(2), before=_FIRST)
-_THIRD = Packed("at", timedelta(minutes=6), parts=2, by="shop", since=_since(4), before=_SECOND)
+_THIRD = Packed("at", timedelta(minutes=6), parts=2, partition_by="shop", since=_since(4), before=_SECOND)
 _PLAIN = Event("sale", pk="SHOP#{shop}", sk="T#{at}#{id}")
 _DECLARED = [replace(_PLAIN, packed=packed) for packed in (_FIRST, _SECOND, _THIRD)]
 

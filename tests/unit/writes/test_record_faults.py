@@ -141,7 +141,7 @@ def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "by",
+    "amount",
     [
         1,
         {},
@@ -154,15 +154,15 @@ def test_more_declarations_than_a_transaction_holds_are_refused() -> None:
         {"n": Decimal("NaN")},
     ],
 )
-def test_increment_refuses_what_it_cannot_add(by: Any) -> None:
-    assert _refused(_VIEWS, {"url": "/"}, by).argument == "by"
+def test_increment_refuses_what_it_cannot_add(amount: Any) -> None:
+    assert _refused(_VIEWS, {"url": "/"}, amount).argument == "amount"
 
 
-@pytest.mark.parametrize("by", [1.5, "1", None, True, 10**38 + 1, Decimal("Infinity")])
-def test_increment_refuses_a_number_dynamodb_cannot_hold(by: Any) -> None:
-    refused = _refused(_SITE, {}, by)
+@pytest.mark.parametrize("amount", [1.5, "1", None, True, 10**38 + 1, Decimal("Infinity")])
+def test_increment_refuses_a_number_dynamodb_cannot_hold(amount: Any) -> None:
+    refused = _refused(_SITE, {}, amount)
 
-    assert (refused.argument, refused.value) == ("by", by)
+    assert (refused.argument, refused.value) == ("amount", amount)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_increment_refuses_a_group_that_is_none(values: Any, argument: str) -> N
     assert _refused(_VIEWS, values, {"n": 1}).argument == argument
 
 
-def _refused(aggregate: Aggregate, values: Any, by: Any) -> InvalidArgumentError:
+def _refused(aggregate: Aggregate, values: Any, amount: Any) -> InvalidArgumentError:
     with pytest.raises(InvalidArgumentError) as refused:
-        increment(scripted_table(ScriptedClient()), aggregate, values, by)
+        increment(scripted_table(ScriptedClient()), aggregate, values, amount)
     return refused.value

@@ -26,8 +26,8 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     fields = [field for field in aggregate.ranking.template.fields if field != WRITE_SHARD_FIELD]
     values = fields_of(leaderboard, fields, needed=fields)
     found = session.counters.top(aggregate, values, count=limit)
-    by = aggregate.ranking.by
-    shown = grid("#", *aggregate.fields, by, "", numbers=("#", by))
+    measure = aggregate.ranking.measure
+    shown = grid("#", *aggregate.fields, measure, "", numbers=("#", measure))
     greatest = max((one.score for one in found), default=0)
     for place, one in enumerate(found, 1):
         shown.add_row(str(place), *one.values.values(), number(one.score), bar(one.score, greatest, _BAR))
@@ -36,7 +36,7 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     document = {
         "aggregate": name,
         "leaderboard": values,
-        "by": by,
+        "measure": measure,
         "groups": [{"group": dict(one.values), "score": one.score} for one in found],
     }
     session.emit(document, shown)

@@ -109,9 +109,9 @@ def test_a_change_of_an_event_is_told(store: Store) -> None:
 
 def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
     store.deploy(SHOPS)
-    store.counters.increment(SHOPS, {"shop": "oslo"}, by={"sales": 5})
-    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": 1})
-    store.counters.increment(SHOPS, {"shop": "rome"}, by={"sales": -1})
+    store.counters.increment(SHOPS, {"shop": "oslo"}, amount={"sales": 5})
+    store.counters.increment(SHOPS, {"shop": "rome"}, amount={"sales": 1})
+    store.counters.increment(SHOPS, {"shop": "rome"}, amount={"sales": -1})
     finer = replace(SHOPS, sk="SALES#{seller}")
 
     done = _diff(store, "--tallies", "--declarations", encode((finer,)))
