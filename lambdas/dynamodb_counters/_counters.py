@@ -202,7 +202,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Examples
         --------
         >>> with counters.leases(CALLS, {"customer": "c1"}) as leases:  # doctest: +SKIP
-        ...     leases.allow()
+        ...     leases.take()
         True
         """
         return Leases(self._table, quota, values or {})

@@ -195,7 +195,7 @@ class Sharing:
             found = table.remembered.setdefault("leases", Leases(table, _QUOTA, {}))
             granted = False
             for _ in range(self._engine.rng.randint(1, 5)):
-                if found.allow():
+                if found.take():
                     granted = True
                     # Of one period for sure: no clock error is allowed for.
                     self._granted[_QUOTA.period(table.clock()).sk] += 1

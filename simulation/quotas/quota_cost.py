@@ -27,7 +27,7 @@ def units_per_call(processes: int, portion: int, limit: int, calls: int = CALLS)
     granted = 0
     for call in range(calls):
         clock.advance(_SECONDS / calls)
-        granted += leases[call % processes].allow()
+        granted += leases[call % processes].take()
     for each in leases:
         each.release()
     return client.usage.writes / calls, granted

@@ -160,7 +160,7 @@ class Process:
     def _call(self, n: int) -> None:
         world = self.world
         try:
-            allowed = self.leases.allow(n)
+            allowed = self.leases.take(n)
         except (ClientError, BotoCoreError):
             world.reached["a call that failed"] += 1
             return

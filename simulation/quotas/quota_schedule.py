@@ -162,7 +162,7 @@ class QuotaSchedule:
         table = Table(world.table.name, client, clock=world.clock, sleep=lambda _: None, jitter=world.rng.random)
         leases = Leases(table, replace(world.quota, clock_error=timedelta(0)), {})
         had = 0
-        while had <= world.quota.limit and leases.allow():
+        while had <= world.quota.limit and leases.take():
             had += 1
         self._outcome.reached[LEFT] += had
         if had != world.quota.limit - kept:

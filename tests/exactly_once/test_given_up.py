@@ -382,7 +382,7 @@ def test_a_command_on_a_table_that_no_deployment_counts_says_what_to_do(s3: Any)
 def _command(s3: Any, bench: Workbench, *arguments: str, table: str = "", **outside: Any) -> Done:
     clients = {"s3": s3}
     return run(
-        *("redrive", *arguments, "--table", table or bench.table.name),
+        *("bucket", "redrive", *arguments, "--table", table or bench.table.name),
         client=bench.table,
         clients=clients,
         clock=bench.clock,

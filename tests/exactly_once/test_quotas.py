@@ -53,7 +53,7 @@ def _reserved(client: MemoryTable) -> int:
 
 
 def _take_all(leases: Leases) -> int:
-    return next(number for number in range(10**6) if not leases.allow())
+    return next(number for number in range(10**6) if not leases.take())
 
 
 def test_what_nobody_can_tell_is_not_given_back_again() -> None:
@@ -79,13 +79,13 @@ def test_what_nobody_can_tell_is_not_given_back_again() -> None:
     one, other = _leases(HookedClient(_Named(HookedClient(_Named(table), lose)), tell), clock), _leases(table, clock)
     while one._holdings == {} or not next(iter(one._holdings.values())).units:
         clock.advance(1)
-        assert one.allow()
+        assert one.take()
     is_lost[0] = True
     with pytest.raises(ReadTimeoutError):
         one.release()
     for _ in range(20):
         clock.advance(1)
-        assert other.allow(2)
+        assert other.take(2)
     held = _reserved(table)
     one.release()
     assert _reserved(table) == held
@@ -104,7 +104,7 @@ def test_a_portion_whose_answer_is_lost_is_asked_for_again_not_anew() -> None:
 
     leases = _leases(HookedClient(_Named(table), lose), clock)
     with pytest.raises(ReadTimeoutError):
-        leases.allow()
+        leases.take()
     assert _take_all(leases) == CALLS.limit
 
 
@@ -123,7 +123,7 @@ def test_a_forked_process_grants_nothing_of_what_its_parent_holds() -> None:
     table = MemoryTable(clock)
     parent = _leases(table, clock)
     for _ in range(8):
-        assert parent.allow()
+        assert parent.take()
     granted = 8 + next(iter(parent._holdings.values())).units
     with patch("os.getpid", return_value=-1):
         granted += _take_all(parent)
@@ -171,7 +171,7 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
     leases._lock = _Watched(leases._lock, waits_or_is_done)  # type: ignore[assignment]
 
     def work() -> None:
-        granted.append(leases.allow())
+        granted.append(leases.take())
         waits_or_is_done.set()
 
     def let_another_run() -> None:
@@ -181,7 +181,7 @@ def test_threads_never_grant_the_same_call(monkeypatch: pytest.MonkeyPatch) -> N
 
     other = threading.Thread(target=work)
     monkeypatch.setattr(holding, "interrupt", let_another_run)
-    granted.append(leases.allow())
+    granted.append(leases.take())
     other.join()
     assert sorted(granted) == [False, True]
 
@@ -191,6 +191,6 @@ def test_what_is_reserved_is_no_item_of_other_code() -> None:
     count = Aggregate("count", foreign, pk="COUNT", sk="ALL", measures={"items": Count()})
     bench = Workbench([count])
     leases = bench.counters.leases(Quota("calls", limit=10, per=timedelta(hours=1)))
-    assert leases.allow()
+    assert leases.take()
     bench.deliver_all()
     assert bench.counters.get(count, {}).measures == {"items": 0}

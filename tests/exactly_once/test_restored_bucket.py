@@ -209,7 +209,7 @@ class Shop:
         return [(one.key, one.records, one.problem) for one in found]
 
     def command(self, *arguments: str) -> Done:
-        arguments = ("redrive", "bucket", "--table", self.restored.name, *arguments)
+        arguments = ("bucket", "redrive", "bucket", "--table", self.restored.name, *arguments)
         return run(*arguments, client=self.restored.client, clients={"s3": S3(self.objects)}, clock=self.bench.clock)
 
     def count(self) -> int:

@@ -11,17 +11,17 @@ _ONE = {"customer": "a#1"}
 
 def test_a_quota_is_used_up_and_never_exceeded(store: Store) -> None:
     processes = [store.counters.leases(_CALLS, _ONE) for _ in range(3)]
-    granted = sum(processes[call % 3].allow() for call in range(40))
+    granted = sum(processes[call % 3].take() for call in range(40))
     assert granted == 40
 
     processes[0].release()
     processes[0].release()
-    while processes[1].allow() or processes[2].allow():
+    while processes[1].take() or processes[2].take():
         granted += 1
     processes[1].release()
     processes[2].release()
     store.clock.now += 2
-    while processes[0].allow():
+    while processes[0].take():
         granted += 1
 
     assert granted == _CALLS.limit

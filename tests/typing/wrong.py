@@ -48,6 +48,6 @@ def read(counters: Counters) -> None:
     counters.increment(VIEWS, {"url": "/"}, amount=0.5)  # refused
     counters.redrive("1")  # refused
     counters.leases(LAST_DAY, {"url": "/"})  # refused
-    counters.group(VIEWS, {"url": "/"})  # refused
+    counters.partition(VIEWS, {"url": "/"})  # refused
     counters.calendar(LAST_DAY, {"url": "/"}, "today")  # refused
     counters.allow(LAST_DAY, {"url": "/"}, last=timedelta(hours=24), limit="300")  # refused

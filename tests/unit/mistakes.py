@@ -142,7 +142,7 @@ READING: Final = (
     'counters.get("views", {"url": "/"})',
     'counters.get(LAST_DAY, {"url": "/"})',
     "counters.get(VISITORS, {})",
-    'counters.group(VIEWS, {"url": "/"})',
+    'counters.partition(VIEWS, {"url": "/"})',
     "counters.top(VIEWS)",
     'counters.window(VIEWS, {"url": "/"}, last=timedelta(hours=24))',
     'counters.window(LAST_DAY, {"url": "/"}, last=24)',

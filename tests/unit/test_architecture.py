@@ -330,7 +330,7 @@ class World:
         view = {"pk": "URL#/", "sk": "T#1#CID#c1", "_type": "view", "url": "/", "time": "2026-11-13T10:30:00Z"}
         for values in (path, view):
             self.expire({**{name: {"S": value} for name, value in values.items()}, "ttl": {"N": str(NOW)}})
-        self.counters.leases(CALLS, {"customer": "7"}).allow()
+        self.counters.leases(CALLS, {"customer": "7"}).take()
         for number in (6, 7):
             self.counters.accept(SALE, {"id": number, "shop": "b"})
         self.deliver_all()

@@ -47,7 +47,7 @@ class Leaderboard(Example):
 
     def read(self, counters: Counters, progress: Progress) -> Reading:  # noqa: ARG002
         # One Query returns everything on the page but the ranking.
-        groups = counters.group([LEADERBOARD], {})["leaderboard"]
+        groups = counters.partition([LEADERBOARD], {})["leaderboard"]
         measures = groups[0].measures if groups else counters.get(LEADERBOARD, {}).measures
         histogram = counters.histogram(LEADERBOARD, {}, "players_by_paths")
         ranked = counters.top(PLAYERS, count=_TOP)

@@ -81,7 +81,7 @@ class CountResources:
         fields = aggregate.pk_template.fields
         parameters = QueryParameters.parse(query_string, fields, GROUPS_OPTIONS, bound)
         values, consistent = parameters.values(fields), parameters.consistent()
-        groups = self._counters.groups(aggregate, values, after=parameters.after().sk, consistent=consistent)
+        groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
         listed = ((Position(0, "", key), _group_json(name, group)) for key, group in groups)
         page = page_of(listed, parameters, self._clock)
         return {"groups": page.found, "next": page.next}

@@ -22,7 +22,7 @@ _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.
 class AggregateReads(GroupReads):
     """Reads aggregates of one table. Part of `Counters`."""
 
-    def group(
+    def partition(
         self, aggregates: Sequence[Aggregate], values: Mapping[str, object], *, consistent: bool = False
     ) -> dict[str, list[Group]]:
         """Read all groups of some aggregates that share a partition key by one Query.
@@ -43,13 +43,13 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> counters.group(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
+        >>> counters.partition(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
         if isinstance(aggregates, Hierarchy):
             raise InvalidArgumentError("aggregates", aggregates.name, "aggregates; for a Hierarchy, use its parts")
         if not isinstance(aggregates, Sequence):
-            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use groups()")
+            raise InvalidArgumentError("aggregates", aggregates, "a sequence of aggregates; for one, use scan()")
         for aggregate in aggregates:
             require_aggregate(aggregate, "aggregates")
         names = [aggregate.name for aggregate in aggregates]
@@ -61,11 +61,11 @@ class AggregateReads(GroupReads):
         fields = [field for one in (*declared, *aggregates) for field in one.pk_template.fields]
         require_fields(" and ".join(names), fields, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
-        for _, aggregate, group in self._partition(aggregates, values, _sort_key_range(aggregates), consistent):
+        for _, aggregate, group in self._groups(aggregates, values, _sort_key_range(aggregates), consistent):
             found[base_name(aggregate.name)].append(group)
         return found
 
-    def groups(
+    def scan(
         self, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool = False
     ) -> Iterator[tuple[str, Group]]:
         """Read the groups of one partition as they are asked for, in the order of their sort keys.
@@ -88,7 +88,7 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> key, group = next(counters.groups(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
+        >>> key, group = next(counters.scan(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
         """
         declared, aggregate = aggregate, self._current(aggregate)
         require_fields(declared.name, (*declared.pk_template.fields, *aggregate.pk_template.fields), values)
@@ -97,10 +97,10 @@ class AggregateReads(GroupReads):
         first, last = _sort_key_range([aggregate])
         if after and not first <= after <= last:
             raise InvalidArgumentError("after", after, f"a sort key of {aggregate.name!r}")
-        found = self._partition([aggregate], values, (after or first, last), consistent)
+        found = self._groups([aggregate], values, (after or first, last), consistent)
         return ((key, group) for key, _, group in found if key > after)
 
-    def _partition(
+    def _groups(
         self,
         aggregates: Sequence[Aggregate],
         values: Mapping[str, object],

@@ -31,7 +31,7 @@ class Leases:
     Examples
     --------
     >>> leases = counters.leases(CALLS, {"customer": "c1"})  # doctest: +SKIP
-    >>> leases.allow()  # doctest: +SKIP
+    >>> leases.take()  # doctest: +SKIP
     True
     >>> leases.release()  # doctest: +SKIP
     """
@@ -48,7 +48,7 @@ class Leases:
         watch_for_lost_answers(table)
         self._forget()
 
-    def allow(self, n: int = 1) -> bool:
+    def take(self, n: int = 1) -> bool:
         """Take `n` calls, all or none.
 
         Most calls are answered by what the process holds; if that is too little, one or a few writes reserve more. A

@@ -162,7 +162,7 @@ def test_a_hierarchy_is_read_by_one_query() -> None:
         world.put(TRADE, {"id": str(number), "region": region, "desk": desk, "type": kind, "risk": risked})
     world.settle()
 
-    found = world.counters.group(risk.parts, {"region": "emea"})
+    found = world.counters.partition(risk.parts, {"region": "emea"})
 
     assert [(group.values, group.measures) for group in found["risk-0"]] == [
         ({"region": "emea"}, {"trades": 2, "risk": Decimal("0.3")})

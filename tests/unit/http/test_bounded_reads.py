@@ -242,10 +242,10 @@ def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -
 
 def test_groups_are_read_one_after_the_other() -> None:
     counters = counters_of(counted(*(view(name) for name in "abc")))
-    keys = [(key, group.values["clientId"]) for key, group in counters.groups(CLIENTS, {"url": "/"})]
+    keys = [(key, group.values["clientId"]) for key, group in counters.scan(CLIENTS, {"url": "/"})]
     assert keys == [("C#a", "a"), ("C#b", "b"), ("C#c", "c")]
-    assert [key for key, _ in counters.groups(CLIENTS, {"url": "/"}, after="C#a", consistent=True)] == ["C#b", "C#c"]
+    assert [key for key, _ in counters.scan(CLIENTS, {"url": "/"}, after="C#a", consistent=True)] == ["C#b", "C#c"]
     with pytest.raises(InvalidArgumentError, match=r"invalid after='D#': expected a sort key of 'clients'"):
-        counters.groups(CLIENTS, {"url": "/"}, after="D#")
+        counters.scan(CLIENTS, {"url": "/"}, after="D#")
     with pytest.raises(InvalidArgumentError, match="write_shards=1"):
-        counters.groups(SPREAD, {})
+        counters.scan(SPREAD, {})

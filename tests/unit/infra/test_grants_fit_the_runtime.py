@@ -111,7 +111,7 @@ def _read(counters: Counters) -> None:
 
 def _lease(counters: Counters) -> None:
     with counters.leases(Quota("calls", limit=10, per="day", by=("customer",)), {"customer": "c1"}) as leases:
-        assert [leases.allow(), leases.allow(2)] == [True, True]
+        assert [leases.take(), leases.take(2)] == [True, True]
 
 
 JOBS: dict[str, Callable[[Counters], object]] = {

@@ -1,4 +1,4 @@
-"""`group` reads all groups that share a partition key by one Query, and little else."""
+"""`partition` reads all groups that share a partition key by one Query, and little else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _read(world: World, *aggregates: Aggregate) -> tuple[dict[str, int], list[Ma
         return page
 
     world.client.query = noted  # type: ignore[method-assign]
-    found = world.counters.group(aggregates, {"page": "home"})
+    found = world.counters.partition(aggregates, {"page": "home"})
     return {name: sum(int(group.measures["n"]) for group in groups) for name, groups in found.items()}, pages
 
 
@@ -62,7 +62,7 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
     views = _aggregate("views", "STATISTICS")
     world = _world(visitors, views)
 
-    found = world.counters.group([views, visitors.total], {"page": "home"})
+    found = world.counters.partition([views, visitors.total], {"page": "home"})
 
     assert found["visitors"][0].measures == {"distinct": 2}
     assert len(_read(world, views)[1]) == 1
@@ -78,4 +78,4 @@ def test_members_of_a_distinct_count_are_not_read_with_it() -> None:
 )
 def test_what_shares_no_partition_key_is_refused(aggregates: list[Aggregate]) -> None:
     with pytest.raises(InvalidArgumentError, match="aggregates with one pk template and write_shards=1"):
-        _world().counters.group(aggregates, {"page": "home"})
+        _world().counters.partition(aggregates, {"page": "home"})

@@ -48,8 +48,8 @@ Call = Callable[[Counters, Any], object]
 OF_AGGREGATES: dict[str, Call] = {
     "get": lambda counters, declared: counters.get(declared, HOME),
     "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
-    "group": lambda counters, declared: counters.group([declared], HOME),
-    "groups": lambda counters, declared: next(counters.groups(declared, HOME)),
+    "partition": lambda counters, declared: counters.partition([declared], HOME),
+    "scan": lambda counters, declared: next(counters.scan(declared, HOME)),
     "histogram": lambda counters, declared: counters.histogram(declared, HOME, "views"),
     "top": lambda counters, declared: counters.top(declared),
     "around": lambda counters, declared: counters.around(declared, HOME),
@@ -113,7 +113,7 @@ def test_distinct_is_read_of_a_distinct() -> None:
 
 def test_a_hierarchy_is_read_by_its_parts() -> None:
     with pytest.raises(InvalidArgumentError, match="invalid aggregates='levels': expected aggregates; for a Hierarchy"):
-        _counters().group(LEVELS, HOME)  # type: ignore[arg-type]
+        _counters().partition(LEVELS, HOME)  # type: ignore[arg-type]
 
 
 def test_a_misspelt_measure_names_those_there_are() -> None:
@@ -147,4 +147,4 @@ def test_a_level_is_read_by_its_name() -> None:
 
     assert LEVELS.level("page").name == "levels-page"
     assert world.counters.get(LEVELS.level("page"), HOME)["views"] == 1
-    assert list(world.counters.group(LEVELS.parts, HOME)) == ["levels-page"]
+    assert list(world.counters.partition(LEVELS.parts, HOME)) == ["levels-page"]

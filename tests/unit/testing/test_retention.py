@@ -70,7 +70,7 @@ def test_a_month_goes_by(source: Event) -> None:
             counters.accept(source, _view(number, client, "2026-03-10"))
         counters.retract(source, _view(2, "eve", "2026-03-10"))
         members = _visitors(source).members
-        assert (_numbers(counters, source), len(counters.group([members], {})["visitors-members"])) == (
+        assert (_numbers(counters, source), len(counters.partition([members], {})["visitors-members"])) == (
             {"2026-03-10": 2},
             3,
         )
@@ -80,5 +80,5 @@ def test_a_month_goes_by(source: Event) -> None:
         counters.retract(source, _view(0, "ann", "2026-03-10"))
         assert _numbers(counters, source) == {"2026-03-10": 2}
         counters.clock.advance(timedelta(days=30))
-        assert counters.group([members], {})["visitors-members"] == []
+        assert counters.partition([members], {})["visitors-members"] == []
         assert _numbers(counters, source) == {"2026-03-10": 2}

@@ -39,7 +39,7 @@ def processes() -> Processes:
 
 
 def _take_all(leases: Leases) -> int:
-    return next(number for number in range(10**6) if not leases.allow())
+    return next(number for number in range(10**6) if not leases.take())
 
 
 def test_of_at_most_300_call_300_is_allowed_and_call_301_is_not(processes: Processes) -> None:
@@ -50,43 +50,43 @@ def test_of_at_most_300_call_300_is_allowed_and_call_301_is_not(processes: Proce
 def test_what_one_releases_others_can_use(processes: Processes) -> None:
     with processes.leases() as first:
         for _ in range(40):
-            assert first.allow()
+            assert first.take()
     assert processes.reserved == [40]
     assert _take_all(processes.leases()) == 260
 
 
 def test_several_calls_are_taken_all_or_none(processes: Processes) -> None:
     leases = processes.leases()
-    assert [leases.allow(200), leases.allow(101), leases.allow(100), leases.allow()] == [True, False, True, False]
-    assert not processes.leases(group=TWO).allow(301)
+    assert [leases.take(200), leases.take(101), leases.take(100), leases.take()] == [True, False, True, False]
+    assert not processes.leases(group=TWO).take(301)
     assert processes.reserved == [300]
 
 
 def test_a_busy_process_writes_once_per_portion_and_an_idle_one_holds_little(processes: Processes) -> None:
     busy, idle = processes.leases(replace(CALLS, limit=100_000)), processes.leases(group=TWO)
     for _ in range(5000):
-        busy.allow()
+        busy.take()
     assert processes.table.usage.writes <= 5000 / 50 + 10
     for _ in range(5):
         processes.clock.advance(60)
-        idle.allow()
+        idle.take()
     assert processes.reserved[1] == 5
 
 
 def test_who_was_refused_does_not_write_again_for_a_second(processes: Processes) -> None:
     first, second = processes.leases(), processes.leases()
-    assert first.allow(300)
-    assert [second.allow() for _ in range(50)] == [False] * 50
+    assert first.take(300)
+    assert [second.take() for _ in range(50)] == [False] * 50
     assert processes.table.usage.calls == 2
     first._holdings.popitem()[1].units = 0
     processes.clock.advance(1.5)
-    assert not second.allow()
+    assert not second.take()
     assert processes.table.usage.calls == 3
 
 
 def test_the_next_period_has_the_whole_quota_again(processes: Processes) -> None:
     leases = processes.leases()
-    assert leases.allow(300)
+    assert leases.take(300)
     assert leases.resets_at == datetime(2026, 11, 21, tzinfo=UTC)
     processes.clock.now = leases.resets_at.timestamp() + 2
     assert _take_all(leases) == 300
@@ -98,15 +98,15 @@ def test_the_next_period_has_the_whole_quota_again(processes: Processes) -> None
 def test_near_its_end_a_call_counts_in_both_periods(processes: Processes) -> None:
     leases = processes.leases(replace(CALLS, clock_error=timedelta(seconds=5)))
     processes.clock.now = leases.resets_at.timestamp() - 4
-    assert leases.allow(300)
+    assert leases.take(300)
     processes.clock.advance(4.5)
-    assert not leases.allow()
+    assert not leases.take()
 
 
 def test_a_lower_limit_holds_for_those_who_know_it(processes: Processes) -> None:
-    assert processes.leases().allow(100)
+    assert processes.leases().take(100)
     assert _take_all(processes.leases(replace(CALLS, limit=120))) == 20
-    assert processes.leases().allow(180)
+    assert processes.leases().take(180)
 
 
 @pytest.mark.parametrize("values", [None, {}, {"customer": "1", "plan": "x"}, {"user": "1"}])
@@ -118,7 +118,7 @@ def test_a_group_that_is_none_is_refused(processes: Processes, values: Any) -> N
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
 def test_a_number_of_calls_that_is_none_is_refused(processes: Processes, n: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid n="):
-        processes.leases().allow(n)
+        processes.leases().take(n)
 
 
 def test_what_is_no_quota_is_refused(processes: Processes) -> None:

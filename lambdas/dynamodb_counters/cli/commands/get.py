@@ -32,7 +32,7 @@ def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, cons
         session.emit(_plain(name, found), pairs_of(found))
         _tell(session, name, [found])
         return
-    groups = session.counters.groups(aggregate, values, consistent=consistent)
+    groups = session.counters.scan(aggregate, values, consistent=consistent)
     listed = [one for _, one in islice(groups, limit + 1)]
     document = {"aggregate": name, "groups": [_plain(name, one) for one in listed[:limit]], "more": len(listed) > limit}
     session.emit(document, _rows(aggregate, listed[:limit]))

@@ -1,4 +1,4 @@
-"""``counters redrive``: count what Lambda gave up on and left in the on-failure bucket."""
+"""``counters bucket``: records that Lambda gave up on and left in the on-failure bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 
 
-@click.command()
+@click.group("bucket")
+def bucket_group() -> None:
+    """Records that Lambda gave up on: redrive them from the on-failure bucket."""
+
+
+@bucket_group.command()
 @click.argument("bucket")
 @click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
 @click.option("--dry-run", is_flag=True, help="Write nothing.")

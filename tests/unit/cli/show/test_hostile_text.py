@@ -79,7 +79,7 @@ CASES = {
     "accept": Case(("view", f"url:={json.dumps([TEXT])}", f"time={TEXT}", "client=c")),
     "replay": Case(("events.jsonl", "--event", "view", "--dry-run")),
     "decode": Case(("item.json",)),
-    "redrive": Case((BUCKET, "--dry-run")),
+    "bucket redrive": Case((BUCKET, "--dry-run")),
     "erase": Case(("view", "\u202e=1", "--counts", "keep")),
     "restore": Case((f"arn:{TEXT}", "--table", RESTORED, "--dry-run"), prints=False),
 }

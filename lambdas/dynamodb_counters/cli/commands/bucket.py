@@ -1,0 +1,73 @@
+"""``counters bucket``: records that Lambda gave up on and left in the on-failure bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from dynamodb_counters._stream.given_up import OnFailureBucket
+from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters.cli.failures import DONE, FOUND
+from dynamodb_counters.cli.session import Session, shared
+
+
+@click.group()
+def bucket() -> None:
+    """Records that Lambda gave up on: redrive them from the on-failure bucket."""
+
+
+@bucket.command()
+@click.argument("bucket")
+@click.option("--keep", is_flag=True, help="Delete no object: counted again, it counts nothing.")
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared
+def redrive(session: Session, bucket: str, *, keep: bool, dry_run: bool, yes: bool) -> int:
+    """Count what Lambda gave up on and left in the on-failure BUCKET, each record once.
+
+    An object that is counted is deleted. Every other one stays and is named with the reason: exit code 1.
+    """
+    objects, declarations = (
+        OnFailureBucket(session.client("s3"), bucket),
+        session.declarations if session.declared else None,
+    )
+
+    def batches(*, writes: bool) -> Iterable[RedrivenBatch]:
+        return redrive_bucket(
+            session.table,
+            objects,
+            declarations=declarations,
+            keep=keep,
+            dry_run=not writes,
+        )
+
+    found = list(batches(writes=False))
+    counted = [batch for batch in found if batch.problem is None or 0 < batch.left < batch.records]
+    if dry_run or not counted:
+        _show(session, found, writes=False)
+        return _code(found)
+    records = sum(batch.records - batch.left for batch in counted)
+    question = f"Count {records:,} records of {len(counted):,} objects" + ("?" if keep else ", and delete the objects?")
+    if not session.confirm(question, yes=yes):
+        return FOUND
+    done = []
+    with session.progress("objects", len(found)) as advance:
+        for batch in batches(writes=True):
+            done.append(batch)
+            advance(1)
+    _show(session, done, writes=True)
+    return _code(done)
+
+
+def _show(session: Session, batches: list[RedrivenBatch], *, writes: bool) -> None:
+    lines = []
+    for batch in batches:
+        said = f"{batch.updated:,} items updated, {batch.quarantined:,} entries quarantined" if writes else "to count"
+        lines.append(f"{batch.key}: {batch.records:,} records; {batch.problem or said}")
+    session.emit({"objects": [asdict(batch) for batch in batches]}, lines or "The bucket holds nothing.")
+
+
+def _code(batches: Iterable[RedrivenBatch]) -> int:
+    return FOUND if any(batch.problem is not None for batch in batches) else DONE
