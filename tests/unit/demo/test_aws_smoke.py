@@ -4,12 +4,8 @@
 from __future__ import annotations
 
 import io
-import json
-import random
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,12 +16,9 @@ from botocore.exceptions import ClientError
 
 from demo.aws_smoke import run as smoke
 from demo.aws_smoke.account import Account
-from demo.aws_smoke.expectations import Expectations
-from demo.aws_smoke.options import Options, parse_options
+from demo.aws_smoke.options import Options
 from demo.aws_smoke.removal import remove
-from demo.aws_smoke.signing import SignedApi
 from demo.aws_smoke.stack import build
-from demo.aws_smoke.traffic import Traffic
 from demo.terminal import Progress
 from tests.unit.infra.support import CONTEXT
 
@@ -107,12 +100,6 @@ def test_what_cannot_be_removed_is_told() -> None:
     assert "AccessDenied" in told[1]
 
 
-def test_nothing_is_removed_where_nothing_was_created() -> None:
-    cloud = Cloud({}, exists=False)
-    assert _removed(cloud) == []
-    assert cloud.calls == []
-
-
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> tuple[Account, list[str]]:
     """An account in which nothing happens but what the list tells."""
@@ -155,56 +142,9 @@ def test_everything_is_removed_whatever_happens(
     assert f"differs: all checks are made: expected yes, found {type(error).__name__}" in capsys.readouterr().out
 
 
-def test_what_differs_is_told_with_what_was_expected() -> None:
-    expectations = Expectations(Progress(io.StringIO()))
-    expectations.check("views", 3, 3)
-    expectations.check("alarms", [], ["a"])
-    expectations.skip("shards", "not here")
-    assert expectations.summary().splitlines() == [
-        "1 as expected, 1 differ, 1 skipped",
-        "  differs: alarms: expected [], found ['a']",
-        "  skipped: shards: not here",
-    ]
-
-
-def test_the_traffic_has_duplicates_and_an_independent_truth() -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    traffic = Traffic.generate(seed, 1000, datetime.now(UTC))
-    assert len(traffic.sent) == 1000
-    distinct = set(traffic.sent)
-    assert 800 < len(distinct) < 900
-    assert traffic.by_url == Counter(view.url for view in distinct)
-
-
-def test_requests_are_signed(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = []
-
-    def answer(request: Any) -> tuple[int, Any]:
-        sent.append(request)
-        return 200, {}
-
-    monkeypatch.setattr("demo.aws_smoke.signing._answer", answer)
-    api = SignedApi("https://a1b2.execute-api.eu-central-1.amazonaws.com", "eu-central-1")
-    api.post("/events", [{"url": "/"}])
-    api.get("/v1/windows/views_24h", url="/a b", last="24h")
-    assert [request.get_method() for request in sent] == ["POST", "GET"]
-    for request in sent:
-        assert "/eu-central-1/execute-api/aws4_request" in request.headers["Authorization"]
-    assert json.loads(sent[0].data) == [{"url": "/"}]
-
-
 def test_nobody_gets_in_unsigned_and_nothing_is_public() -> None:
     app = App(context=CONTEXT, analytics_reporting=False)
     template = Template.from_stack(build(app, NAME, Environment(region="us-east-1"))).to_json()
     routes = [one for one in template["Resources"].values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
     assert {route["Properties"]["AuthorizationType"] for route in routes} == {"AWS_IAM"}
     assert {*template["Outputs"]} == {"TableName", "ApiId", "DeadLetterQueue", "MappingId"}
-
-
-def test_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse_options([]) == Options(yes=False, seed=1, events=1000, patience_seconds=600.0)
-    assert parse_options(["--yes", "--events", "5"]).events == 5
-    with pytest.raises(SystemExit):
-        parse_options(["--events", "0"])
-    assert "expected 1 or more" in capsys.readouterr().err
