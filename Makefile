@@ -14,7 +14,7 @@ export LOG DUPLICATES SEED REPORT KEEP
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo bench test docs spec soak mutations nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
+.PHONY: help setup demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -58,7 +58,10 @@ mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check 
 spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writes docs/spec/README.md [ARGS='--traces 100']
 	$(PYTHON) -m simulation.specification $(ARGS)
 
-nightly: mutations soak spec ## Run mutations, soak and spec one after the other: what a night is for [MINUTES=30]
+engines: $(ENVIRONMENT) ## Run the store tests on DynamoDB Local, moto and the emulator
+	ENGINES=all $(PYTHON) -m pytest tests/integration $(ARGS)
+
+nightly: mutations soak spec engines ## Run mutations, soak, spec and engines one after the other [MINUTES=30]
 .NOTPARALLEL: nightly
 
 snapshot: $(ENVIRONMENT) ## Rewrite the snapshots of synthesized templates

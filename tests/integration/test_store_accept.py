@@ -11,10 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Window
+from dynamodb_counters import Aggregate, Count, Event, RejectedEventError, Window
 from simulation.engines import Engine
 from tests.integration.stores import Store
-from tests.unit.fold.streams import NOW
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 
@@ -30,13 +29,6 @@ def test_an_event_is_accepted_once(store: Store) -> None:
     assert len(store.items()) == 2
 
 
-def test_the_first_of_equal_events_stays(store: Store) -> None:
-    store.counters.accept(_VIEW, {**_view(), "note": "first"})
-    store.counters.accept_many(_VIEW, [{**_view(), "note": "second"}])
-
-    assert [item["note"] for item in store.items()] == [{"S": "first"}]
-
-
 def test_another_payload_of_a_known_key_is_told_with_what_is_stored(store: Store) -> None:
     values = {**_view(), "price": Decimal("1.50"), "tags": {"a", "b"}, "deep": {"x": [None, b"\0"]}}
     store.counters.accept(_VIEW, values)
@@ -46,27 +38,6 @@ def test_another_payload_of_a_known_key_is_told_with_what_is_stored(store: Store
 
     assert (again.status, other.status, [outcome.status for outcome in read]) == ("duplicate", "conflict", ["conflict"])
     assert other.stored == read[0].stored == values
-
-
-def test_an_item_tells_its_type_its_values_and_when_it_may_go(store: Store) -> None:
-    event = Event("kept", pk="URL#{url}", sk="T#{time}", retention=timedelta(days=7))
-    values = {"url": "/#", "time": 5, "price": Decimal("1.50"), "tags": {"a"}, "deep": {"x": [None, True, b"\0"]}}
-
-    assert store.counters.accept(event, values).status == "accepted"
-
-    [item] = store.items()
-    assert (item["pk"], item["sk"], item["_type"]) == ({"S": "URL#/%23"}, {"S": "T#5"}, {"S": "kept"})
-    assert item["ttl"] == {"N": str(NOW + 7 * 86_400)}
-    assert item["url"] == {"S": "/#"}
-    assert Decimal(item["price"]["N"]) == Decimal("1.5")
-    assert item["tags"] == {"SS": ["a"]}
-    assert item["deep"] == {"M": {"x": {"L": [{"NULL": True}, {"BOOL": True}, {"B": b"\0"}]}}}
-
-
-def test_an_event_kept_for_good_has_no_ttl(store: Store) -> None:
-    store.counters.accept(_VIEW, _view())
-
-    assert "ttl" not in store.items()[0]
 
 
 def test_many_events_are_answered_in_their_order(store: Store) -> None:
@@ -81,15 +52,6 @@ def test_many_events_are_answered_in_their_order(store: Store) -> None:
     expected[4] = "rejected"
     assert outcomes == expected
     assert len(store.items()) == 60
-
-
-def test_sending_the_same_again_changes_nothing(store: Store) -> None:
-    events = [_view(time=str(number)) for number in range(30)]
-    store.counters.accept_many(_VIEW, events)
-    before = store.items()
-
-    assert {outcome.status for outcome in store.counters.accept_many(_VIEW, iter(events))} == {"duplicate"}
-    assert sorted(map(repr, store.items())) == sorted(map(repr, before))
 
 
 def test_an_item_too_large_for_dynamodb_is_rejected_and_its_neighbours_are_not(store: Store, engine: Engine) -> None:
@@ -115,25 +77,6 @@ def test_names_of_any_characters_are_stored(store: Store, engine: Engine) -> Non
 
     [item] = store.items()
     assert {name: item[name]["S"] for name in names} == names
-
-
-def test_statements_of_25_are_used_where_the_engine_knows_them(store: Store, engine: Engine) -> None:
-    if engine.name == "moto":
-        pytest.skip("moto refuses parameters in a PartiQL INSERT (TypeError in its parser)")
-    store.counters.accept_many(_VIEW, [_view(time=str(number)) for number in range(30)])
-
-    assert store.client.called("batch_execute_statement") == 2
-    assert store.client.called("put_item") == 0
-
-
-def test_puts_are_used_where_asked(store: Store) -> None:
-    counters = Counters(store.name, client=store.table.client, bulk="put")
-
-    outcomes = counters.accept_many(_VIEW, [_view(time="1"), _view(time="2"), _view(time="1")])
-
-    assert [outcome.status for outcome in outcomes] == ["accepted", "accepted", "duplicate"]
-    assert store.client.called("put_item") == 2
-    assert store.client.called("batch_execute_statement") == 0
 
 
 _RUNS = count()

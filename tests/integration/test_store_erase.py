@@ -9,12 +9,12 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
 from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters.errors import EraseError, InvalidArgumentError
+from dynamodb_counters.errors import InvalidArgumentError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.oracle.chunks import rows_of
 from tests.integration.stores import SHARD, Store
-from tests.unit.fold.streams import NOW, Record, image, record
+from tests.unit.fold.streams import NOW, image, record
 
 DAY = 86_400
 SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
@@ -85,63 +85,6 @@ def test_a_ttl_that_deletes_nothing_is_none(any_store: Store, ttl: int, kept: in
     assert int(entry["ttl"]["N"]) == NOW + kept
 
 
-def _quarantine_some(store: Store, event: Event) -> list[Record]:
-    """Have entries wait for counting, whose events nothing can fold; return the batch they came in."""
-    _accept(store, event, _sale("ann", 1, "much"), _sale("bob", 2, "more"), _sale("ann", 3), _sale("bob", 4))
-    batch = store.inserts()
-    store.deliver(batch, _sums(event))
-    assert len(_quarantined(store)) == 2
-    return batch
-
-
-@pytest.mark.parametrize("counts", ["keep", "take_back"])
-@pytest.mark.parametrize("kind", EVENTS)
-def test_quarantine_forgets_as_well(store: Store, kind: str, counts: Any) -> None:
-    event = EVENTS[kind]
-    _quarantine_some(store, event)
-    before = store.items()
-
-    with pytest.raises(EraseError, match="1 copies wait to be counted"):
-        store.counters.erase(event, {"client": "ann"}, counts=counts)
-    assert store.items() == before
-
-    found = store.counters.erase(event, {"client": "ann"}, counts=counts, uncounted="drop")
-
-    assert (found.events + found.packed, found.quarantined, found.uncounted) == (2, 1, 1)
-    assert "ann" not in _stored(store)
-    assert "bob" in _stored(store)
-    [waiting] = store.counters.quarantined()
-    assert waiting.content["dynamodb"]["NewImage"]["client"] == {"S": "bob"}
-    again = store.counters.erase(event, {"client": "ann"}, counts=counts)
-    assert (again.events + again.packed, again.quarantined) == (0, 0)
-
-
-@pytest.mark.parametrize("kind", EVENTS)
-def test_what_was_decided_of_an_entry_stands_without_its_content(store: Store, kind: str) -> None:
-    event = EVENTS[kind]
-    batch = _quarantine_some(store, event)
-    store.counters.erase(event, {"client": "ann"}, counts="keep", uncounted="drop")
-    stored = _stored(store)
-
-    report = store.deliver(batch, _sums(event))
-
-    assert (report.records, report.redelivered, report.quarantined) == (len(batch), 0, 0)
-    assert _stored(store) == stored
-
-
-@pytest.mark.parametrize("kind", EVENTS)
-def test_a_redriven_entry_is_erased_without_a_word(store: Store, kind: str) -> None:
-    event = EVENTS[kind]
-    _quarantine_some(store, event)
-    for entry in store.counters.quarantined():
-        assert store.counters.redrive(entry)
-
-    assert store.counters.erase(event, {"client": "ann"}, counts="keep").quarantined == 1
-
-    assert "ann" not in _stored(store)
-    assert list(store.counters.quarantined()) == []
-
-
 def test_of_a_whole_chunk_in_quarantine_the_others_rows_stay(store: Store) -> None:
     _accept(store, PACKED, _sale("ann", 1), _sale("bob", 2), _sale("ann", 3))
     [chunk] = [item for item in store.items() if "_chunk" in item]
@@ -171,28 +114,6 @@ def test_a_record_of_which_only_the_key_was_kept_is_found(store: Store) -> None:
 
     assert store.counters.erase(SALE, {"client": "ann"}, counts="keep", uncounted="drop").quarantined == 1
     assert "ann" not in _stored(store)
-
-
-def test_events_of_other_declarations_and_other_values_stay(store: Store) -> None:
-    other = Event("visit", pk="VISIT#{client}", sk="{at}")
-    _accept(store, SALE, _sale("ann"), _sale("anna"), _sale("ANN"), _sale("bob"))
-    _accept(store, other, {"client": "ann", "at": NOW})
-    store.counters.record_once(SALE, _sale("ann", 9), [_sums(SALE)])
-
-    assert store.counters.erase(SALE, {"client": "ann"}, counts="keep").events == 2
-    assert {item["pk"]["S"] for item in store.items()} == {
-        "CLIENT#anna",
-        "CLIENT#ANN",
-        "CLIENT#bob",
-        "VISIT#ann",
-        "SUMS",
-    }
-
-
-def test_a_value_that_tells_no_partition_is_looked_for_everywhere(store: Store) -> None:
-    _accept(store, SALE, *[_sale(client, number) for client in ("ann", "bob") for number in (1, 2)])
-    assert store.counters.erase(SALE, {"id": "1"}, counts="take_back").events == 2
-    assert sorted(item["id"]["N"] for item in store.items()) == ["2", "2"]
 
 
 @pytest.mark.parametrize(

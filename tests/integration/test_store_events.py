@@ -62,18 +62,6 @@ def test_values_of_every_type_come_back(store: Store, event: Event) -> None:
     assert found == view
 
 
-def test_packed_events_come_by_time_whatever_their_part(store: Store) -> None:
-    views = _views(40)
-    store.counters.accept_many(_IN_PARTS, views)
-
-    found = list(store.counters.events(_IN_PARTS, consistent=True))
-
-    assert _sorted(found) == views
-    buckets = [view["at"] // 600 for view in found]
-    assert buckets == sorted(buckets)
-    assert _sorted(store.counters.events(_IN_PARTS, {"client": "c3"}, consistent=True)) == views[3::5]
-
-
 @pytest.mark.parametrize("packed", [_PACKED.packed, None], ids=["packed", "plain"])
 def test_what_was_retracted_or_replaced_is_left_out(store: Store, packed: Packed | None) -> None:
     event = Event("sale", pk="URL#{url}", sk="T#{at}", version="n", packed=packed)

@@ -63,15 +63,6 @@ def test_a_date_must_lie_ahead_of_what_an_older_process_may_accept(store: Store)
         _process(store).accept_many(_event(_NEW), _views(-9000))
 
 
-def test_a_layout_that_was_left_out_must_lie_ahead_too(store: Store) -> None:
-    store.counters.accept_many(_event(_OLD), _views(-9000))
-    store.clock.now = _SINCE.timestamp()
-    third = replace(_OLD, parts=5, since=_SINCE + timedelta(hours=8), before=_NEW)
-
-    with pytest.raises(LayoutError):
-        _process(store).accept_many(_event(third), _views(-9000))
-
-
 @pytest.mark.parametrize("tolerance", [None, timedelta(hours=3)])
 def test_the_date_lies_ahead_of_what_the_most_tolerant_process_accepts(
     store: Store, tolerance: timedelta | None
@@ -85,22 +76,6 @@ def test_the_date_lies_ahead_of_what_the_most_tolerant_process_accepts(
     if tolerance is not None:
         later = replace(_NEW, since=_SINCE + timedelta(hours=3), future_tolerance=tolerance)
         assert _statuses(_process(store), _event(later), _views(0)) == ["duplicate"] * 8
-
-
-def test_events_keep_their_place_across_the_date_and_older_processes_follow(store: Store) -> None:
-    old, new = _process(store), _process(store)
-    assert _statuses(old, _event(_OLD), _views(-9000)) == ["accepted"] * 8
-    assert _statuses(new, _event(_NEW), _views(-9000)) == ["duplicate"] * 8
-    store.clock.now = _SINCE.timestamp()
-
-    assert _statuses(old, _event(_OLD), _views(0)) == ["accepted"] * 8
-    assert _statuses(new, _event(_NEW), _views(0)) == ["duplicate"] * 8
-    assert _statuses(_process(store), _event(_OLD), _views(0)) == ["duplicate"] * 8
-    places = {(item["pk"]["S"], item["sk"]["S"][:20]) for item in store.items() if "_chunk" in item}
-    before = {place for place in places if place[1] < f"{_SINCE:%Y-%m-%dT%H:%M}"}
-    assert {pk for pk, _ in before} == {"PACK#view#0"}
-    assert len({pk for pk, _ in places - before}) > 1
-    assert len(list(new.events(_event(_OLD), consistent=True))) == 16
 
 
 def test_chunk_size_and_tolerance_may_change_at_any_time(store: Store) -> None:

@@ -85,21 +85,6 @@ def test_an_increment_sent_again_counts_once(store: Store, wire: Wire, lost: int
     assert _count(store) == {"n": 42}
 
 
-def test_the_first_increment_of_a_group_sent_again_counts_once(store: Store, wire: Wire) -> None:
-    wire.lost = 1
-
-    assert wire.counters.increment(_SHOP, {}, {"n": 2, "sum": 5}) == {"n": 2, "sum": 5}
-    assert _count(store, _SHOP) == {"n": 2, "sum": 5}
-
-
-def test_an_increment_sent_again_after_others_counts_once(store: Store, wire: Wire) -> None:
-    wire.lost = 1
-    wire.meanwhile = lambda: [wire.counters.increment(_SITE, {}, 10) for _ in range(KEPT - 1)]
-
-    assert wire.counters.increment(_SITE, {}) == {"n": 10 * (KEPT - 1) + 1}
-    assert _count(store) == {"n": 10 * (KEPT - 1) + 1}
-
-
 def test_an_increment_that_nobody_can_tell_of_any_more_raises_and_counts_once(store: Store, wire: Wire) -> None:
     wire.lost = 1
     wire.meanwhile = lambda: [wire.counters.increment(_SITE, {}, 10) for _ in range(KEPT)]
@@ -125,20 +110,6 @@ def test_a_reset_sent_again_returns_what_the_first_one_took(store: Store, wire: 
 
     assert _count(store, _SHOP) == {"n": 1, "sum": 3}
     assert store.item("SHOP", "SHOP")["_score"] == {"N": "1"}
-
-
-def test_a_reset_sent_again_after_another_takes_nothing_twice(store: Store, wire: Wire) -> None:
-    store.counters.increment(_SITE, {}, 100)
-    others: list[Any] = []
-
-    def count_and_reset() -> None:
-        store.counters.increment(_SITE, {}, 5)
-        others.append(store.counters.reset(_SITE, {}))
-
-    wire.lost, wire.meanwhile = 1, count_and_reset
-
-    assert wire.counters.reset(_SITE, {}) == {"n": 100}
-    assert (others, _count(store)) == ([{"n": 5}], {"n": 0})
 
 
 def test_two_resets_at_once_share_what_there_is(store: Store) -> None:

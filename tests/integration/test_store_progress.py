@@ -82,36 +82,3 @@ def test_of_a_longer_delivery_what_is_new_is_added_to_what_was_done(store: Store
 
     assert sorted(_updates(store)) == sorted([done, *_URLS[_DONE:]])
     assert _counts(store) == {**dict.fromkeys(_URLS, 1), done: 2}
-
-
-def test_of_a_shorter_delivery_nothing_is_sent_twice_either(store: Store) -> None:
-    _fail_at(store, _DONE)
-
-    store.deliver(_BATCH[: _ITEMS // 2], _VIEWS)
-    store.deliver(_BATCH[_ITEMS // 2 :], _VIEWS)
-
-    assert sorted(_updates(store)) == sorted(_URLS[_DONE:])
-    assert _counts(store) == dict.fromkeys(_URLS, 1)
-
-
-def test_the_same_process_does_not_forget_it(store: Store) -> None:
-    aggregator = store.aggregator(_VIEWS)
-    event = {"Records": _BATCH, "shardId": SHARD}
-    store.client.before = fault("update_item", "AccessDeniedException", f"URL#{_URLS[_DONE]}")
-    with pytest.raises(CommitError):
-        aggregator.handle(event)
-    store.client.before = no_fault
-    store.client.calls.clear()
-
-    aggregator.handle(event)
-
-    assert sorted(_updates(store)) == sorted(_URLS[_DONE:])
-    assert _counts(store) == dict.fromkeys(_URLS, 1)
-
-
-def test_a_batch_whose_first_item_fails_leaves_nothing_to_remember(store: Store) -> None:
-    _fail_at(store, 0)
-    assert _progress(store) == ""
-
-    assert store.deliver(_BATCH, _VIEWS).updated == 1
-    assert _counts(store) == dict.fromkeys(_URLS, 1)

@@ -15,14 +15,13 @@ from dynamodb_counters._stream.quarantine_items import Quarantined
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import NOW, Record, image, record
-from tests.unit.writes.clients import fault, no_fault
+from tests.unit.writes.clients import fault
 
 _EVENT = Event("sale", pk="SHOP#{shop}", sk="ID#{id}")
 _SALES = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
 _HOURS = Window("hours", _EVENT, pk="SHOP#{shop}", time="at")
 _MENDED = Aggregate("sales", _EVENT, pk="SHOP#{shop}", sk="SALES", measures={"n": Count()})
 """The same aggregate after the fix: it no longer needs an amount."""
-_SALES_ANYWHERE = Aggregate("sales", _EVENT, pk="ALL", sk="SALES", measures={"n": Count()})
 
 _AT = "2026-09-21T13:00:00Z"
 
@@ -140,56 +139,6 @@ def test_a_mended_record_is_counted_once_however_often_it_is_redriven(store: Sto
     assert [kept.redriven for kept in store.counters.quarantined(redriven=True)] == [True]
 
 
-def test_a_record_that_is_still_poisoned_comes_back(store: Store) -> None:
-    store.deliver([_without(2, "shop")], _SALES)
-    [entry] = store.counters.quarantined()
-
-    store.deliver([_redriven(store, entry)], _SALES, shard=OTHER_SHARD)
-
-    [back] = store.counters.quarantined()
-    assert (back.shard, int(back.sequence)) == (OTHER_SHARD, 9)
-    assert back.content == entry.content
-
-
-def test_a_redelivery_to_mended_code_leaves_a_record_to_quarantine(store: Store) -> None:
-    batch = [_without(2, "amount"), _sale(3)]
-    store.deliver(batch, _SALES)
-
-    store.deploy(_MENDED)
-    store.deliver(batch, _MENDED)
-    assert _count(store) == 1
-
-    [entry] = store.counters.quarantined()
-    store.deliver([_redriven(store, entry)], _MENDED, shard=OTHER_SHARD)
-    store.deliver(batch, _MENDED)
-    assert _count(store) == 2
-
-
-def test_an_event_from_the_future_counts_when_its_time_has_come(store: Store) -> None:
-    store.deliver([_sale(1, at="2036-01-01T00:00:00Z")], _SALES, _HOURS)
-    [entry] = store.counters.quarantined()
-    change = _redriven(store, entry)
-    change["dynamodb"]["ApproximateCreationDateTime"] = 2_100_000_000
-
-    store.deliver([change], _SALES, _HOURS, shard=OTHER_SHARD)
-
-    assert _count(store) == 1
-
-
-def test_a_quarantine_item_that_expires_or_is_deleted_counts_nothing(store: Store) -> None:
-    store.deliver([_without(2, "amount")], _SALES)
-    [entry] = store.counters.quarantined()
-    store.deploy(_MENDED)
-    _redriven(store, entry)
-    item = store.item(*entry.key)
-
-    now = store.clock()
-    gone = [record(10, None, item, created=now, expired=True), record(11, None, item, created=now)]
-    store.deliver(gone, _MENDED, shard=OTHER_SHARD)
-
-    assert _count(store) == 0
-
-
 @pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)  # moto and ministack round such a sum
 def test_a_sum_of_more_than_38_digits_is_quarantined_with_the_watermark(store: Store) -> None:
     large = _sale(1, amount=10**37)
@@ -221,22 +170,6 @@ def test_groups_of_one_record_whose_keys_have_the_same_checksum_wait_beside_each
     assert len(list(store.counters.quarantined())) == 2
 
 
-def test_a_sum_of_an_aggregate_that_is_declared_no_more_waits_until_it_is_again(store: Store) -> None:
-    store.client.before = fault("update_item", "ValidationException")
-    assert store.deliver([_sale(1), _sale(2)], _SALES).quarantined == 1
-    store.client.before = no_fault
-    [entry] = store.counters.quarantined()
-
-    store.deploy(_HOURS)
-    store.deliver([_redriven(store, entry)], _HOURS, shard=OTHER_SHARD)
-    assert _count(store) == 0
-    [kept] = store.counters.quarantined()
-    store.deploy(_SALES)
-    store.deliver([_redriven(store, kept, 10)], _SALES, shard=OTHER_SHARD)
-
-    assert _count(store) == 2
-
-
 def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: Store) -> None:
     bad, good = _without(1, "amount")["dynamodb"]["NewImage"], _sale(1)["dynamodb"]["NewImage"]
     store.deliver([record(1, bad), record(2, good, bad)], _SALES)
@@ -247,36 +180,6 @@ def test_an_event_that_is_corrected_counts_although_what_it_was_cannot(store: St
     for place, entry in enumerate(list(store.counters.quarantined()), start=9):
         store.deliver([_redriven(store, entry, place)], _MENDED, shard=OTHER_SHARD)
     assert _count(store) == 1
-
-
-def test_of_a_redriven_image_the_declarations_that_had_counted_it_count_nothing(store: Store) -> None:
-    batch = [_sale(1), _without(2, "amount"), _sale(3, at="yesterday")]
-    store.deliver(batch, _SALES, _HOURS)
-    entries = {entry.names: entry for entry in store.counters.quarantined()}
-    assert set(entries) == {("sales",), ("hours",)}
-    assert (_count(store), _hours(store)) == (2, 2)
-
-    store.deploy(_MENDED, _HOURS)
-    change = _redriven(store, entries["sales",])
-    again = _redriven(store, entries["hours",], 10)
-    for _ in range(2):
-        store.deliver([change, again], _MENDED, _HOURS, shard=OTHER_SHARD)
-
-    assert (_count(store), _hours(store)) == (3, 2)
-    # What is still poisoned waits for the same declaration as before.
-    [back] = store.counters.quarantined()
-    assert (back.names, back.content) == (("hours",), entries["hours",].content)
-
-
-def test_of_two_declarations_that_an_image_waits_for_the_one_that_is_gone_waits_on(store: Store) -> None:
-    store.deliver([_sale(1, at="yesterday"), _without(2, "shop"), _sale(3)], _SALES, _HOURS)
-    both = next(entry for entry in store.counters.quarantined() if entry.names == ("hours", "sales"))
-
-    store.deploy(_SALES_ANYWHERE)
-    store.deliver([_redriven(store, both)], _SALES_ANYWHERE, shard=OTHER_SHARD)
-
-    assert store.counters.get(_SALES_ANYWHERE, {}, consistent=True).measures == {"n": 1}
-    assert sorted(entry.names for entry in store.counters.quarantined()) == [("hours",), ("hours",)]
 
 
 def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
@@ -294,28 +197,6 @@ def test_an_entry_that_is_there_stays_as_it_is(store: Store) -> None:
     ]
     assert [put["ReturnValuesOnConditionCheckFailure"] for put in puts] == ["ALL_OLD"] * 2
     assert store.item(*entry.key) == before
-
-
-def test_an_event_counted_by_a_transaction_is_corrected_and_taken_back_by_the_stream(store: Store) -> None:
-    event = Event("sale", pk="SHOP#{shop}", sk="ID#{id}", version="version")
-    sales = Aggregate("sales", event, pk="SHOP#{shop}", sk="SALES", measures={"n": Count(), "sum": Sum("amount")})
-    other = Aggregate("other", event, pk="SHOP#{shop}", sk="OTHER", measures={"n": Count()})
-    values = {"shop": "a", "id": "1", "amount": 5, "version": 1}
-    store.counters.record_once(event, values, [sales])
-    first = store.item("SHOP#a", "ID#1")
-    store.counters.accept(event, {**values, "amount": 7, "version": 2})
-    second = store.item("SHOP#a", "ID#1")
-
-    def counts() -> list[Any]:
-        read = store.counters.get_many([(sales, {"shop": "a"}), (other, {"shop": "a"})], consistent=True)
-        return [group.measures for group in read]
-
-    store.deliver([record(1, first)], sales, other)
-    assert counts() == [{"n": 1, "sum": 5}, {"n": 1}]
-    store.deliver([record(2, second, first)], sales, other)
-    assert counts() == [{"n": 1, "sum": 7}, {"n": 1}]
-    store.deliver([record(3, None, second)], sales, other)
-    assert counts() == [{"n": 0, "sum": 0}, {"n": 0}]
 
 
 def test_a_batch_whose_own_sum_has_more_than_38_digits_is_quarantined_and_holds_nothing_up(store: Store) -> None:

@@ -40,20 +40,6 @@ def test_several_measures_are_added_at_once_and_all_are_told(store: Store) -> No
     assert store.counters.get(_VIEWS, {"url": "/"}).measures == {"n": 0, "bytes": 0}
 
 
-def test_a_whole_number_comes_back_as_an_int(store: Store) -> None:
-    [total] = store.counters.increment(_SITE, {}, Decimal("5.0")).values()
-
-    assert (total, type(total)) == (5, int)
-
-
-def test_increments_and_the_stream_add_to_the_same_group(store: Store) -> None:
-    store.counters.increment(_VIEWS, {"url": "/"}, {"n": 10})
-    store.counters.accept(_VIEW, _view())
-    store.deliver([entry for entry in store.inserts() if entry["dynamodb"]["NewImage"]["_type"]["S"] == "view"], _VIEWS)
-
-    assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 11, "bytes": 7}
-
-
 def test_an_event_recorded_once_is_counted_when_the_call_returns(store: Store) -> None:
     outcome = store.counters.record_once(_VIEW, _view(bytes=Decimal("1.5")), [_VIEWS, _SITE, _PAID, _RECENT])
 
@@ -62,13 +48,6 @@ def test_an_event_recorded_once_is_counted_when_the_call_returns(store: Store) -
     assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
     assert store.counters.get(_PAID, {}, consistent=True).measures == {"n": 0}
     assert store.counters.window(_RECENT, {"url": "/"}, last=timedelta(minutes=1), consistent=True).count == 1
-
-
-def test_recording_an_event_again_counts_nothing(store: Store) -> None:
-    statuses = [store.counters.record_once(_VIEW, _view(), [_VIEWS, _SITE]).status for _ in range(3)]
-
-    assert statuses == ["accepted", "duplicate", "duplicate"]
-    assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
 
 
 def test_an_accepted_event_cannot_be_recorded_and_the_other_way_round(store: Store) -> None:
@@ -88,18 +67,6 @@ def test_the_stream_does_not_count_what_was_recorded_again(store: Store) -> None
 
     assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 2}
     assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 2, "bytes": 14}
-
-
-def test_an_event_that_cannot_be_counted_leaves_no_trace(store: Store) -> None:
-    with pytest.raises(RejectedEventError, match="bytes"):
-        store.counters.record_once(_VIEW, _view(bytes="many"), [_SITE, _VIEWS])
-
-    assert store.items() == []
-
-
-def test_an_event_counted_nowhere_is_still_recorded(store: Store) -> None:
-    assert store.counters.record_once(_VIEW, _view(), []).status == "accepted"
-    assert store.counters.record_once(_VIEW, _view(), []).status == "duplicate"
 
 
 def test_very_long_groups_are_counted_apart(store: Store) -> None:

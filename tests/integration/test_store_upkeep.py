@@ -27,23 +27,6 @@ def _shard(number: int) -> str:
     return f"shardId-{number:020}-aaaaaaaa"
 
 
-def test_a_reset_zeroes_and_a_redelivery_counts_nothing(store: Store) -> None:
-    batch = [_view(1), _view(2)]
-    store.deliver(batch, _VIEWS)
-
-    assert store.counters.reset(_VIEWS, _VALUES) == {"n": 2, "bytes": 20}
-
-    assert store.deliver(batch, _VIEWS).updated == 0
-    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures == {"n": 0, "bytes": 0}
-    store.deliver([*batch, _view(3)], _VIEWS)
-    assert store.counters.get(_VIEWS, _VALUES, consistent=True).measures == {"n": 1, "bytes": 10}
-
-
-def test_a_reset_of_what_was_never_counted_writes_nothing(store: Store) -> None:
-    assert store.counters.reset(_VIEWS, _VALUES) == {"n": 0, "bytes": 0}
-    assert store.items() == []
-
-
 def test_a_spread_group_is_fed_by_shard_and_read_as_one(store: Store) -> None:
     batches = {_shard(number): [_view(number), _view(number + 100)] for number in range(20)}
     for _ in range(2):
@@ -81,15 +64,6 @@ def test_an_event_of_a_newer_version_replaces_the_one_before(store: Store) -> No
     ):
         store.counters.accept(versioned, {"id": "x"})
     assert store.item("P#x", "P")["at"] == {"N": "9"}
-
-
-def test_a_retracted_event_is_gone_and_can_come_again(store: Store) -> None:
-    values = {"url": "a", "id": "1"}
-    store.counters.accept(_VIEW, values)
-
-    assert store.counters.retract(_VIEW, values)
-    assert not store.counters.retract(_VIEW, values)
-    assert store.counters.accept(_VIEW, values).status == "accepted"
 
 
 def test_no_write_begins_when_time_is_nearly_up_and_what_was_written_stays(

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -65,53 +64,6 @@ class Customers(Store):
 @pytest.fixture
 def store(engine: Engine, table: str) -> Customers:
     return Customers(engine, table, replace(_JOBS, longest=timedelta(days=60), retention=timedelta(days=365)))
-
-
-def test_a_window_is_put_together_from_several_tiers(store: Customers) -> None:
-    moments = range(_NOW - 60 * _DAY - 5 * _HOUR, _NOW, 7 * _HOUR + 777)
-    store.count(moments, 1)
-
-    for last in (timedelta(days=60), timedelta(days=59, minutes=1), timedelta(hours=30), timedelta(minutes=1)):
-        answer = store.counters.window(store.window, _C, last=last, consistent=True)
-        inside = [moment for moment in moments if answer.start.timestamp() <= moment < answer.end.timestamp()]
-        assert answer.count == len(inside) * _AMOUNT
-    berlin = ZoneInfo("Europe/Berlin")
-    start, end = (datetime(2096, month, 1, tzinfo=berlin) for month in (10, 11))
-    october = store.counters.between(store.window, _C, start, end, consistent=True)
-    assert october.count == _AMOUNT * sum(datetime.fromtimestamp(moment, berlin).month == 10 for moment in moments)
-
-
-def test_a_redelivered_batch_counts_once_in_every_tier(store: Customers) -> None:
-    moments = range(_NOW - 50 * _DAY, _NOW, _DAY)
-    store.count(moments, 1)
-    before = store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True)
-    store.sequence -= 7 * len(moments)
-    store.count(moments, 1)
-
-    assert store.counters.window(store.window, _C, last=timedelta(days=60), consistent=True) == before
-
-
-def test_a_series_compares_and_adds_up(store: Customers) -> None:
-    store.count(range(_NOW - 40 * _DAY, _NOW, 5 * _HOUR), 1)
-    ask, window = store.counters, store.window
-    start, end = (datetime.fromtimestamp(moment, UTC) for moment in (_NOW - 39 * _DAY, _NOW))
-    days = ask.series(window, _C, start, end, step="day", tz="America/St_Johns", consistent=True)
-    compared = ask.compare(window, _C, last=timedelta(days=10), consistent=True)
-    many = ask.window_many([(window, _C), (window, {"customer": "none"})], last=timedelta(days=10), consistent=True)
-
-    assert sum(day.count for day in days) == ask.between(window, _C, start, end, consistent=True).count
-    assert compared.change == compared.current.count - compared.previous.count
-    assert [each.count for each in many] == [compared.current.count, 0]
-    covering = ask.between(window, _C, end - timedelta(days=10), end, consistent=True).count
-    allowed = [ask.allow(window, _C, covering + 5, last=timedelta(days=10), n=n, consistent=True) for n in (5, 6)]
-    assert allowed == [True, False]
-
-
-def test_a_group_with_a_long_name_is_found_under_its_hash(store: Customers) -> None:
-    customer = "c" * 3000
-    store.count(range(_NOW - _DAY, _NOW, _HOUR), 1, customer)
-
-    assert store.counters.window(store.window, {"customer": customer}, last=timedelta(days=2), consistent=True).count
 
 
 _ON_DYNAMODB_LOCAL = pytest.mark.parametrize("engine", ["dynamodb_local"], indirect=True)
