@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import uuid
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 IN_CI = bool(os.environ.get("CI"))
 # DynamoDB Local is the judge; the others differ in nothing that a change of ours touches, so a night is enough.
-ENGINES = ["dynamodb_local"]
+ENGINES = ["dynamodb_local" if IN_CI or (which("mvn") and which("javac")) else "moto"]
 if os.environ.get("ENGINES") == "all":
-    ENGINES += ["moto", *(["ministack"] if has_ministack() else [])]
+    ENGINES = ["dynamodb_local", "moto", *(["ministack"] if has_ministack() else [])]
 
 # No deadline: a slow machine is no bug. The blob and the seed make a failure repeatable elsewhere.
 settings.register_profile("dev", print_blob=True, deadline=None, max_examples=100)
