@@ -59,7 +59,7 @@ SETTLED_AFTER: Final = LONGEST_INVOCATION + FRESH + SKEW
 `Settling` of the specification."""
 
 READ_TOGETHER: Final = 5 * MINUTE
-"""Of checkpoints read within so long before an item, none has settled meanwhile: less than `SETTLED_AFTER`."""
+"""Checkpoints that were read within so long before an item have not settled meanwhile: less than `SETTLED_AFTER`."""
 
 RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS
 """Every process knows of a run that was opened so long ago."""

@@ -16,6 +16,7 @@ _ROOTS: Final = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
+    "lambdas/dynamodb_counters/_assumptions.py",
     "lambdas/dynamodb_counters/cli",
     "infra",
     "scripts",

@@ -19,7 +19,7 @@ from dynamodb_counters._timeline.tiers import BY_LETTER, BY_NAME, TOTAL
 def closing_times(fields: Sequence[str], retention: timedelta) -> Callable[[Sequence[Any]], float]:
     """A function that tells the epoch second from which on nothing counts in a group any more.
 
-    >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / DAY
+    >>> closing_times(("url", "at:day"), timedelta(days=1))(("/", "1970-01-01")) / 86_400
     2.0
     """
     [index] = [index for index, field in enumerate(fields) if TIER_MARK in field]
