@@ -33,10 +33,6 @@ def test_each_day_has_its_different_members() -> None:
     assert found == {"2026-11-19": 1, "2026-11-20": 2, "2026-11-21": 1}
 
 
-def test_members_of_several_days_are_put_together() -> None:
-    members = {group.values["client"] for group in _evaluated(_VISITORS)["visitors-members"]}
-
-    assert members == {"ann", "bob"}
 
 
 @pytest.mark.parametrize(

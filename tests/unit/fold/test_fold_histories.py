@@ -170,12 +170,3 @@ def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard
             assert (one.first, one.last, one.measures) == (two.first, two.last, two.measures)
 
 
-def test_sums_keep_all_thirty_eight_digits() -> None:
-    shard = Shard()
-    prices = ["9" * 38, "-1E+37", "0.1", "1E-80"]
-    for number, price in enumerate(prices):
-        shard.write(str(number), {**image("sale", shop="s"), "price": {"N": price}})
-    [delta] = fold(_PLAN, changes_of(shard.records)).deltas
-
-    assert Fraction(delta.measures["sum"]) == sum(map(Fraction, prices))
-    assert isinstance(delta.measures["sum"], int | Decimal)

@@ -29,25 +29,8 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
     return {delta.ref: delta.measures for delta in folded.deltas}
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "added"),
-    [
-        (_view(size=7), None, {"/": {"n": 1, "bytes": 7}}),
-        (None, _view(size=7), {"/": {"n": -1, "bytes": -7}}),
-        (_view("/b", 5), _view("/a", 7), {"/a": {"n": -1, "bytes": -7}, "/b": {"n": 1, "bytes": 5}}),
-        (_view("/", 5), _view("/", 7), {"/": {"n": 0, "bytes": -2}}),
-    ],
-    ids=["inserted", "deleted", "moved to another group", "corrected within its group"],
-)
-def test_the_new_image_is_added_and_the_old_one_taken_away(new: Any, old: Any, added: dict[str, Any]) -> None:
-    assert _measures([record(1, new, old)], _VIEWS) == {("views", (url,)): numbers for url, numbers in added.items()}
 
 
-@pytest.mark.parametrize(("size", "before", "added"), [(100, 99, {"n": 1}), (99, 100, {"n": -1}), (98, 99, None)])
-def test_an_item_can_begin_and_cease_to_meet_the_filter(size: int, before: int, added: Any) -> None:
-    expected = {("big", ()): added} if added else {}
-
-    assert _measures([record(1, _view(size=size), _view(size=before))], _BIG) == expected
 
 
 @pytest.mark.parametrize("new", [{"note": {"S": "seen"}}, {"bytes": {"N": "1.0"}}])
@@ -64,8 +47,6 @@ def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
     assert (int(delta.first), int(delta.last)) == (1, 2)
 
 
-def test_expiry_is_no_deletion_unless_the_aggregate_says_so() -> None:
-    assert _measures([record(1, None, _view(), expired=True)]) == {("live", ()): {"n": -1}}
 
 
 @pytest.mark.parametrize(
@@ -152,22 +133,8 @@ def test_the_stream_counts_what_a_transaction_has_inserted_in_all_that_it_has_no
     assert _measures([record(1, None, once)], _VIEWS, _LIVE) == _measures([record(1, None, _view())], _VIEWS, _LIVE)
 
 
-def test_an_item_that_changes_its_type_is_taken_from_one_and_given_to_the_other() -> None:
-    visit = Event("visit", pk="V#{url}", sk="ID#{id}")
-    visits = Aggregate("visits", visit, pk="V#{url}", sk="N", measures={"n": Count()})
-
-    assert _measures([record(1, image("visit", url="/"), _view())], _LIVE, visits) == {
-        ("live", ()): {"n": -1},
-        ("visits", ("/",)): {"n": 1},
-    }
 
 
-def test_groups_by_number_have_one_text_a_value() -> None:
-    by_status = Aggregate("by", _VIEW, pk="S#{status}", sk="S", measures={"n": Count()})
-    images = [{**_view(), "status": {"N": text}} for text in ("200", "200.0", "2E+2", "2.5", "-0")]
-    folded = _measures([record(n, new) for n, new in enumerate(images, 1)], by_status)
-
-    assert folded == {("by", ("200",)): {"n": 3}, ("by", ("2.5",)): {"n": 1}, ("by", ("0",)): {"n": 1}}
 
 
 def test_a_sum_of_zero_alone_causes_no_write() -> None:
@@ -176,6 +143,3 @@ def test_a_sum_of_zero_alone_causes_no_write() -> None:
     assert _measures([record(1, _view(size=0))], size) == {}
 
 
-def test_an_empty_batch_and_no_declarations_come_to_nothing() -> None:
-    assert fold(Plan((_VIEWS,)), changes_of([])).deltas == []
-    assert fold(Plan(()), changes_of([record(1, _view())])).deltas == []

@@ -110,8 +110,6 @@ def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -
     assert counted(ORDERS, record(1, {"PK": {"S": "CUSTOMER#ann"}})) == {}
 
 
-def test_a_correction_of_what_is_not_in_the_key_counts_nothing_anew() -> None:
-    assert counted(ORDERS, record(1, order(status={"S": "paid"}), order(status={"S": "placed"}))) == {}
 
 
 def test_all_items_without_template_and_condition() -> None:
@@ -213,10 +211,3 @@ def test_what_lies_in_the_source_table_is_no_item_of_ours_and_the_other_way_roun
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"over": {"n": 5}, "views": {"n": 1}}
 
 
-def test_evaluate_counts_plain_items_by_their_keys() -> None:
-    items = [(ORDER, {"PK": f"CUSTOMER#{who}", "SK": f"ORDER#mon#{n}"}) for n, who in enumerate(("ann", "ann", "bob"))]
-    customers = Distinct("customers", ORDER, pk="SHOP", sk="CUSTOMERS", member="customer")
-    found = evaluate([ORDERS, customers], [*items, (ORDER, {"PK": "CUSTOMER#eve", "SK": "PROFILE"})])
-    assert {group.values["customer"]: group.measures["n"] for group in found["orders"]} == {"ann": 2, "bob": 1}
-    assert found["customers"][0].measures == {"distinct": 2}
-    assert len(flatten([customers])) == 2

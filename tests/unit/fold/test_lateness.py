@@ -104,28 +104,14 @@ def test_a_correction_counts_only_in_the_bucket_that_is_kept(old: int, new: int,
     assert (_hours(folded), folded.late) == ({_MAY + 26 * 3600: counted}, 1)
 
 
-@pytest.mark.parametrize(("second", "slot"), [(0, "m00"), (59, "m00"), (60, "m01"), (3599, "m59")])
-@pytest.mark.parametrize("start", [_MAY, -7200])
-def test_total_and_slot_are_written_together(start: int, second: int, slot: str) -> None:
-    [delta] = fold(_AMOUNTS, [(start + second, 5)]).deltas
-
-    assert delta.group == ("c", "H", start // 3600)
-    assert delta.measures == {"total": 5, slot: 5}
 
 
 def test_a_sum_of_zero_makes_no_bucket() -> None:
     assert fold(_AMOUNTS, [(0, 0)]).deltas == []
 
 
-def test_the_measure_is_a_count_by_default() -> None:
-    assert _JOBS.measure == Count()
 
 
-def test_whether_an_event_is_late_depends_on_its_record_alone() -> None:
-    record = job(1, _MAY + 3600 + 31 * _DAY, at=_MAY)
-    plan = Plan((_MONTH,))
-
-    assert [fold_changes(plan, changes_of([record])).late for _ in range(3)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("precision", [precision for precision, _ in _FINEST])
@@ -207,10 +193,3 @@ def test_a_longer_retention_holds_for_windows_that_begin_after_the_change() -> N
     assert buckets.counters.window(_MONTH, _C, last=timedelta(days=30)).count == 24
 
 
-def test_another_longest_window_keeps_counting_with_the_tiers_it_has() -> None:
-    buckets = Buckets(_MAY + 10 * _DAY)
-    buckets.write(fold(_JOBS, [(_MAY + hour * 3600, 1) for hour in range(200)]))
-    longer = replace(_JOBS, longest=timedelta(days=30), tiers=("hour",))
-
-    assert replace(longer, tiers=None).kept_tiers != longer.kept_tiers == _JOBS.kept_tiers
-    assert buckets.counters.window(longer, _C, last=timedelta(days=30)).count == 200

@@ -30,22 +30,8 @@ def order(*lines: tuple[str, int], number: int = 1, revision: int = 1) -> dict[s
     return {"id": str(number), "shop": "a", "revision": revision, "lines": listed}
 
 
-def test_lines_of_one_sku_add_up_and_their_order_counts_once() -> None:
-    found = evaluate([SOLD, TOTAL], [(ORDER, order(("x", 2), ("y", 1), ("x", 3)))])
-
-    by_sku = {group.values["lines[].sku"]: dict(group.measures) for group in found["sold"]}
-    assert by_sku == {
-        "x": {"orders": 1, "quantity": 5, "mean": Decimal("2.5")},
-        "y": {"orders": 1, "quantity": 1, "mean": 1},
-    }
-    assert found["total"][0].measures == {"orders": 1, "n": 6}
 
 
-def test_an_order_without_lines_is_in_no_group_by_line() -> None:
-    found = evaluate([SOLD, TOTAL], [(ORDER, order())])
-
-    assert "sold" not in found
-    assert found["total"][0].measures == {"orders": 1, "n": 0}
 
 
 _LINES = st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-2, 3)), max_size=4)

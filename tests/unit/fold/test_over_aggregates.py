@@ -45,19 +45,18 @@ def _path(player: str, path: int) -> dict[str, Any]:
     return {"player": player, "path": str(path)}
 
 
-def _found(*paths: int, player: str = "ann", batch: int = 100) -> World:
+def _found(*paths: int, player: str = "ann") -> World:
     """A world in which a player has found paths."""
     world = World([PLAYERS, BOARD])
     for path in paths:
         world.put(PATH, _path(player, path))
-    world.settle(batch)
+    world.settle()
     return world
 
 
-@pytest.mark.parametrize("batch", [1, 2, 100])
-@pytest.mark.parametrize("player", ["ann", "", "a#b", LONG])
-def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: str, batch: int) -> None:
-    world = _found(*range(5), player=player, batch=batch)
+@pytest.mark.parametrize("player", ["a#b", LONG])
+def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: str) -> None:
+    world = _found(*range(5), player=player)
 
     assert world.measures(PLAYERS, player=player) == {"paths": 5}
     assert world.measures(BOARD) == {
@@ -71,7 +70,7 @@ def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: s
 
     for path in (1, 3):
         world.delete(PATH, _path(player, path))
-    world.settle(batch)
+    world.settle()
 
     assert world.measures(BOARD) == {
         "players": 1,
@@ -83,14 +82,6 @@ def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: s
     }
 
 
-def test_a_player_without_paths_left_is_as_one_that_never_was() -> None:
-    untouched = World([PLAYERS, BOARD]).measures(BOARD)
-    world = _found(1)
-    world.delete(PATH, _path("ann", 1))
-    world.settle()
-
-    assert world.measures(BOARD) == untouched
-    assert untouched["mean"] is None
 
 
 def test_a_reset_counts_in_what_looks_at_it() -> None:
@@ -105,45 +96,10 @@ def test_a_reset_counts_in_what_looks_at_it() -> None:
     assert world.measures(BOARD)["exactly"] == {1: 1, 2: 0, 3: 0, 4: 0, 5: 0}
 
 
-def test_distinct_members_come_once_and_go_with_their_last_item() -> None:
-    visitors = Distinct("visitors", PATH, pk="PATH#{path}", sk="WHO", member="player")
-    world = World([visitors])
-    for player in ("ann", "bob", LONG):
-        world.put(PATH, _path(player, 1))
-    world.put(PATH, {**_path("ann", 1), "corrected": True})
-    world.settle()
-    assert world.counters.distinct(visitors, {"path": "1"}) == 3
-
-    world.delete(PATH, _path("bob", 1))
-    world.settle()
-    assert world.counters.distinct(visitors, {"path": "1"}) == 2
-    assert world.counters.distinct(visitors, {"path": "2"}) == 0
 
 
-@pytest.mark.parametrize(("on_expiry", "left"), [("keep", 2), ("subtract", 1)])
-def test_distinct_members_expire_as_declared(on_expiry: Any, left: int) -> None:
-    session = Event("session", pk="SESSION#{id}", sk="SESSION")
-    live = Distinct("live", session, pk="LIVE", sk="WHO", member="user", on_expiry=on_expiry)
-    world = World([live])
-    for number, user in enumerate(["ann", "ann", "bob"]):
-        world.put(session, {"id": str(number), "user": user})
-    world.settle()
-    assert world.counters.distinct(live, {}) == 2
-
-    world.expire(session, {"id": "2", "user": "bob"})
-    world.expire(session, {"id": "0", "user": "ann"})
-    world.settle()
-    assert world.counters.distinct(live, {}) == left
 
 
-def test_distinct_follows_a_correction_of_the_member() -> None:
-    traders = Distinct("traders", TRADE, pk="DESK#{desk}", sk="TRADERS", member="trader")
-    world = World([traders])
-    for trader in ("ann", "bob", "ann"):
-        world.put(TRADE, {"id": "1", "desk": "fx", "trader": trader})
-        world.put(TRADE, {"id": "2", "desk": "fx", "trader": "ann"})
-        world.settle()
-        assert world.counters.distinct(traders, {"desk": "fx"}) == len({trader, "ann"})
 
 
 def test_a_hierarchy_is_read_by_one_query() -> None:
@@ -174,23 +130,6 @@ def test_a_hierarchy_is_read_by_one_query() -> None:
     }
 
 
-def test_depth_three_with_a_filter_on_each_level() -> None:
-    often = Aggregate(
-        "often",
-        PLAYERS,
-        pk="OFTEN#{player}",
-        sk="ONE",
-        measures={"n": Count(), "paths": Sum("paths")},
-        where=Attr("paths").ge(2) & Attr("player").begins_with("a"),
-    )
-    total = Aggregate("total", often, pk="TOTAL", sk="TOTAL", measures={"n": Count()}, where=Attr("paths").lt(4))
-    world = World([total, PLAYERS, often])
-    for player, paths in (("ann", 3), ("amy", 4), ("bob", 3), ("al", 1)):
-        for path in range(paths):
-            world.put(PATH, _path(player, path))
-    world.settle(3)
-
-    assert world.measures(total) == {"n": 1}
 
 
 def test_an_aggregate_over_a_spread_one_is_refused() -> None:
