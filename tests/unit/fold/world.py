@@ -101,7 +101,7 @@ class World:
         stop = start + chance.choice((1, 2, 5, 100))
         self.client.faults = chance if faults else None
         try:
-            self._count(shard, records[start:stop])
+            self.count(shard, records[start:stop])
         except CommitError:
             return False
         finally:
@@ -118,7 +118,7 @@ class World:
                 reached, records = self._reached.get(shard, 0), self._records(shard)
                 if records[reached:]:
                     busy = True
-                    self._count(shard, records[reached : reached + batch])
+                    self.count(shard, records[reached : reached + batch])
                     self._reached[shard] = min(reached + batch, len(records))
 
     def measures(self, aggregate: Aggregate, **values: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class World:
         found = [values_of(aggregate, item) for item in items]
         return {tuple(values[name] for name in aggregate.fields) for values in found if values is not None}
 
-    def _count(self, shard: str, records: list[Any]) -> None:
+    def count(self, shard: str, records: list[Any]) -> None:
         folded = fold(self.plan, changes_of(records))
         assert not folded.unfoldable
         checkpoints = Checkpoints(self.table, self.table)

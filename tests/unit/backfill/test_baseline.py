@@ -1,0 +1,68 @@
+"""A run's baseline is what the items had contributed at its cut, whatever changed while its scan went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters._backfill.baseline import contributions, part_of, sum_up
+from dynamodb_counters._backfill.shards import Lineage, Shard
+from dynamodb_counters._stream.run_items import LoggedChange, ScannedItem, Sums
+
+_numbers = st.integers(-2, 3)
+
+
+@dataclass
+class _Item:
+    """What an item contributed at the cut and after each change since, and how many changes its scan has seen."""
+
+    contributed: list[int]
+    seen: int
+    in_parent: int
+    """How many changes came through the shard that has a child by now."""
+
+
+_items = st.lists(
+    st.builds(_Item, st.lists(_numbers, min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 3)), max_size=6
+)
+
+
+def _sums(group: str, number: int) -> Sums:
+    return {("views", (group,)): {"n": number}} if number else {}
+
+
+@given(_items, st.integers(1, 3), st.booleans())
+def test_a_baseline_is_what_items_contributed_at_the_cut(items: list[_Item], parts: int, is_repeated: bool) -> None:
+    scanned, logged, expected = [], [], Counter[str]()
+    for place, (group, item) in enumerate(zip("ababab", items, strict=False)):
+        digest, seen = f"item-{place}", min(item.seen, len(item.contributed) - 1)
+        scanned.append(ScannedItem(digest, _sums(group, item.contributed[seen])))
+        expected[group] += item.contributed[0]
+        for index, old in enumerate(item.contributed[:-1]):
+            # The numbers of a child say nothing about those of its parent.
+            shard, sequence = ("parent", 10 + index) if index < item.in_parent else ("child", index)
+            logged.append((shard, LoggedChange(digest, f"{sequence:040}", _sums(group, old))))
+    logged *= 2 if is_repeated else 1
+    lineage = Lineage()
+    lineage.meet([Shard("parent", "", is_open=False), Shard("child", "parent", is_open=True)])
+    pages: Any = SimpleNamespace(scanned=lambda: scanned, logged=lambda: reversed(logged), lineage=lineage)
+
+    every = [each for part in range(parts) for each in contributions(pages, part, parts)]
+
+    found = {group[0]: measures["n"] for (_, group), measures in sum_up(every, 0, 1).items()}
+    assert {group: number for group, number in found.items() if number} == {
+        group: number for group, number in expected.items() if number
+    }
+
+
+@given(st.lists(st.text(max_size=4), unique=True), st.integers(1, 5))
+def test_parts_hold_each_group_once_and_split_into_four(texts: list[str], parts: int) -> None:
+    contributed = [{("views", (text,)): {"n": 1}} for text in texts]
+    found = [ref for part in range(parts) for ref in sum_up(contributed, part, parts)]
+    assert sorted(found) == sorted(("views", (text,)) for text in texts)
+    assert all(part_of(text, 4 * parts) // 4 == part_of(text, parts) for text in texts)
