@@ -79,8 +79,6 @@ def test_items_of_what_did_not_change_never_move(after: list[Declarable]) -> Non
     assert world.measures(OFTEN) == {"n": 2, "players": {1: 1, 2: 0, 3: 1}}
 
 
-
-
 def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
     world = World([PLAYERS])
     world.put(GAME, {"id": "1", "player": "ann", "points": 5})
@@ -88,8 +86,6 @@ def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
     world.settle()
 
     assert world.measures(TOTAL) == {"games": 1, "points": 5}
-
-
 
 
 def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -> None:
@@ -106,18 +102,12 @@ def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
         _deployed(PLAYERS, OFTEN).declare([OFTEN])
 
 
-
-
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:
     renamed = replace(PLAYERS, ranking=Ranking(measure="games", leaderboard="SEASON"))
     world = _redeployed([PLAYERS], [renamed], "ann")
 
     boards = {item["pk"]["S"]: (item["_board"]["S"], item["_score"]["N"]) for item in _items(world, "players")}
     assert boards == {"PLAYER#ann": ("SEASON#~0", "3"), "PLAYER#bob": ("PLAYERS#~0", "1")}
-
-
-
-
 
 
 def test_a_ranking_added_later_begins_with_the_next_change() -> None:

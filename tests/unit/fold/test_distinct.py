@@ -33,8 +33,6 @@ def test_each_day_has_its_different_members() -> None:
     assert found == {"2026-11-19": 1, "2026-11-20": 2, "2026-11-21": 1}
 
 
-
-
 @pytest.mark.parametrize(
     ("tier", "text"),
     [("minute", "2026-11-20T10:30"), ("hour", "2026-11-20T10"), ("day", "2026-11-20"), ("month", "2026-11")],

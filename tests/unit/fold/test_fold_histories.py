@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -168,5 +167,3 @@ def test_folding_above_applied_through_is_folding_the_later_records(shard: Shard
         if origin in above:
             one, two = above[origin], later[origin]
             assert (one.first, one.last, one.measures) == (two.first, two.last, two.measures)
-
-

@@ -29,10 +29,6 @@ def _measures(records: list[Record], *declarations: Any) -> dict[Any, Any]:
     return {delta.ref: delta.measures for delta in folded.deltas}
 
 
-
-
-
-
 @pytest.mark.parametrize("new", [{"note": {"S": "seen"}}, {"bytes": {"N": "1.0"}}])
 def test_a_change_that_concerns_no_measure_causes_no_write(new: Image) -> None:
     assert _measures([record(1, _view() | new, _view())], _VIEWS, _LIVE, _BIG, _RECENT) == {}
@@ -45,8 +41,6 @@ def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
     [delta] = folded.deltas
     assert delta.measures == {"n": 0}
     assert (int(delta.first), int(delta.last)) == (1, 2)
-
-
 
 
 @pytest.mark.parametrize(
@@ -133,13 +127,7 @@ def test_the_stream_counts_what_a_transaction_has_inserted_in_all_that_it_has_no
     assert _measures([record(1, None, once)], _VIEWS, _LIVE) == _measures([record(1, None, _view())], _VIEWS, _LIVE)
 
 
-
-
-
-
 def test_a_sum_of_zero_alone_causes_no_write() -> None:
     size = Aggregate("size", _VIEW, pk="SIZE", sk="SIZE", measures={"bytes": Sum("bytes")})
 
     assert _measures([record(1, _view(size=0))], size) == {}
-
-

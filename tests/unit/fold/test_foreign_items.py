@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Sum, TableKeys, Window, evaluate
-from dynamodb_counters._declarations import Declaration, flatten
+from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys, Window
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.foreign_items import show_foreign
 from dynamodb_counters._fold.plan import Plan
@@ -108,8 +108,6 @@ def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -
     ):
         assert counted(ORDERS, record(1, order() | other)) == {}
     assert counted(ORDERS, record(1, {"PK": {"S": "CUSTOMER#ann"}})) == {}
-
-
 
 
 def test_all_items_without_template_and_condition() -> None:
@@ -209,5 +207,3 @@ def test_what_lies_in_the_source_table_is_no_item_of_ours_and_the_other_way_roun
         Plan(declared), [Change(record(n, one), is_foreign=False) for n, one in enumerate((group, view, order()), 1)]
     )
     assert {delta.layout.name: delta.measures for delta in folded.deltas} == {"over": {"n": 5}, "views": {"n": 1}}
-
-

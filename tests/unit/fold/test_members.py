@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -28,10 +27,6 @@ TOTAL = Aggregate("total", ORDER, pk="ALL", sk="ALL", measures={"orders": Count(
 def order(*lines: tuple[str, int], number: int = 1, revision: int = 1) -> dict[str, Any]:
     listed = [{"sku": sku, "quantity": quantity} for sku, quantity in lines]
     return {"id": str(number), "shop": "a", "revision": revision, "lines": listed}
-
-
-
-
 
 
 _LINES = st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-2, 3)), max_size=4)

@@ -9,10 +9,8 @@ import pytest
 
 from dynamodb_counters import (
     Aggregate,
-    Attr,
     Average,
     Count,
-    Distinct,
     Event,
     Hierarchy,
     Histogram,
@@ -82,8 +80,6 @@ def test_a_player_of_five_paths_in_one_batch_and_three_after_deletions(player: s
     }
 
 
-
-
 def test_a_reset_counts_in_what_looks_at_it() -> None:
     world = _found(0, 1, 2)
 
@@ -94,12 +90,6 @@ def test_a_reset_counts_in_what_looks_at_it() -> None:
     world.put(PATH, _path("ann", 3))
     world.settle()
     assert world.measures(BOARD)["exactly"] == {1: 1, 2: 0, 3: 0, 4: 0, 5: 0}
-
-
-
-
-
-
 
 
 def test_a_hierarchy_is_read_by_one_query() -> None:
@@ -128,8 +118,6 @@ def test_a_hierarchy_is_read_by_one_query() -> None:
         "spot": Decimal("0.1"),
         "swap": Decimal("0.2"),
     }
-
-
 
 
 def test_an_aggregate_over_a_spread_one_is_refused() -> None:

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Average, Count, Distinct, Event, Histogram, Items, Ranking, Sum
+from dynamodb_counters import Aggregate, Attr, Average, Count, Event, Histogram, Items, Ranking, Sum
 from tests.unit.fold.world import World
 
 POST = Event("post", pk="POST#{id}", sk="POST")
 TOTAL = Aggregate("total", POST, pk="TOTAL", sk="TOTAL", measures={"sum": Sum("x"), "mean": Average("x")})
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize(
@@ -38,8 +32,6 @@ def test_sums_are_exact_to_38_digits(numbers: list[Any], total: Any) -> None:
 
     assert world.measures(TOTAL)["sum"] == total
     assert str(world.measures(TOTAL)["sum"]) == str(total)
-
-
 
 
 def test_a_correction_that_changes_no_number_writes_nothing() -> None:
