@@ -15,6 +15,7 @@ from cdk_dynamodb_counters import (  # noqa: E402
     CounterApi,
     DedupCounterTable,
     EventIngest,
+    FunctionOptions,
     StreamAggregator,
     WindowedCounter,
 )
@@ -36,7 +37,7 @@ def build(app: App, name: str, environment: Environment | None = None) -> Stack:
         "Direct",
         mode="direct",
         path="/direct",
-        timeout=Duration.seconds(5),
+        function_options=FunctionOptions(timeout=Duration.seconds(5)),
         **common,  # type: ignore[arg-type]
     )
     for output, value in {

@@ -11,6 +11,7 @@ from cdk_dynamodb_counters.counter_api import CounterApi
 from cdk_dynamodb_counters.counters_layer import CountersLayer
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
 from cdk_dynamodb_counters.event_ingest import EventIngest
+from cdk_dynamodb_counters.function_options import FunctionOptions
 from cdk_dynamodb_counters.live_page import LivePage
 from cdk_dynamodb_counters.runtime_code import runtime_code
 from cdk_dynamodb_counters.stream_aggregator import StreamAggregator
@@ -21,6 +22,7 @@ __all__ = [
     "CountersLayer",
     "DedupCounterTable",
     "EventIngest",
+    "FunctionOptions",
     "LivePage",
     "StreamAggregator",
     "WindowedCounter",

@@ -16,7 +16,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
@@ -30,10 +29,6 @@ from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.summary import summarized
-
-# Metrics are log lines without a level, which Lambda treats as INFO: a higher level would drop them.
-# https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
-LOG_LEVELS: Final = (lambda_.ApplicationLogLevel.INFO, lambda_.ApplicationLogLevel.DEBUG)
 
 _FEWEST_DAYS: Final = 7
 """Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""
@@ -85,13 +80,12 @@ def build_bucket(scope: Construct, days: Callable[[], float]) -> s3.IBucket:
 
 def build_role(
     scope: Observed,
-    settings: FunctionSettings,
     table: dynamodb.ITable,
     source_table: dynamodb.ITable | None,
     bucket: s3.IBucket,
 ) -> iam.Role:
     """Build the role of the function and of its event source mappings."""
-    role = build_function_role(scope, settings, "Role", "Reads a table's stream and writes counts to the table")
+    role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
     if source_table is not None:

@@ -135,7 +135,3 @@ def require_origins(argument: str, value: object) -> None:
     for origin in require_sequence(argument, value, allowed):
         if not isinstance(origin, str) or not (Token.is_unresolved(origin) or _ORIGIN.fullmatch(origin)):
             raise InvalidArgumentError(argument, origin, allowed)
-
-
-def require_memory_size(value: object) -> None:
-    require_integer("memory_size", value, 128, 10_240)

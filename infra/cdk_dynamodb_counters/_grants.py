@@ -12,10 +12,9 @@ from cdk_dynamodb_counters._arguments import require_events, require_interface
 from cdk_dynamodb_counters._registry import Registry
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import LEASES_PREFIX
+from dynamodb_counters.errors import InvalidArgumentError
 
-ACCEPT: Final = ("PutItem", "PartiQLInsert")
-ACCEPT_PACKED: Final = ("PutItem", "Query")
-ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
+_ERASE: Final = ("DeleteItem", "GetItem", "PutItem", "Query", "Scan", "UpdateItem")
 
 
 class TableGrants:
@@ -29,14 +28,12 @@ class TableGrants:
     _table: dynamodb.ITable
 
     def grant_accept(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
-        """Allow accepting events, one by one and in batches."""
+        """Allow accepting the events, at least one, one by one and in batches; packed ones also to be retracted."""
+        if not events:
+            raise InvalidArgumentError("events", events, "at least one Event, as in grant_accept(function, VIEW)")
         self._register(events)
-        return grant(self._table, grantee, *ACCEPT)
-
-    def grant_accept_packed(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
-        """Allow accepting and retracting packed events."""
-        self._register(events)
-        return grant(self._table, grantee, *ACCEPT_PACKED)
+        actions = [action for event in events for action in accepting(event)]
+        return grant(self._table, grantee, *dict.fromkeys(actions))
 
     def grant_record_once(self, grantee: iam.IGrantable, *events: Event) -> iam.Grant:
         """Allow recording an event and its counts in one transaction."""
@@ -57,14 +54,14 @@ class TableGrants:
 
     def grant_erase(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow erasing events from the table, its chunks and its quarantine; it reads the whole table."""
-        return grant(self._table, grantee, *ERASE)
+        return grant(self._table, grantee, *_ERASE)
 
     def grant_reset(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow resetting aggregates to zero."""
         return grant(self._table, grantee, "GetItem", "UpdateItem")
 
-    def grant_read_counts(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow reading counts, windows, leaderboards and events, but no scans.
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow reading counts, windows, leaderboards and events, but no Scan of the table.
 
         This is the only grant that covers the table's indexes: leaderboards are read from one.
         """
@@ -78,6 +75,16 @@ class TableGrants:
 
     def _register(self, events: Sequence[Event]) -> None:
         Registry.of(self._table).registration(self._table).add_events(*require_events("events", events))
+
+
+def accepting(event: Event) -> tuple[str, ...]:
+    """Return the actions that accept an event."""
+    plain, packed = ("PutItem", "PartiQLInsert"), ("PutItem", "Query")
+    if event.packed is None:
+        return plain
+    *_, oldest = event.packed.layouts
+    # Events before the first layout's date are items of their own.
+    return packed if oldest.since is None else ("PutItem", "Query", "PartiQLInsert")
 
 
 def grant(

@@ -16,9 +16,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_dynamodb_counters._batching import MAX_WINDOW
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role, is_emulated
-from cdk_dynamodb_counters._grants import ACCEPT, ACCEPT_PACKED, grant
+from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics
 from cdk_dynamodb_counters._monitoring import AlarmSpec
@@ -121,14 +120,14 @@ def build_consumer(
     table: dynamodb.ITable,
     event: Event,
     aggregates: str,
-    settings: FunctionSettings,
     *,
     memory_size: int,
     timeout: Duration,
 ) -> lambda_.Function:
     """Build the function that accepts the queue's events."""
-    role = build_role(scope, settings, "Role", "Accepts a queue's events into a table")
-    grant(table, role, *_accepting(event))
+    role = build_role(scope, "Role", "Accepts a queue's events into a table")
+    # The plain event that a duplicate repeats is read: another payload of its key becomes a dead letter.
+    grant(table, role, *(("GetItem",) if event.packed is None else ()), *accepting(event))
     if table.encryption_key is not None:
         acknowledge_key(role)
     environment = {
@@ -142,7 +141,6 @@ def build_consumer(
         environment["BULK_BY_PUT"] = "true"
     return build_function(
         scope,
-        settings,
         "Function",
         description="Accepts a queue's events",
         handler="ingest_queue",
@@ -157,21 +155,11 @@ def build_consumer(
     )
 
 
-def _accepting(event: Event) -> tuple[str, ...]:
-    if event.packed is None:
-        # The event that a duplicate repeats is read: another payload of its key becomes a dead letter.
-        return ("GetItem", *ACCEPT)
-    *_, oldest = event.packed.layouts
-    # Events before the first layout's date are items of their own.
-    return ACCEPT_PACKED if oldest.since is None else tuple(dict.fromkeys((*ACCEPT_PACKED, *ACCEPT)))
-
-
 def build_receiver(
     scope: Observed,
     queue: sqs.Queue,
     event: Event,
     aggregates: str,
-    settings: FunctionSettings,
     *,
     schema: Mapping[str, Any] | None,
     tenant: Mapping[str, str],
@@ -179,7 +167,7 @@ def build_receiver(
     memory_size: int,
 ) -> lambda_.Function:
     """Build the function that validates events before it sends them to the queue."""
-    role = build_role(scope, settings, "ReceiverRole", "Sends events to a queue")
+    role = build_role(scope, "ReceiverRole", "Sends events to a queue")
     queue.grant(role, "sqs:SendMessage")
     environment = {
         "DECLARATIONS": encode((event,), attributes=True),
@@ -192,7 +180,6 @@ def build_receiver(
         environment["SCHEMA"] = json.dumps(schema, separators=(",", ":"))
     return build_function(
         scope,
-        settings,
         "Receiver",
         description="Validates events and sends them to a queue",
         handler="ingest_http",

@@ -8,6 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from cdk_dynamodb_counters.function_options import FunctionOptions
+
 
 def deployed_stack(scope: Construct) -> Stack:
     """Return the stack that is deployed: what is in nested stacks has names that begin with its name."""
@@ -20,17 +22,17 @@ def deployed_stack(scope: Construct) -> Stack:
 def build_log_group(
     scope: Construct,
     construct_id: str,
-    retention: logs.RetentionDays,
-    key: kms.IKey | None,
+    options: FunctionOptions,
     *,
     prefix: str = "",
     name: str = "",
 ) -> logs.LogGroup:
     """Build a log group named ``prefix`` and ``name``, or else by CloudFormation; with a key, also the key's policy."""
+    key = options.log_encryption_key
     if key is not None:
         _allow_encryption(scope, key, prefix or f"{deployed_stack(scope).stack_name}-")
     return logs.LogGroup(
-        scope, construct_id, log_group_name=prefix + name or None, retention=retention, encryption_key=key
+        scope, construct_id, log_group_name=prefix + name or None, retention=options.log_retention, encryption_key=key
     )
 
 

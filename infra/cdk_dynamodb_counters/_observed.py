@@ -17,14 +17,13 @@ from cdk_dynamodb_counters._arguments import (
     MAX_SERVICE_NAME,
     is_service_name,
     require_boolean,
-    require_instance,
     require_interface,
     require_place,
     require_sequence,
     require_service_name,
 )
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._log_groups import build_log_group, deployed_stack
+from cdk_dynamodb_counters.function_options import FunctionOptions
 
 _DIGEST: Final = 12
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
@@ -42,25 +41,29 @@ class Observed(Construct):
         scope: Construct,
         construct_id: str,
         service_name: str | None,
-        log_retention: logs.RetentionDays,
         alarm_actions: Sequence[cloudwatch.IAlarmAction],
         *,
-        settings: FunctionSettings,
+        options: FunctionOptions,
         monitoring: bool,
     ) -> None:
         require_place(scope, construct_id)
         if service_name is not None:
             require_service_name("service_name", service_name)
-        require_instance("log_retention", log_retention, logs.RetentionDays, "a RetentionDays")
         require_boolean("monitoring", monitoring)
         for action in require_sequence("alarm_actions", alarm_actions, "a list of alarm actions"):
             require_interface("alarm_actions", action, "IAlarmAction", "alarm actions such as SnsAction(topic)")
         super().__init__(scope, construct_id)
         self._service_name = _default_name(path_as_deployed(self)) if service_name is None else service_name
-        self._log_group = build_log_group(self, "LogGroup", log_retention, settings.log_encryption_key)
-        if settings.permissions_boundary is not None:
+        self._function_options = options
+        self._log_group = build_log_group(self, "LogGroup", options)
+        if options.permissions_boundary is not None:
             # Also of the roles that CDK makes, such as the one that hands requests to a queue.
-            iam.PermissionsBoundary.of(self).apply(settings.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+
+    @property
+    def function_options(self) -> FunctionOptions:
+        """The options of the functions."""
+        return self._function_options
 
     @property
     def function(self) -> lambda_.Function:

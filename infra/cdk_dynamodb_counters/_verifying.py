@@ -12,7 +12,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters._arguments import require_duration
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._observed import Observed
@@ -23,21 +22,17 @@ _HOUR: Final = 3_600_000
 
 def build_verifier(
     scope: Observed,
-    settings: FunctionSettings,
     table: dynamodb.ITable,
     source_table: dynamodb.ITable | None,
     *,
     every: Duration | None,
     sample: float,
-    runtime: lambda_.Runtime,
-    architecture: lambda_.Architecture,
-    tracing: lambda_.Tracing,
 ) -> lambda_.Function | None:
     """Build the function that verifies, and the rules that have it begin and go on; nothing if `every` is None."""
     _require_verification(every, sample)
     if every is None:
         return None
-    role = build_role(scope, settings, "VerifierRole", "Compares a table's counts with their source items")
+    role = build_role(scope, "VerifierRole", "Compares a table's counts with their source items")
     role.add_to_policy(
         iam.PolicyStatement(actions=["dynamodb:DescribeStream"], resources=[str(table.table_stream_arn)])
     )
@@ -46,7 +41,6 @@ def build_verifier(
     grant(table, role, "BatchGetItem", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     function = build_function(
         scope,
-        settings,
         "Verifier",
         description="Compares a table's counts with their source items",
         handler="verifier",
@@ -55,9 +49,6 @@ def build_verifier(
         # Half a million groups are held at a time.
         memory_size=2048,
         timeout=Duration.minutes(15),
-        runtime=runtime,
-        architecture=architecture,
-        tracing=tracing,
     )
     _build_rule(scope, "Verify", "Begins to compare counts with their source items", every, function, begin=True)
     # As long as an invocation may take.

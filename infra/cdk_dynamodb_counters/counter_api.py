@@ -10,10 +10,6 @@ from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import (
@@ -21,11 +17,9 @@ from cdk_dynamodb_counters._arguments import (
     require_events,
     require_instance,
     require_integer,
-    require_memory_size,
     require_origins,
     require_sequence,
 )
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._functions import build_function, build_role
 from cdk_dynamodb_counters._http import build_api, is_public, require_authorizer, warn_if_public
 from cdk_dynamodb_counters._metrics import ApiMetrics
@@ -36,6 +30,7 @@ from cdk_dynamodb_counters._registry import Registry
 from cdk_dynamodb_counters._tenancy import require_served, require_tenant, tenant_environment
 from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from cdk_dynamodb_counters.live_page import LivePage
 from dynamodb_counters._declarations import (
     Aggregate,
@@ -82,28 +77,13 @@ class CounterApi(Observed, ApiMetrics):
     throttle_rate, throttle_burst : int, optional
         Requests per second, sustained (1 to 10,000) and burst (1 to 5,000), above which the API responds 429. Default:
         1,000 and 2,000.
-    memory_size : int, optional
-        Function memory in MiB, 128 to 10,240. Default: 512.
-    timeout : Duration, optional
-        Maximum duration of an invocation, 1 to 29 seconds. Default: 10 seconds.
+    function_options : FunctionOptions, optional
+        How the function runs. Default: the defaults of `FunctionOptions`.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
-    log_retention : RetentionDays, optional
-        How long logs are kept. Default: one month.
     monitoring, alarm_actions : bool and sequence of IAlarmAction, optional
         Whether to create a dashboard and more alarms, and what the alarms trigger. Default: only the alarm for a
         function that raises, which triggers nothing.
-    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
-        The network of the function, in which subnets (private or isolated), and with which security groups.
-        They must reach DynamoDB. Default: none, and then all private subnets and a new group.
-    reserved_concurrency : int, optional
-        Invocations at a time, kept free for the function, and the most it gets. Default: no reservation.
-    environment_encryption : IKey, optional
-        What encrypts the environment variables. Default: a key that Lambda owns.
-    log_encryption_key : IKey, optional
-        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
-    permissions_boundary : IManagedPolicy, optional
-        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -130,23 +110,15 @@ class CounterApi(Observed, ApiMetrics):
         allow_origins: Sequence[str] = (),
         throttle_rate: int = 1000,
         throttle_burst: int = 2000,
-        memory_size: int = 512,
-        timeout: Duration | None = None,
+        function_options: FunctionOptions | None = None,
         service_name: str | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        vpc: ec2.IVpc | None = None,
-        vpc_subnets: ec2.SubnetSelection | None = None,
-        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
-        reserved_concurrency: int | None = None,
-        environment_encryption: kms.IKey | None = None,
-        log_encryption_key: kms.IKey | None = None,
-        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         authorizer = authorizers.HttpIamAuthorizer() if authorizer is None else authorizer
         cache_age = Duration.seconds(5) if cache_age is None else cache_age
-        timeout = Duration.seconds(10) if timeout is None else timeout
+        options = options_of(function_options)
+        timeout = options.timeout or Duration.seconds(10)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         declarations = _require_shown(shown)
@@ -159,20 +131,8 @@ class CounterApi(Observed, ApiMetrics):
         require_origins("allow_origins", allow_origins)
         require_integer("throttle_rate", throttle_rate, 1, 10_000)
         require_integer("throttle_burst", throttle_burst, 1, 5_000)
-        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(1), Duration.seconds(29))
-        settings = FunctionSettings(
-            vpc=vpc,
-            vpc_subnets=vpc_subnets,
-            security_groups=security_groups,
-            reserved_concurrency=reserved_concurrency,
-            environment_encryption=environment_encryption,
-            log_encryption_key=log_encryption_key,
-            permissions_boundary=permissions_boundary,
-        )
-        super().__init__(
-            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
-        )
+        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(*readable)
         registration.add_shown(*declarations)
@@ -184,8 +144,7 @@ class CounterApi(Observed, ApiMetrics):
         )
         self._http_api = build_api(
             self,
-            log_retention,
-            log_encryption_key,
+            options,
             description="Serves counts",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.GET, apigateway.CorsHttpMethod.POST],
@@ -203,18 +162,17 @@ class CounterApi(Observed, ApiMetrics):
             environment["EVENTS"] = encode(readable, attributes=True)
         if page is not None:
             environment["PAGE"] = page.settings
-        role = build_role(self, settings, "Role", "Reads a table's counts")
-        table.grant_read_counts(role)
+        role = build_role(self, "Role", "Reads a table's counts")
+        table.grant_read(role)
         acknowledge_resource(role, "Only the indexes of this table.", f"{table.table_arn}/index/*")
         self._function = build_function(
             self,
-            settings,
             "Function",
             description="Serves counts",
             handler="api",
             environment=environment,
             role=role,
-            memory_size=memory_size,
+            memory_size=options.memory_size or 512,
             timeout=timeout,
             page=page is not None,
         )

@@ -70,7 +70,7 @@ class DedupCounterTable(Construct, TableGrants, TableMetrics):
     Examples
     --------
     >>> counters = DedupCounterTable(stack, "Counters")  # doctest: +SKIP
-    >>> counters.grant_accept(function)  # doctest: +SKIP
+    >>> counters.grant_accept(function, VIEW)  # doctest: +SKIP
     """
 
     def __init__(

@@ -8,11 +8,7 @@ from typing import Any, Final, Literal
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -21,12 +17,10 @@ from cdk_dynamodb_counters._arguments import (
     require_duration,
     require_instance,
     require_integer,
-    require_memory_size,
     require_origins,
     require_route,
 )
 from cdk_dynamodb_counters._batching import batching_of, require_enough
-from cdk_dynamodb_counters._function_settings import FunctionSettings
 from cdk_dynamodb_counters._http import build_api, require_authorizer
 from cdk_dynamodb_counters._ingest_parts import (
     alarm_specs,
@@ -46,6 +40,7 @@ from cdk_dynamodb_counters._synth import late_text
 from cdk_dynamodb_counters._tenancy import require_posted
 from cdk_dynamodb_counters._validations import warn_if_uncounted
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._http.json_schema import compile_schema
@@ -102,32 +97,17 @@ class EventIngest(Observed, IngestMetrics):
     max_concurrency : int, optional
         Maximum consumers at a time, 2 to 1,000. Default: no limit; 2 for a packed event, whose writers contend for the
         same chunks.
-    memory_size : int, optional
-        Memory of each function in MiB, 128 to 10,240. Default: 512.
-    timeout : Duration, optional
-        Maximum duration of the consumer's invocations, 5 seconds to 15 minutes, no token. The queue's visibility
-        timeout is six times this plus `max_batching_window`. Default: 1 minute.
+    function_options : FunctionOptions, optional
+        How the functions run. The timeout is the consumer's, and no token: the queue's visibility timeout is six times
+        it plus `max_batching_window`. Concurrency to reserve: at least `max_concurrency`. Default: the defaults of
+        `FunctionOptions`.
     service_name : str, optional
         Name in logs, and the ``service`` dimension of metrics. Default: the stack's name and the path in it.
-    log_retention : RetentionDays, optional
-        How long logs are kept. Default: one month.
     monitoring : bool, optional
         Whether to create a dashboard and more alarms. Default: only the alarms for events that were taken but not
         accepted (dead letters, and events that wait for 15 minutes) and for functions that raise.
     alarm_actions : sequence of IAlarmAction, optional
         What alarms trigger. Default: nothing.
-    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
-        The network of the functions, in which subnets (private or isolated), and with which security groups.
-        They must reach DynamoDB and SQS. Default: none, and then all private subnets and a new group.
-    reserved_concurrency : int, optional
-        Invocations at a time, kept free for each of the functions, and the most it gets; at least `max_concurrency`.
-        Default: no reservation.
-    environment_encryption : IKey, optional
-        What encrypts the environment variables. Default: a key that Lambda owns.
-    log_encryption_key : IKey, optional
-        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
-    permissions_boundary : IManagedPolicy, optional
-        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -160,21 +140,13 @@ class EventIngest(Observed, IngestMetrics):
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
         max_concurrency: int | None = None,
-        memory_size: int = 512,
-        timeout: Duration | None = None,
+        function_options: FunctionOptions | None = None,
         service_name: str | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         monitoring: bool = False,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
-        vpc: ec2.IVpc | None = None,
-        vpc_subnets: ec2.SubnetSelection | None = None,
-        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
-        reserved_concurrency: int | None = None,
-        environment_encryption: kms.IKey | None = None,
-        log_encryption_key: kms.IKey | None = None,
-        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
-        timeout = Duration.minutes(1) if timeout is None else timeout
+        options = options_of(function_options)
+        memory_size, timeout = options.memory_size or 512, options.timeout or Duration.minutes(1)
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
         require_instance("event", event, Event, "an Event")
@@ -190,24 +162,12 @@ class EventIngest(Observed, IngestMetrics):
         require_integer("throttle_burst", _BURST if throttle_burst is None else throttle_burst, 1, 5_000)
         require_integer("max_body_bytes", max_body_bytes, 1, 6_000_000)
         require_integer("max_receives", max_receives, 1, 1000)
-        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(5), Duration.minutes(15))
         if timeout.is_unresolved():
             # The visibility timeout is a multiple of this, and templates cannot multiply.
             raise InvalidArgumentError("timeout", "a token", "a Duration known at synth")
-        settings = FunctionSettings(
-            vpc=vpc,
-            vpc_subnets=vpc_subnets,
-            security_groups=security_groups,
-            reserved_concurrency=reserved_concurrency,
-            environment_encryption=environment_encryption,
-            log_encryption_key=log_encryption_key,
-            permissions_boundary=permissions_boundary,
-        )
-        require_enough(reserved_concurrency, batching)
-        super().__init__(
-            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
-        )
+        require_enough(options.reserved_concurrency, batching)
+        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
         registration = Registry.of(table).used(self, table.table)
         registration.add_events(event)
         warn_if_uncounted(
@@ -221,9 +181,7 @@ class EventIngest(Observed, IngestMetrics):
         self._queue, self._dead_letter_queue = build_queues(
             self, event, timeout=timeout, max_batching_window=batching.window, max_receives=max_receives
         )
-        self._function = build_consumer(
-            self, table.table, event, aggregates, settings, memory_size=memory_size, timeout=timeout
-        )
+        self._function = build_consumer(self, table.table, event, aggregates, memory_size=memory_size, timeout=timeout)
         connect_queues(self._function, self._queue, self._dead_letter_queue)
         self._mapping = build_mapping(
             self,
@@ -234,8 +192,7 @@ class EventIngest(Observed, IngestMetrics):
         )
         self._http_api = http_api or build_api(
             self,
-            log_retention,
-            log_encryption_key,
+            options,
             description="Takes events to count",
             allow_origins=allow_origins,
             allow_methods=[apigateway.CorsHttpMethod.POST],
@@ -249,7 +206,6 @@ class EventIngest(Observed, IngestMetrics):
                 self._queue,
                 event,
                 aggregates,
-                settings,
                 schema=schema,
                 tenant=bound,
                 max_body_bytes=max_body_bytes,

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_dynamodb_counters._aggregator_parts import (
-    LOG_LEVELS,
     alarm_specs,
     build_bucket,
     build_environment,
@@ -28,17 +24,14 @@ from cdk_dynamodb_counters._aggregator_parts import (
     summarize,
 )
 from cdk_dynamodb_counters._arguments import (
-    require_choice,
     require_duration,
     require_instance,
     require_integer,
     require_interface,
-    require_memory_size,
     require_sequence,
 )
 from cdk_dynamodb_counters._batching import require_gathering
-from cdk_dynamodb_counters._function_settings import FunctionSettings
-from cdk_dynamodb_counters._functions import RUNTIMES, build_function
+from cdk_dynamodb_counters._functions import build_function
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, SourceMetrics
 from cdk_dynamodb_counters._monitoring import build_alarms, build_dashboard
 from cdk_dynamodb_counters._observed import Observed
@@ -56,6 +49,7 @@ from cdk_dynamodb_counters._validations import (
 )
 from cdk_dynamodb_counters._verifying import build_verifier
 from cdk_dynamodb_counters.dedup_counter_table import DedupCounterTable
+from cdk_dynamodb_counters.function_options import FunctionOptions, options_of
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy
 from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.errors import InvalidArgumentError
@@ -83,20 +77,9 @@ class StreamAggregator(Observed, AggregatorMetrics):
     max_batching_window : Duration, optional
         How long records may wait for a fuller batch, up to 5 minutes. Each batch pays one write unit per item it
         changes, so waiting saves money. At least 1 second for a batch above 10. Default: 1 second.
-    memory_size : int, optional
-        Function memory in MiB, 128 to 10,240. Default: 1,024.
-    timeout : Duration, optional
-        Maximum duration of an invocation, 30 seconds to 15 minutes. Default: 1 minute.
-    runtime : Runtime, optional
-        The function's Python version, 3.11 to 3.14. Default: 3.14.
-    architecture : Architecture, optional
-        The function's processor architecture. Default: ARM64.
-    tracing : Tracing, optional
-        Whether X-Ray traces the function. Default: yes.
-    log_level : ApplicationLogLevel, optional
-        ``INFO`` or ``DEBUG``. Default: ``INFO``.
-    log_retention : RetentionDays, optional
-        How long logs are kept. Default: one month.
+    function_options : FunctionOptions, optional
+        How the functions run. Concurrency to reserve: at least one invocation per shard of the stream, of which a new
+        table has 4, and one more. With fewer, counts lag. Default: the defaults of `FunctionOptions`.
     quarantine_retention : Duration, optional
         How long records that could not be counted are kept for repair, 2 to 3,650 whole days; no longer than their
         event, but for 2 days at least, and for 7 in a bucket that is created. Default: 90 days.
@@ -112,18 +95,6 @@ class StreamAggregator(Observed, AggregatorMetrics):
     monitoring : bool, optional
         Whether to create a dashboard, and alarms for throttles, late events and poor coalescing. Default: only
         the nine alarms that say counts are or will be wrong, and those of a source table and of verifications.
-    vpc, vpc_subnets, security_groups : IVpc, SubnetSelection and sequence of ISecurityGroup, optional
-        The network of the function, in which subnets (private or isolated), and with which security groups.
-        They must reach DynamoDB. Default: none, and then all private subnets and a new group.
-    reserved_concurrency : int, optional
-        Invocations at a time, kept free for the function, and the most it gets: at least one per shard of the stream,
-        of which a new table has 4, and one more. With fewer, counts lag. Default: no reservation.
-    environment_encryption : IKey, optional
-        What encrypts the environment variables. Default: a key that Lambda owns.
-    log_encryption_key : IKey, optional
-        What encrypts the logs; its policy is extended. Default: a key that CloudWatch Logs owns.
-    permissions_boundary : IManagedPolicy, optional
-        What bounds each role created here. Default: nothing.
 
     Raises
     ------
@@ -146,31 +117,17 @@ class StreamAggregator(Observed, AggregatorMetrics):
         service_name: str | None = None,
         batch_size: int | None = None,
         max_batching_window: Duration | None = None,
-        memory_size: int = 1024,
-        timeout: Duration | None = None,
-        runtime: lambda_.Runtime | None = None,
-        architecture: lambda_.Architecture | None = None,
-        tracing: lambda_.Tracing = lambda_.Tracing.ACTIVE,
-        log_level: lambda_.ApplicationLogLevel = lambda_.ApplicationLogLevel.INFO,
-        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        function_options: FunctionOptions | None = None,
         quarantine_retention: Duration | None = None,
         on_failure_bucket: s3.IBucket | None = None,
         verify_every: Duration | None = None,
         verify_sample: float = 1,
         alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
         monitoring: bool = False,
-        vpc: ec2.IVpc | None = None,
-        vpc_subnets: ec2.SubnetSelection | None = None,
-        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
-        reserved_concurrency: int | None = None,
-        environment_encryption: kms.IKey | None = None,
-        log_encryption_key: kms.IKey | None = None,
-        permissions_boundary: iam.IManagedPolicy | None = None,
     ) -> None:
         max_batching_window = Duration.seconds(1) if max_batching_window is None else max_batching_window
-        timeout = Duration.minutes(1) if timeout is None else timeout
-        runtime = RUNTIMES[-1] if runtime is None else runtime
-        architecture = lambda_.Architecture.ARM_64 if architecture is None else architecture
+        options = options_of(function_options)
+        timeout = options.timeout or Duration.minutes(1)
         quarantine_retention = Duration.days(90) if quarantine_retention is None else quarantine_retention
 
         require_instance("table", table, DedupCounterTable, "a DedupCounterTable")
@@ -182,27 +139,11 @@ class StreamAggregator(Observed, AggregatorMetrics):
             require_integer("batch_size", batch_size, 1, 10_000)
         require_duration("max_batching_window", max_batching_window, Duration.seconds(0), Duration.minutes(5))
         require_gathering(MAX_BATCH_SIZE if batch_size is None else batch_size, max_batching_window)
-        require_memory_size(memory_size)
         require_duration("timeout", timeout, Duration.seconds(30), Duration.minutes(15))
-        _require_runtime(runtime)
-        require_instance("architecture", architecture, lambda_.Architecture, "an Architecture")
-        require_instance("tracing", tracing, lambda_.Tracing, "a Tracing")
-        require_choice("log_level", log_level, LOG_LEVELS)
         require_duration("quarantine_retention", quarantine_retention, Duration.days(2), Duration.days(3650), "days")
         if on_failure_bucket is not None:
             require_interface("on_failure_bucket", on_failure_bucket, "IBucket", "a Bucket")
-        settings = FunctionSettings(
-            vpc=vpc,
-            vpc_subnets=vpc_subnets,
-            security_groups=security_groups,
-            reserved_concurrency=reserved_concurrency,
-            environment_encryption=environment_encryption,
-            log_encryption_key=log_encryption_key,
-            permissions_boundary=permissions_boundary,
-        )
-        super().__init__(
-            scope, construct_id, service_name, log_retention, alarm_actions, settings=settings, monitoring=monitoring
-        )
+        super().__init__(scope, construct_id, service_name, alarm_actions, options=options, monitoring=monitoring)
         self._registration = Registry.of(table).connect(self, table.table)
         if source_table is not None:
             Registry.of(table).add_consumer(self, source_table, table.table)
@@ -212,10 +153,9 @@ class StreamAggregator(Observed, AggregatorMetrics):
             return kept_days(self._registration, quarantine_retention)
 
         self._bucket = build_bucket(self, bucket_days) if on_failure_bucket is None else on_failure_bucket
-        self._role = build_role(self, settings, table.table, source_table, self._bucket)
+        self._role = build_role(self, table.table, source_table, self._bucket)
         self._function = build_function(
             self,
-            settings,
             "Function",
             description="Counts a table's events from its stream",
             handler="aggregator",
@@ -228,12 +168,8 @@ class StreamAggregator(Observed, AggregatorMetrics):
                 source_table=source_table,
             ),
             role=self._role,
-            memory_size=memory_size,
+            memory_size=options.memory_size or 1024,
             timeout=timeout,
-            runtime=runtime,
-            architecture=architecture,
-            tracing=tracing,
-            log_level=log_level,
         )
         summarize(self._function, self._registration)
         # The declarations are complete only at synth.
@@ -258,17 +194,7 @@ class StreamAggregator(Observed, AggregatorMetrics):
             )
             self._source_metrics = SourceMetrics(self._source_mapping)
         is_watched = build_rules(self)
-        self._verifier = build_verifier(
-            self,
-            settings,
-            table.table,
-            source_table,
-            every=verify_every,
-            sample=verify_sample,
-            runtime=runtime,
-            architecture=architecture,
-            tracing=tracing,
-        )
+        self._verifier = build_verifier(self, table.table, source_table, every=verify_every, sample=verify_sample)
         specs = alarm_specs(
             self,
             bucket_days,
@@ -336,8 +262,3 @@ def _require_aggregates(aggregates: object) -> None:
         if not isinstance(aggregate, Aggregate | Distinct | Hierarchy):
             allowed = "an Aggregate, Distinct or Hierarchy; declare a Window with WindowedCounter"
             raise InvalidArgumentError("aggregates", aggregate, allowed)
-
-
-def _require_runtime(runtime: object) -> None:
-    name = require_instance("runtime", runtime, lambda_.Runtime, "a Runtime").name
-    require_choice("runtime", name, [known.name for known in RUNTIMES])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_instance, require_place
@@ -62,10 +61,6 @@ class WindowedCounter(Construct, Metrics):
     def cost_estimate(self) -> CostEstimate:
         """The window's tiers and what they cost to write and to read."""
         return self._window.cost_estimate
-
-    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a function or role to read the table's counts, as `DedupCounterTable.grant_read_counts` does."""
-        return self._table.grant_read_counts(grantee)
 
     def metric_late_events(self, *, period: Duration | None = None, statistic: str = "Sum") -> cloudwatch.Metric:
         """Count events that arrived after the retention of their bucket, over all windows of the table."""

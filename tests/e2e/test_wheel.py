@@ -40,7 +40,7 @@ writer = lambda_.Function(
     stack, "Writer", runtime=lambda_.Runtime.PYTHON_3_13, handler="index.handler",
     code=lambda_.Code.from_inline("import dynamodb_counters"), layers=[CountersLayer(stack, "Layer")],
 )
-counters.grant_accept(writer)
+counters.grant_accept(writer, ORDER)
 app.synth()
 print(json.dumps([cdk_dynamodb_counters.__file__, dynamodb_counters.__file__, *sys.path]))
 """

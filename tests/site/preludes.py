@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PRELUDES = {
-    "constructs/function-settings.md": """
+    "constructs/function-options.md": """
 from dynamodb_counters import Aggregate, Count, Event
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})

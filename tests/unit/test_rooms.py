@@ -41,7 +41,8 @@ _ROOMS = {
     """,
     _CONSTRUCTS: """
         _arguments _monitoring _staging _synth
-        _batching _function_settings _log_groups _nag _table_schemas _tenancy
+        _batching function_options _nag _table_schemas _tenancy
+        _log_groups
         _http _metrics _observed _places
         _registry
         _grants _validations

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aws_cdk import Aws, CfnParameter, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 
@@ -17,6 +18,7 @@ from cdk_dynamodb_counters import (
     CountersLayer,
     DedupCounterTable,
     EventIngest,
+    FunctionOptions,
     LivePage,
     StreamAggregator,
     WindowedCounter,
@@ -45,20 +47,28 @@ OBSERVED: dict[str, list[Any]] = {
     **PLACE,
     "table": [None, "events", dynamodb.TableEncryption.DEFAULT],
     "service_name": ["", ":blog", "blög", "x" * 256, 1, " x"],
-    "log_retention": [30, "ONE_MONTH", Duration.days(30), None],
     "monitoring": ["yes", 1, None],
     "alarm_actions": [None, "topic", [1], ["topic"], [None]],
-    "memory_size": [127, 10_241, "1024", 1024.5, None],
-    "vpc": ["vpc-1", 1, True],
-    "vpc_subnets": ["subnet-1", {}],
-    "security_groups": ["sg-1", []],
-    "reserved_concurrency": [0, -1, "5", 1.5, True, 100_001],
-    "environment_encryption": ["key", 1, True],
-    "log_encryption_key": ["key", 1, True],
-    "permissions_boundary": ["arn:aws:iam::123456789012:policy/Boundary", 1],
+    "function_options": [{}, {"memory_size": 512}, FunctionOptions],
 }
 
 WRONG: dict[Any, dict[str, list[Any]]] = {
+    FunctionOptions: {
+        "memory_size": [127, 10_241, "1024", 1024.5],
+        "timeout": [60, Duration.millis(500), Duration.minutes(16), Duration.millis(30_500)],
+        "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
+        "architecture": ["arm64", 1],
+        "tracing": [True, "Active", None],
+        "log_level": ["INFO", None, lambda_.ApplicationLogLevel.WARN, lambda_.ApplicationLogLevel.ERROR],
+        "log_retention": [30, "ONE_MONTH", Duration.days(30), None],
+        "vpc": ["vpc-1", 1, True],
+        "vpc_subnets": ["subnet-1", {}],
+        "security_groups": ["sg-1", []],
+        "reserved_concurrency": [0, -1, "5", 1.5, True, 100_001],
+        "environment_encryption": ["key", 1, True],
+        "log_encryption_key": ["key", 1, True],
+        "permissions_boundary": ["arn:aws:iam::123456789012:policy/Boundary", 1],
+    },
     DedupCounterTable: {
         **PLACE,
         "table": ["events", 1, object()],
@@ -77,11 +87,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "aggregates": [None, VIEWS, "views", [ROLLING], ["views"], [None]],
         "batch_size": [0, 10_001, "100", 1.5, True],
         "max_batching_window": [5, "5", Duration.seconds(301), Duration.millis(1500)],
-        "timeout": [60, Duration.seconds(29), Duration.minutes(16), Duration.millis(30_500)],
-        "runtime": ["python3.14", lambda_.Runtime.NODEJS_22_X, lambda_.Runtime.PYTHON_3_9],
-        "architecture": ["arm64", 1],
-        "tracing": [True, "Active", None],
-        "log_level": ["INFO", None, lambda_.ApplicationLogLevel.WARN, lambda_.ApplicationLogLevel.ERROR],
         "quarantine_retention": [90, Duration.days(0), Duration.hours(36), Duration.days(3651)],
         "on_failure_bucket": ["failures", 1],
         "verify_every": [24, "1 day", Duration.minutes(59), Duration.minutes(90), Duration.days(31)],
@@ -104,7 +109,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "batch_size": [0, 10_001, "1"],
         "max_batching_window": [5, Duration.seconds(301)],
         "max_concurrency": [0, 1, 1001, 2.5, "2", True],
-        "timeout": [60, Duration.seconds(4), Duration.minutes(16)],
     },
     CounterApi: {
         **OBSERVED,
@@ -117,7 +121,6 @@ WRONG: dict[Any, dict[str, list[Any]]] = {
         "allow_origins": ["*", None, ["example.com"]],
         "throttle_rate": [0, 10_001, None, "1"],
         "throttle_burst": [0, 5_001, None],
-        "timeout": [10, Duration.seconds(0), Duration.seconds(30)],
     },
     LivePage: {
         "title": ["", " ", None, 1],
@@ -180,15 +183,25 @@ def test_metrics_refuse_wrong_arguments(construct: Any, name: str, stack: Stack)
         metric(statistic=99)
 
 
+@pytest.mark.parametrize(
+    ("construct", "seconds"),
+    [(StreamAggregator, 29), (EventIngest, 4), (CounterApi, 30)],
+)
+def test_a_timeout_outside_the_limits_of_a_construct_is_refused(construct: Any, seconds: int, stack: Stack) -> None:
+    options = FunctionOptions(timeout=Duration.seconds(seconds))
+    with pytest.raises(InvalidArgumentError, match=rf"^invalid timeout='{seconds} seconds': expected a Duration from"):
+        build(construct, stack, function_options=options)
+
+
 @pytest.mark.parametrize("name", [name for name in dir(DedupCounterTable) if name.startswith("grant_")])
 def test_grants_refuse_what_has_no_identity(name: str, counters: DedupCounterTable) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid grantee='role'"):
-        getattr(counters, name)("role")
+        getattr(counters, name)("role", *([VIEW] if name == "grant_accept" else []))
 
 
-def test_window_grant_refuses_what_has_no_identity(stack: Stack) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid grantee='role'"):
-        build(WindowedCounter, stack).grant_read("role")  # type: ignore[arg-type]
+def test_a_grant_to_accept_names_its_events(counters: DedupCounterTable, role: iam.Role) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^invalid events=\(\): expected at least one Event"):
+        counters.grant_accept(role)
 
 
 def test_add_aggregate_refuses_a_window(aggregator: StreamAggregator) -> None:
@@ -204,8 +217,10 @@ def number(stack: Stack) -> Any:
 
 def test_unresolved_tokens_pass(stack: Stack, number: Any) -> None:
     counters = DedupCounterTable(stack, "Counters", max_write_request_units=number)
-    service_name = f"{Aws.REGION}-counters"
-    build(StreamAggregator, stack, table=counters, service_name=service_name, batch_size=number, memory_size=number)
+    service_name, options = f"{Aws.REGION}-counters", FunctionOptions(memory_size=number)
+    build(
+        StreamAggregator, stack, table=counters, service_name=service_name, batch_size=number, function_options=options
+    )
     synthesized(stack)
 
 
@@ -223,7 +238,7 @@ def test_durations_known_at_deployment_reach_the_functions(
 
 def test_the_timeout_of_an_ingest_is_known_at_synthesis(stack: Stack, number: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid timeout='a token': expected a Duration known at synth"):
-        build(EventIngest, stack, timeout=Duration.seconds(number))
+        build(EventIngest, stack, function_options=FunctionOptions(timeout=Duration.seconds(number)))
 
 
 @pytest.mark.parametrize("wrong", [{"throttle_rate": 10}, {"throttle_burst": 10}, {"allow_origins": ["*"]}], ids=str)

@@ -92,14 +92,14 @@ def test_ranking_index_holds_keys_only(stack: Stack) -> None:
     assert (index["IndexName"], index["Projection"]) == ("ranking", {"ProjectionType": "KEYS_ONLY"})
 
 
-WRITING = sorted({name for name in dir(DedupCounterTable) if name.startswith("grant_")} - {"grant_read_counts"})
+WRITING = sorted({name for name in dir(DedupCounterTable) if name.startswith("grant_")} - {"grant_read"})
 
 
 @pytest.mark.parametrize("grant", WRITING)
 def test_only_reading_covers_the_ranking_index(grant: str, stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    counters.grant_read_counts(new_role(stack, "Reader"))
-    getattr(counters, grant)(new_role(stack, "Writer"))
+    counters.grant_read(new_role(stack, "Reader"))
+    getattr(counters, grant)(new_role(stack, "Writer"), *([VIEW] if grant == "grant_accept" else []))
     [getting, querying, writing] = statements(synthesized(stack))
     table = stack.resolve(counters.table_arn)
     assert querying["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
@@ -110,8 +110,8 @@ def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack:
     arn = STREAM_ARN.partition("/stream")[0]
     table = imported(stack, table_name=None, table_arn=arn, global_indexes=["ranking"])
     counters = DedupCounterTable(stack, "Counters", table=table)
-    counters.grant_accept(role)
-    counters.grant_read_counts(role)
+    counters.grant_accept(role, VIEW)
+    counters.grant_read(role)
     granted = {action: one["Resource"] for one in statements(synthesized(stack)) for action in actions(one)}
     assert granted.pop("dynamodb:Query") == [arn, f"{arn}/index/*"]
     assert {*granted.values()} == {arn}
@@ -120,7 +120,7 @@ def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack:
 def test_grantee_in_another_account_stands_in_the_policy_of_the_table() -> None:
     stack = new_stack(region="us-east-1")
     counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    counters.grant_accept(iam.AccountPrincipal("210987654321"))
+    counters.grant_accept(iam.AccountPrincipal("210987654321"), VIEW)
     [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]
     [granted] = replica["ResourcePolicy"]["PolicyDocument"]["Statement"]
     assert set(actions(granted)) == {"dynamodb:PutItem", "dynamodb:PartiQLInsert"}
@@ -138,7 +138,7 @@ def test_grants_the_key_with_the_table() -> None:
     stack = new_stack(region="us-east-1")
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
     counters = DedupCounterTable(stack, "Counters", encryption=encryption)
-    counters.grant_read_counts(new_role(stack))
+    counters.grant_read(new_role(stack))
     granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
     assert "kms:Decrypt" in granted
     assert "kms:Encrypt" not in granted

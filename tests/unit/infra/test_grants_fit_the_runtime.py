@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -116,7 +117,6 @@ def _lease(counters: Counters) -> None:
 
 JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_accept": _accept,
-    "grant_accept_packed": _accept_packed,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
     "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
     "grant_erase": _erase,
@@ -124,7 +124,7 @@ JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),
     "grant_reset": lambda counters: counters.reset(VIEWS, {"url": "/"}),
     "grant_redrive": _redrive,
-    "grant_read_counts": _read,
+    "grant_read": _read,
 }
 
 
@@ -140,9 +140,24 @@ def test_writer_and_reader_may_do_their_job_and_no_more(
     _aggregate_some(client)
     seen = Calls(client)
     JOBS[grant](Counters("counters", client=client))
-    getattr(counters, grant)(role)
+    getattr(counters, grant)(role, *([VIEW] if grant == "grant_accept" else []))
     assert seen.actions == dynamodb_actions(role)
     assert all(one["Resource"] == role.stack.resolve(counters.table_arn) for one in statements(synthesized(role)))
+
+
+def test_a_grant_to_accept_a_packed_event_fits_it(client: Any, counters: DedupCounterTable, role: iam.Role) -> None:
+    seen = Calls(client)
+    _accept_packed(Counters("counters", client=client))
+    counters.grant_accept(role, HIT)
+    assert seen.actions == dynamodb_actions(role)
+
+
+def test_a_grant_to_accept_covers_the_items_of_a_packed_event_from_before_its_layout(
+    counters: DedupCounterTable, role: iam.Role
+) -> None:
+    packed = Packed("time", since=datetime(2026, 1, 1, tzinfo=UTC))
+    counters.grant_accept(role, replace(HIT, packed=packed))
+    assert dynamodb_actions(role) == {"PartiQLInsert", "PutItem", "Query"}
 
 
 def test_who_may_take_calls_from_quotas_reaches_no_count(counters: DedupCounterTable, role: iam.Role) -> None:

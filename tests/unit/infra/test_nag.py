@@ -13,7 +13,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from cdk_nag import AwsSolutionsChecks
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
 from tests.unit.infra.support import CONTEXT, TOP, build, private_vpc
 
 
@@ -33,14 +33,14 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
     key = kms.Key(stack, "Key", enable_key_rotation=True) if own_key else None
     encryption = None if key is None else dynamodb.TableEncryptionV2.customer_managed_key(key)
     counters = DedupCounterTable(stack, "Counters", ranking_index=True, encryption=encryption)
-    settings: dict[str, Any] = {}
+    options = FunctionOptions()
     if key is not None:
         vpc = private_vpc(stack)
         vpc.add_flow_log("FlowLog")
-        settings = {"vpc": vpc, "environment_encryption": key, "log_encryption_key": key, "reserved_concurrency": 5}
-    build(StreamAggregator, stack, table=counters, aggregates=[TOP], **settings)
-    build(CounterApi, stack, table=counters, shown=[TOP], **settings)
-    build(EventIngest, stack, table=counters, mode=mode, **settings)
+        options = FunctionOptions(vpc=vpc, environment_encryption=key, log_encryption_key=key, reserved_concurrency=5)
+    build(StreamAggregator, stack, table=counters, aggregates=[TOP], function_options=options)
+    build(CounterApi, stack, table=counters, shown=[TOP], function_options=options)
+    build(EventIngest, stack, table=counters, mode=mode, function_options=options)
     return report(app, directory)
 
 

@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Count, Items
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import STREAM_ARN, VIEWS, build, imported, new_app
+from tests.unit.infra.support import STREAM_ARN, VIEW, VIEWS, build, imported, new_app
 
 OURS, THEIRS = "111111111111", "222222222222"
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -46,7 +46,9 @@ def global_table(stack: Stack, **more: Any) -> dynamodb.TableV2:
 
 def a_role(stack: Stack, counters: DedupCounterTable) -> None:
     principal = iam.ServicePrincipal("lambda.amazonaws.com")
-    counters.grant_accept(iam.Role(stack, "Role", assumed_by=principal, role_name=PhysicalName.GENERATE_IF_NEEDED))
+    counters.grant_accept(
+        iam.Role(stack, "Role", assumed_by=principal, role_name=PhysicalName.GENERATE_IF_NEEDED), VIEW
+    )
 
 
 def an_output(stack: Stack, counters: DedupCounterTable) -> None:
@@ -91,7 +93,7 @@ def test_what_is_in_the_same_place_or_known_by_its_arn_gives_no_name() -> None:
     stack = stack_at(app, "Counts")
     counters = counted(stack)
     build(CounterApi, stack_at(app, "Api"), table=counters)
-    counters.grant_accept(iam.Role.from_role_arn(stack, "Theirs", f"arn:aws:iam::{THEIRS}:role/writer"))
+    counters.grant_accept(iam.Role.from_role_arn(stack, "Theirs", f"arn:aws:iam::{THEIRS}:role/writer"), VIEW)
     [table] = Template.from_stack(stack).find_resources("AWS::DynamoDB::GlobalTable").values()
     assert "TableName" not in table["Properties"]
 

@@ -206,9 +206,6 @@ ENTRANCES: dict[str, Callable[[Stack, DedupCounterTable, Event], object]] = {
         CounterApi, stack, table=counters, shown=[SITE], events=[event], construct_id=event.name
     ),
     "grant_accept": lambda stack, counters, event: counters.grant_accept(new_role(stack, event.name), event),
-    "grant_accept_packed": lambda stack, counters, event: counters.grant_accept_packed(
-        new_role(stack, event.name), event
-    ),
     "grant_record_once": lambda stack, counters, event: counters.grant_record_once(new_role(stack, event.name), event),
 }
 

@@ -29,6 +29,7 @@ from cdk_dynamodb_counters import (
     CountersLayer,
     DedupCounterTable,
     EventIngest,
+    FunctionOptions,
     LivePage,
     StreamAggregator,
     WindowedCounter,
@@ -52,10 +53,11 @@ from tests.unit.infra.support import (
 SNAPSHOTS = PROJECT / "tests" / "snapshots"
 
 
-def settings(stack: Stack) -> dict[str, Any]:
-    """What all functions take: network, reserved concurrency, keys and boundary."""
+def everything(stack: Stack) -> dict[str, Any]:
+    """Function options with network, reserved concurrency, keys and boundary."""
     vpc = private_vpc(stack)
     return {
+        "log_retention": logs.RetentionDays.ONE_YEAR,
         "vpc": vpc,
         "vpc_subnets": ec2.SubnetSelection(subnets=vpc.isolated_subnets[:1]),
         "security_groups": [ec2.SecurityGroup(stack, "Group", vpc=vpc)],
@@ -69,8 +71,6 @@ def settings(stack: Stack) -> dict[str, Any]:
 CHANGED: dict[str, Any] = {
     "throttle_rate": 10,
     "throttle_burst": 20,
-    "memory_size": 1024,
-    "log_retention": logs.RetentionDays.ONE_YEAR,
     "monitoring": True,
 }
 
@@ -93,9 +93,11 @@ def table_everything(stack: Stack) -> None:
         ranking_index=True,
     )
     writer, reader = new_role(stack, "Writer"), new_role(stack, "Reader")
-    for job in ("accept", "accept_packed", "record_once", "increment", "redrive", "reset", "retract"):
+    counters.grant_accept(writer, VIEW)
+    counters.grant_accept(writer, PACKED)
+    for job in ("record_once", "increment", "redrive", "reset", "retract"):
         getattr(counters, f"grant_{job}")(writer)
-    counters.grant_read_counts(reader)
+    counters.grant_read(reader)
 
 
 def aggregator_everything(stack: Stack) -> None:
@@ -108,17 +110,18 @@ def aggregator_everything(stack: Stack) -> None:
         service_name="blog",
         batch_size=10_000,
         max_batching_window=Duration.minutes(5),
-        memory_size=2048,
-        timeout=Duration.minutes(15),
-        runtime=lambda_.Runtime.PYTHON_3_12,
-        architecture=lambda_.Architecture.X86_64,
-        tracing=lambda_.Tracing.DISABLED,
-        log_level=lambda_.ApplicationLogLevel.DEBUG,
-        log_retention=logs.RetentionDays.ONE_YEAR,
         quarantine_retention=Duration.days(7),
         on_failure_bucket=s3.Bucket(stack, "Bucket", encryption_key=key),
         alarm_actions=[topic(stack)],
-        **settings(stack),
+        function_options=FunctionOptions(
+            memory_size=2048,
+            timeout=Duration.minutes(15),
+            runtime=lambda_.Runtime.PYTHON_3_12,
+            architecture=lambda_.Architecture.X86_64,
+            tracing=lambda_.Tracing.DISABLED,
+            log_level=lambda_.ApplicationLogLevel.DEBUG,
+            **everything(stack),
+        ),
     )
     aggregator.add_aggregate(SITE)
 
@@ -158,7 +161,7 @@ def window_minimal(stack: Stack) -> None:
 def window_everything(stack: Stack) -> None:
     counters = DedupCounterTable(stack, "Counters")
     rolling = build(WindowedCounter, stack, table=counters)
-    rolling.grant_read(new_role(stack, "Reader"))
+    counters.grant_read(new_role(stack, "Reader"))
     rolling.metric_late_events(period=Duration.minutes(1), statistic="Maximum").create_alarm(
         stack, "Late", threshold=1, evaluation_periods=1
     )
@@ -179,11 +182,10 @@ def ingest_everything(stack: Stack) -> None:
         batch_size=1000,
         max_batching_window=Duration.minutes(1),
         max_concurrency=10,
-        timeout=Duration.minutes(2),
         service_name="ingest",
         alarm_actions=[topic(stack)],
         tenant={"clientId": "claims.sub"},
-        **settings(stack),
+        function_options=FunctionOptions(memory_size=1024, timeout=Duration.minutes(2), **everything(stack)),
         **CHANGED,
     )
 
@@ -200,10 +202,9 @@ def api_everything(stack: Stack) -> None:
         page=page,
         cache_age=Duration.minutes(1),
         allow_origins=["*"],
-        timeout=Duration.seconds(29),
         service_name="api",
         alarm_actions=[topic(stack)],
-        **settings(stack),
+        function_options=FunctionOptions(memory_size=1024, timeout=Duration.seconds(29), **everything(stack)),
         **CHANGED,
     )
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
-from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
+from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
 from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import (
     PACKED,
@@ -33,7 +33,7 @@ def all_with(stack: Stack, **arguments: Any) -> Template:
     """Synthesize all constructs that have functions, four together, with the same arguments."""
     counters = DedupCounterTable(stack, "Counters")
     for construct in CONSTRUCTS:
-        build(construct, stack, table=counters, **arguments)
+        build(construct, stack, table=counters, function_options=FunctionOptions(**arguments))
     return synthesized(stack)
 
 
@@ -157,7 +157,8 @@ def test_all_logs_are_encrypted_with_a_key_that_serves_no_other_log_group(stack:
 def test_a_key_serves_the_logs_of_a_nested_stack_too() -> None:
     stack = new_stack()
     key = kms.Key(stack, "Key")
-    build(StreamAggregator, NestedStack(stack, "Nested"), log_encryption_key=key)
+    options = FunctionOptions(log_encryption_key=key)
+    build(StreamAggregator, NestedStack(stack, "Nested"), function_options=options)
     [statement] = logs_policy(synthesized(stack))
     [name] = statement["Condition"]["ArnLike"].values()
     assert name["Fn::Join"][1][-1] == ":log-group:Test-*"
@@ -177,7 +178,7 @@ def test_a_key_that_was_imported_needs_a_hand(stack: Stack) -> None:
     key = kms.Key.from_key_arn(
         stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012"
     )
-    build(StreamAggregator, stack, log_encryption_key=key)
+    build(StreamAggregator, stack, function_options=FunctionOptions(log_encryption_key=key))
     told = Match.string_like_regexp("policy of the imported log_encryption_key must let logs.*named Test-")
     Annotations.from_stack(stack).has_info("/Test/Aggregator", told)
 
@@ -185,9 +186,9 @@ def test_a_key_that_was_imported_needs_a_hand(stack: Stack) -> None:
 @pytest.mark.parametrize("mode", ["validated", "direct"])
 def test_a_boundary_holds_for_every_role(mode: str, stack: Stack) -> None:
     boundary = iam.ManagedPolicy(stack, "Boundary", statements=[iam.PolicyStatement(actions=["*"], resources=["*"])])
-    counters = DedupCounterTable(stack, "Counters")
+    counters, options = DedupCounterTable(stack, "Counters"), FunctionOptions(permissions_boundary=boundary)
     for construct, more in ((StreamAggregator, {}), (EventIngest, {"mode": mode}), (CounterApi, {})):
-        build(construct, stack, table=counters, permissions_boundary=boundary, **more)
+        build(construct, stack, table=counters, function_options=options, **more)
     roles = each(synthesized(stack), "AWS::IAM::Role")
     # In direct mode, one is CDK's own: API Gateway assumes it to send to the queue.
     assert [role.get("PermissionsBoundary") for role in roles] == [stack.resolve(boundary.managed_policy_arn)] * 4
@@ -226,20 +227,23 @@ UNFIT: dict[str, tuple[str, Callable[[Stack], dict[str, Any]]]] = {
 def test_what_no_function_can_run_in_is_refused(unfit: str, stack: Stack) -> None:
     argument, arguments = UNFIT[unfit]
     with pytest.raises(InvalidArgumentError, match=f"^invalid {argument}="):
-        build(CounterApi, stack, **arguments(stack))
+        FunctionOptions(**arguments(stack))
 
 
 def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: DedupCounterTable) -> None:
+    one = FunctionOptions(reserved_concurrency=1)
     with pytest.raises(
         InvalidArgumentError, match=r"^invalid reserved_concurrency=1: expected at least max_concurrency"
     ):
-        build(EventIngest, stack, table=counters, event=PACKED, reserved_concurrency=1)
+        build(EventIngest, stack, table=counters, event=PACKED, function_options=one)
     later = CfnParameter(stack, "Later", type="Number").value_as_number
-    build(EventIngest, stack, table=counters, event=PACKED, reserved_concurrency=later)
-    build(EventIngest, stack, table=counters, construct_id="Plain", reserved_concurrency=1)
+    build(
+        EventIngest, stack, table=counters, event=PACKED, function_options=FunctionOptions(reserved_concurrency=later)
+    )
+    build(EventIngest, stack, table=counters, construct_id="Plain", function_options=one)
 
 
 def test_a_vpc_that_is_looked_up_is_taken() -> None:
     stack = Stack(App(), "Test", env=Environment(account="123456789012", region="us-east-1"))
     vpc = ec2.Vpc.from_lookup(stack, "Vpc", is_default=False)
-    build(CounterApi, stack, vpc=vpc)
+    FunctionOptions(vpc=vpc)
