@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._writes.leases import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
+    from dynamodb_counters._writes.outcomes import OutcomeStatus as OutcomeStatus
     from dynamodb_counters.errors import CountersError as CountersError
     from dynamodb_counters.errors import EraseError as EraseError
     from dynamodb_counters.errors import IncompleteError as IncompleteError
@@ -58,7 +59,7 @@ _NAMES = {
     "_reads.rankings": "Ranked",
     "_reads.window_counts": "Comparison WindowCount",
     "_stream.quarantine_items": "Quarantined",
-    "_writes.outcomes": "Outcome Outcomes",
+    "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
     "UnknownMeasureError",
     "_writes.leases": "Leases",

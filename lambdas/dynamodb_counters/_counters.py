@@ -94,7 +94,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
 
         Examples
         --------
-        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).conflict:  # doctest: +SKIP
+        >>> if counters.accept(ORDER, {"id": 7, "total": 9.99}).is_conflict:  # doctest: +SKIP
         ...     ...  # The same id with another total.
         """
         require_event(event)

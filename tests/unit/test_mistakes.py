@@ -125,9 +125,9 @@ def _called(when: str) -> Callable[[str], Told | None]:
                 value = _evaluated(code, counters=counters, boto3=boto3)
             except (InvalidArgumentError, TypeError) as error:
                 return Told("creation" if code.startswith("Counters(") else when, _message(error))
-            if isinstance(value, Outcome) and value.conflict:
+            if isinstance(value, Outcome) and value.is_conflict:
                 return Told(f"{when}, in the outcome", f"{value.status}: {value.reason}")
-            if isinstance(value, Outcomes) and value.accepted < len(value):
+            if isinstance(value, Outcomes) and len(value.accepted) < len(value):
                 return Told(f"{when}, in the outcomes", str(value))
             for entry in counters.quarantined():
                 return Told("count: quarantine and alarm", str(entry.reason))

@@ -22,7 +22,7 @@ from dynamodb_counters._queue.sending import Queues
 from dynamodb_counters._table import Table, ending_at, time_left
 from dynamodb_counters._timeline.times import utc
 from dynamodb_counters._writes.accept import Conflicts, accept_many
-from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import CountersError
 
 _LONGEST_RESERVE: Final = 20.0
@@ -143,7 +143,7 @@ class Consumer:
         if retention is None or self._table.clock() - message.taken < retention.total_seconds():
             return False
         reason = f"taken at {utc(int(message.taken)).isoformat()}, which is as long ago as events are remembered"
-        message.outcomes = dict.fromkeys(range(len(message.events)), Outcome("too_late", reason))
+        message.outcomes = dict.fromkeys(range(len(message.events)), Outcome(OutcomeStatus.TOO_LATE, reason))
         return True
 
     def _accept(self, parts: Sequence[_Part], consumed: Consumed) -> None:
@@ -163,7 +163,7 @@ class Consumer:
                 parts[0][0].crash = reason
                 return
             # Which of them were accepted is not known: those will be duplicates.
-            outcomes = [Outcome("failed", reason)] * len(parts)
+            outcomes = [Outcome(OutcomeStatus.FAILED, reason)] * len(parts)
             if _is_fault(error):
                 consumed.faults.add(reason)
         for (message, index), outcome in zip(parts, outcomes, strict=True):

@@ -14,7 +14,7 @@ from dynamodb_counters._writes.bulk_insert import insert_many
 from dynamodb_counters._writes.conflicts import differing, repetition
 from dynamodb_counters._writes.event_items import event_item, require_mapping, typed_item, with_ttl
 from dynamodb_counters._writes.insert import failed, insert
-from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, rejected
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.packed_accept import accept_packed, retract_packed
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -60,7 +60,7 @@ def accept_many(
         if reason is None:
             items[index] = item
         else:
-            outcomes[index] = Outcome("rejected", reason)
+            outcomes[index] = Outcome(OutcomeStatus.REJECTED, reason)
     if event.packed is not None and items:
         packed, plain = accept_packed(table, event, items, compares=conflicts == "read")
         outcomes |= packed
@@ -110,7 +110,7 @@ def _repeated(table: Table, event: Event, first: dict[str, Any], outcome: Outcom
     if outcome == ACCEPTED:
         return repetition(event, item, first)
     # It may be what is stored, or may be stored where the first could not.
-    return outcome if outcome.status == "failed" else insert(table, event, item)
+    return outcome if outcome.is_failed else insert(table, event, item)
 
 
 def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:

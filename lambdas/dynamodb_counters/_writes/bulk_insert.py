@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.insert import REFUSED, failed, insert, outcome_of
-from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome
+from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import BatchStatementRequestTypeDef
@@ -34,7 +34,7 @@ def insert_many(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> 
 
 def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -> list[Outcome]:
     statements = [_statement(table.name, item) for item in items]
-    outcomes = [Outcome("failed", "not tried")] * len(items)
+    outcomes = [Outcome(OutcomeStatus.FAILED, "not tried")] * len(items)
     pending = []
     for index, statement in enumerate(statements):
         if len(statement["Statement"]) > _MAX_STATEMENT_CHARACTERS:
@@ -57,7 +57,7 @@ def _insert_chunk(table: Table, event: Event, items: Sequence[dict[str, Any]]) -
             break
         for index, answer in zip(pending, answers, strict=True):
             outcomes[index] = outcome_of(None, answer["Error"]) if "Error" in answer else ACCEPTED
-        pending = [index for index in pending if outcomes[index].status == "failed"]
+        pending = [index for index in pending if outcomes[index].is_failed]
         if not pending:
             break
     return outcomes

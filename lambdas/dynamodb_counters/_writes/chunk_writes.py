@@ -19,7 +19,7 @@ from dynamodb_counters._table import Table, time_left
 from dynamodb_counters._writes.chunk_log import GONE, BucketHoleError, ChunkLog, EventErasedError, LogKey
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.insert import failed
-from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
 from dynamodb_counters.errors import MalformedImageError
 
 _BATCH_BYTES: Final = 6
@@ -102,11 +102,11 @@ def _write_log(table: Table, log: ChunkLog, entries: Sequence[Entry], chunk_byte
             reason = _Writing(log, chunk_bytes, entries).run(table)
             if reason is None:
                 return
-            outcome = Outcome("failed", reason)
+            outcome = Outcome(OutcomeStatus.FAILED, reason)
         except BucketHoleError as error:
-            outcome = Outcome("too_late", str(error))
+            outcome = Outcome(OutcomeStatus.TOO_LATE, str(error))
         except MalformedImageError as error:
-            outcome = Outcome("failed", f"{log.key.chunk(log.next)}: {error}")
+            outcome = Outcome(OutcomeStatus.FAILED, f"{log.key.chunk(log.next)}: {error}")
         for entry in entries:
             entry.outcome = entry.outcome or outcome
 
@@ -198,9 +198,11 @@ class _Writing:
         self._next = None
 
     def _refuse(self, write: _Write, number: int) -> None:
-        outcome = Outcome("rejected", f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed")
+        outcome = Outcome(
+            OutcomeStatus.REJECTED, f"expected an event of at most {_MAX_EVENT_BYTES // 1024} KB, compressed"
+        )
         if number % (MAX_NUMBER + 1) == MAX_NUMBER:
-            outcome = Outcome("failed", f"its bucket has {MAX_NUMBER:,} chunks already")
+            outcome = Outcome(OutcomeStatus.FAILED, f"its bucket has {MAX_NUMBER:,} chunks already")
         for entry in write.entries:
             entry.outcome = outcome
         # Later writes may build on it.

@@ -10,7 +10,7 @@ from dynamodb_counters._items.attributes import Image, TypedValue
 from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.plain_values import plain_value
 from dynamodb_counters._items.table_schema import is_reserved
-from dynamodb_counters._writes.outcomes import DUPLICATE, Outcome
+from dynamodb_counters._writes.outcomes import DUPLICATE, Outcome, OutcomeStatus
 
 _MOST_NAMES = 10
 
@@ -27,7 +27,7 @@ def repetition(event: Event, image: Image, stored: Image) -> Outcome:
     if not different:
         return DUPLICATE
     held = {name: plain_value(value) for name, value in stored.items() if not is_reserved(name)}
-    return Outcome("conflict", f"the stored event of this key differs in {listed(different)}", held)
+    return Outcome(OutcomeStatus.CONFLICT, f"the stored event of this key differs in {listed(different)}", held)
 
 
 def differing(event: Event, image: Image, other: Image) -> list[str]:

@@ -14,7 +14,7 @@ from dynamodb_counters._declarations import Event
 from dynamodb_counters._items.table_schema import PK
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import repetition
-from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE, Outcome, OutcomeStatus
 
 REFUSED: Final = {"ValidationError", "ValidationException", "ItemCollectionSizeLimitExceeded"}
 
@@ -49,10 +49,12 @@ def failed(error: Exception) -> Outcome:
     if not may_pass(error):
         raise error
     if not isinstance(error, ClientError):
-        return Outcome("failed", f"{type(error).__name__}: {error}")
+        return Outcome(OutcomeStatus.FAILED, f"{type(error).__name__}: {error}")
     response: Any = error.response
     reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
-    return Outcome("failed", ": ".join([_reason(response["Error"]), *([", ".join(reasons)] if reasons else [])]))
+    return Outcome(
+        OutcomeStatus.FAILED, ": ".join([_reason(response["Error"]), *([", ".join(reasons)] if reasons else [])])
+    )
 
 
 def outcome_of(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:
@@ -60,9 +62,9 @@ def outcome_of(raised: ClientError | None, error: Mapping[str, Any]) -> Outcome:
     if code in ("DuplicateItem", "DuplicateItemException", "ConditionalCheckFailedException"):
         return DUPLICATE
     if code in REFUSED:
-        return Outcome("rejected", reason)
+        return Outcome(OutcomeStatus.REJECTED, reason)
     if code in PASSING:
-        return Outcome("failed", reason)
+        return Outcome(OutcomeStatus.FAILED, reason)
     # No table or no permission: a fault of the deployment, not of the event.
     raise raised or ClientError({"Error": {"Code": code, "Message": json.dumps(dict(error))}}, "BatchExecuteStatement")
 

@@ -1,98 +1,150 @@
-"""Outcomes: what became of an event, and of many."""
+"""Outcomes of an event, and of many."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from enum import StrEnum
+from typing import Any, Final
 
 from dynamodb_counters.errors import InvalidArgumentError, RejectedEventError, UnavailableError
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of an event.
-
-    Parameters
-    ----------
-    status : {"accepted", "duplicate", "conflict", "rejected", "too_late", "failed"}
-        ``"accepted"``: inserted now. ``"duplicate"``: inserted before, perhaps by an earlier attempt of this call.
-        ``"conflict"``: not inserted, because its key has another payload, which is `stored`. ``"rejected"``: can never
-        be accepted. ``"too_late"``: older than its event's retention, so that nobody can tell any more whether it is a
-        repetition; packed events only. ``"failed"``: the table kept refusing; send it again.
-    reason : str, optional
-        Why it is neither accepted nor a duplicate.
-    stored : mapping of str to object, optional
-        What a conflict met: the stored event's attributes; numbers are int or Decimal.
-    error : InvalidArgumentError, optional
-        What was refused of a rejected event: attribute, value and what is expected; None where DynamoDB refused it.
+class OutcomeStatus(StrEnum):
+    """Status of an event after a call; equal to its text, such as ``"accepted"``.
 
     Examples
     --------
-    >>> Outcome("accepted")
+    >>> OutcomeStatus.TOO_LATE == "too_late"
+    True
+    """
+
+    ACCEPTED = "accepted"
+    """Inserted now."""
+    DUPLICATE = "duplicate"
+    """Inserted before, perhaps by an earlier attempt of this call."""
+    CONFLICT = "conflict"
+    """Not inserted, because its key has another payload, which is `Outcome.stored`."""
+    REJECTED = "rejected"
+    """Can never be accepted."""
+    TOO_LATE = "too_late"
+    """Older than its event's retention, so that a repetition is no longer recognized; packed events only."""
+    FAILED = "failed"
+    """The table kept refusing it; send it again."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Outcome of one event.
+
+    Parameters
+    ----------
+    status : OutcomeStatus
+        Its text is ``"accepted"``, ``"duplicate"``, ``"conflict"``, ``"rejected"``, ``"too_late"`` or ``"failed"``.
+    reason : str, optional
+        Why it is neither accepted nor a duplicate.
+    stored : mapping of str to object, optional
+        The attributes of the stored event that a conflict met; numbers are int or Decimal.
+    error : InvalidArgumentError, optional
+        The refusal of a rejected event: attribute, value and what is expected; None where DynamoDB refused it.
+
+    Examples
+    --------
+    >>> Outcome(OutcomeStatus.ACCEPTED)
     Outcome(status='accepted', reason=None)
     """
 
-    status: Literal["accepted", "duplicate", "conflict", "rejected", "too_late", "failed"]
+    status: OutcomeStatus
     reason: str | None = None
     stored: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)
     error: InvalidArgumentError | None = field(default=None, repr=False, compare=False)
 
     @property
-    def conflict(self) -> bool:
+    def is_accepted(self) -> bool:
+        """Whether the event was inserted now."""
+        return self.status == OutcomeStatus.ACCEPTED
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the event was inserted before."""
+        return self.status == OutcomeStatus.DUPLICATE
+
+    @property
+    def is_conflict(self) -> bool:
         """Whether the event's key has another payload."""
-        return self.status == "conflict"
+        return self.status == OutcomeStatus.CONFLICT
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the event can never be accepted: rejected, or too late."""
-        return self.status in ("rejected", "too_late")
+        """Whether the event can never be accepted."""
+        return self.status == OutcomeStatus.REJECTED
+
+    @property
+    def is_too_late(self) -> bool:
+        """Whether the event is older than its retention."""
+        return self.status == OutcomeStatus.TOO_LATE
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the table kept refusing the event: send it again."""
+        return self.status == OutcomeStatus.FAILED
 
 
-ACCEPTED: Final = Outcome("accepted")
-DUPLICATE: Final = Outcome("duplicate")
+ACCEPTED: Final = Outcome(OutcomeStatus.ACCEPTED)
+DUPLICATE: Final = Outcome(OutcomeStatus.DUPLICATE)
 
 
 def rejected(error: InvalidArgumentError) -> Outcome:
-    return Outcome("rejected", str(error), error=error)
+    return Outcome(OutcomeStatus.REJECTED, str(error), error=error)
 
 
 class Outcomes(list[Outcome]):
-    """What became of many events, in their order; as text a line for a log.
+    """Outcomes of many events, in their order; as text a line for a log.
+
+    Each status has the list of its events' indexes: ``outcomes[i]`` is the outcome of event ``i``.
 
     Examples
     --------
-    >>> outcomes = Outcomes([Outcome("accepted"), Outcome("duplicate"), Outcome("rejected", "invalid url=None: …")])
+    >>> rejected = Outcome(OutcomeStatus.REJECTED, "invalid url=None: …")
+    >>> outcomes = Outcomes([Outcome(OutcomeStatus.ACCEPTED), Outcome(OutcomeStatus.DUPLICATE), rejected])
     >>> print(outcomes)
     1 accepted, 1 duplicate, 1 rejected: event 2: invalid url=None: …
     >>> outcomes.accepted, outcomes.rejected
-    (1, {2: Outcome(status='rejected', reason='invalid url=None: …')})
+    ([0], [2])
     """
 
     @property
-    def accepted(self) -> int:
-        """How many events were inserted now."""
-        return sum(outcome.status == "accepted" for outcome in self)
+    def accepted(self) -> list[int]:
+        """Indexes of the events that were inserted now."""
+        return self._having(OutcomeStatus.ACCEPTED)
 
     @property
-    def duplicates(self) -> int:
-        """How many events were inserted before."""
-        return sum(outcome.status == "duplicate" for outcome in self)
+    def duplicates(self) -> list[int]:
+        """Indexes of the events that were inserted before."""
+        return self._having(OutcomeStatus.DUPLICATE)
 
     @property
-    def conflicts(self) -> dict[int, Outcome]:
-        """The events whose keys have other payloads, by their place among the events."""
-        return {index: outcome for index, outcome in enumerate(self) if outcome.conflict}
+    def conflicts(self) -> list[int]:
+        """Indexes of the events whose keys have other payloads."""
+        return self._having(OutcomeStatus.CONFLICT)
 
     @property
-    def rejected(self) -> dict[int, Outcome]:
-        """The events that can never be accepted, those that came too late included, by their place."""
-        return {index: outcome for index, outcome in enumerate(self) if outcome.is_rejected}
+    def rejected(self) -> list[int]:
+        """Indexes of the events that can never be accepted."""
+        return self._having(OutcomeStatus.REJECTED)
 
     @property
-    def failed(self) -> dict[int, Outcome]:
-        """The events that the table kept refusing, by their place: send them again."""
-        return {index: outcome for index, outcome in enumerate(self) if outcome.status == "failed"}
+    def too_late(self) -> list[int]:
+        """Indexes of the events that are older than their retention."""
+        return self._having(OutcomeStatus.TOO_LATE)
+
+    @property
+    def failed(self) -> list[int]:
+        """Indexes of the events that the table kept refusing: send them again."""
+        return self._having(OutcomeStatus.FAILED)
 
     def raise_for_rejected(self) -> Outcomes:
         """Return the outcomes themselves, unless an event was not taken.
@@ -100,37 +152,45 @@ class Outcomes(list[Outcome]):
         Raises
         ------
         RejectedEventError
-            Some events can never be accepted; it names the first one's attribute.
+            Some events can never be accepted, or came too late; it names the first one's attribute.
         UnavailableError
             No event was rejected, but the table kept refusing some: send those again.
         """
-        for index, outcome in self.rejected.items():
-            others = len(self.rejected) - 1
-            more = f"; {others} more of {len(self)} events were rejected" if others else ""
-            raise rejection(outcome, f"event {index}: ", more)
-        for index, outcome in self.failed.items():
-            raise UnavailableError(f"{len(self.failed)} of {len(self)} events; event {index}: {outcome.reason}")
+        refused, failed = sorted(self.rejected + self.too_late), self.failed
+        if refused:
+            more = f"; {len(refused) - 1} more of {len(self)} events were rejected" if len(refused) > 1 else ""
+            raise rejection(self[refused[0]], f"event {refused[0]}: ", more)
+        if failed:
+            reason = self[failed[0]].reason
+            raise UnavailableError(f"{len(failed)} of {len(self)} events; event {failed[0]}: {reason}")
         return self
 
     def __str__(self) -> str:
-        told = [f"{self.accepted} accepted"]
-        if self.duplicates:
-            told.append(f"{self.duplicates} duplicate{'s' * (self.duplicates > 1)}")
-        if self.conflicts:
-            told.append(f"{len(self.conflicts)} conflict{'s' * (len(self.conflicts) > 1)}")
-        told += [
-            f"{len(those)} {name}" for name, those in (("rejected", self.rejected), ("failed", self.failed)) if those
-        ]
-        for index, outcome in (self.rejected or self.failed or self.conflicts).items():
-            return f"{', '.join(told)}: event {index}: {outcome.reason}"
-        return ", ".join(told)
+        counted = {
+            "accepted": self.accepted,
+            "duplicate": self.duplicates,
+            "conflict": self.conflicts,
+            "rejected": self.rejected,
+            "too late": self.too_late,
+            "failed": self.failed,
+        }
+        told = ", ".join(
+            f"{len(found)} {name}{'s' * (name in ('duplicate', 'conflict') and len(found) > 1)}"
+            for name, found in counted.items()
+            if found or name == "accepted"
+        )
+        reasons = sorted(self.rejected + self.too_late) or self.failed or self.conflicts
+        return f"{told}: event {reasons[0]}: {self[reasons[0]].reason}" if reasons else told
+
+    def _having(self, status: OutcomeStatus) -> list[int]:
+        return [index for index, outcome in enumerate(self) if outcome.status == status]
 
 
 def require_taken(outcome: Outcome, retry: str = "send the event again") -> Outcome:
     """The outcome of one event, unless it is rejected or the table kept refusing it."""
-    if outcome.is_rejected:
+    if outcome.is_rejected or outcome.is_too_late:
         raise rejection(outcome)
-    if outcome.status == "failed":
+    if outcome.is_failed:
         raise UnavailableError(f"{outcome.reason}; {retry}")
     return outcome
 

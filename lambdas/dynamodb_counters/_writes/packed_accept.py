@@ -24,7 +24,7 @@ from dynamodb_counters._writes.chunk_log import ChunkLogs, LogKey
 from dynamodb_counters._writes.chunk_writes import Entry, write_entries
 from dynamodb_counters._writes.event_items import key_item
 from dynamodb_counters._writes.insert import failed
-from dynamodb_counters._writes.outcomes import Outcome
+from dynamodb_counters._writes.outcomes import Outcome, OutcomeStatus
 from dynamodb_counters.errors import InvalidArgumentError, MalformedImageError, UnavailableError
 
 
@@ -70,9 +70,9 @@ def retract_packed(table: Table, event: Event, values: Mapping[str, Any]) -> boo
     entries = [entry for of_log in placed.entries.values() for entry in of_log]
     _write(table, event, placed)
     outcome = placed.outcomes[0]
-    if outcome.status == "rejected":
+    if outcome.is_rejected:
         raise InvalidArgumentError("values", dict(values), f"an event that can be accepted ({outcome.reason})")
-    if outcome.status == "failed":
+    if outcome.is_failed:
         raise UnavailableError(f"the event may not be retracted: {outcome.reason}; retract it again")
     return any(entry.was_live for entry in entries)
 
@@ -110,7 +110,7 @@ def _place(event: Event, agreed: Agreed, item: Mapping[str, Any], now: float | N
         start = seconds // layout.bucket * layout.bucket
         key = LogKey(event.name, layout.part(digest, values), start)
     except MalformedImageError as error:
-        return Outcome("rejected", str(error), error=_malformed(event, values, error))
+        return Outcome(OutcomeStatus.REJECTED, str(error), error=_malformed(event, values, error))
     retention = agreed.retention(start)
     refused = None if now is None else _refused(event, layout, retention, seconds, now)
     return refused or _Place(key, digest, values, _expires_at(start + layout.bucket + retention))
@@ -129,11 +129,11 @@ def _refused(event: Event, layout: Layout, retention: float, seconds: int, now: 
     tolerance = event.packed.future_tolerance if event.packed is not None else None
     if tolerance is not None and seconds > now + tolerance.total_seconds():
         error = InvalidArgumentError(layout.time, utc(seconds).isoformat(), f"a time at most {tolerance} ahead of now")
-        return Outcome("rejected", f"{layout.time!r} lies {seconds - now:.0f} s in the future", error=error)
+        return Outcome(OutcomeStatus.REJECTED, f"{layout.time!r} lies {seconds - now:.0f} s in the future", error=error)
     if (seconds // layout.bucket + 1) * layout.bucket + retention <= now:
         time, kept = utc(seconds).isoformat(), timedelta(seconds=retention)
         error = InvalidArgumentError(layout.time, time, f"a time in the last {kept}, as the event is kept")
-        return Outcome("too_late", f"{layout.time!r} is {time}, which is remembered no more", error=error)
+        return Outcome(OutcomeStatus.TOO_LATE, f"{layout.time!r} is {time}, which is remembered no more", error=error)
     return None
 
 
@@ -149,7 +149,7 @@ def _write(table: Table, event: Event, placed: Placed, *, compares: bool = False
     def write(key: LogKey) -> None:
         if time_left(table.clock()) <= 0:
             for entry in placed.entries[key]:
-                entry.outcome = Outcome("failed", "no time was left for its log")
+                entry.outcome = Outcome(OutcomeStatus.FAILED, "no time was left for its log")
             return
         log = logs.get(table, event, key, placed.expires_at[key])
         write_entries(table, log, placed.entries[key], packed.chunk_bytes, logs.half, compares=compares)

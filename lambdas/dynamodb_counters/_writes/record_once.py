@@ -18,7 +18,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import event_item
 from dynamodb_counters._writes.insert import failed
-from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, rejected
+from dynamodb_counters._writes.outcomes import ACCEPTED, Outcome, OutcomeStatus, rejected
 from dynamodb_counters._writes.ownership import only_own, writer_of
 from dynamodb_counters.errors import InvalidArgumentError
 
@@ -51,7 +51,7 @@ def record_once(table: Table, event: Event, values: Mapping[str, Any], declarati
     declared = tuple(map(statuses.current, declared))
     folded = fold(Plan(declared), changes_of([inserted(item, table.clock())]))
     if folded.unfoldable:
-        return Outcome("rejected", folded.unfoldable[0].reason)
+        return Outcome(OutcomeStatus.REJECTED, folded.unfoldable[0].reason)
     put = {
         "TableName": table.name,
         "Item": {**item, **_counted(event, declared)},
@@ -76,7 +76,7 @@ def _counted(event: Event, declared: tuple[Declaration, ...]) -> dict[str, Any]:
 
 
 def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -> Outcome:
-    outcome = Outcome("failed", "not tried")
+    outcome = Outcome(OutcomeStatus.FAILED, "not tried")
     for _ in table.tries():
         try:
             table.client.transact_write_items(TransactItems=writes)
@@ -90,7 +90,7 @@ def _transact(table: Table, event: Event, writes: list[Any], names: list[str]) -
                 refused = codes.index("ConditionalCheckFailed")
                 writer = writer_of(reasons[refused].get("Item", {}), names[refused])
                 reason = f"{names[refused]!r} cannot count it: an item of its group is of {writer!r}"
-                return Outcome("rejected", reason)
+                return Outcome(OutcomeStatus.REJECTED, reason)
             outcome = failed(error)
         else:
             return ACCEPTED

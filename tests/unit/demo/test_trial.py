@@ -12,7 +12,7 @@ from demo.example import Example
 from demo.examples.leaderboard.example import Leaderboard
 from demo.examples.pages.example import Pages
 from demo.trial import Trial
-from dynamodb_counters import Aggregate, Counters, Distinct, Event, Group, Outcome, Ranked, evaluate
+from dynamodb_counters import Aggregate, Counters, Distinct, Event, Group, Outcome, OutcomeStatus, Ranked, evaluate
 from examples.leaderboard.declarations import LEADERBOARD, PLAYERS
 from examples.pages.declarations import PAGES, TOTAL, VIEWS, VISITORS
 from tests.unit.demo.fakes import setup, silent
@@ -30,7 +30,7 @@ class Table:
         outcomes = []
         for values in events:
             key = (event.name, *values.values())
-            outcomes.append(Outcome("duplicate" if key in self.events else "accepted"))
+            outcomes.append(Outcome(OutcomeStatus.DUPLICATE if key in self.events else OutcomeStatus.ACCEPTED))
             self.events[key] = (event, values)
         return outcomes
 
@@ -51,7 +51,7 @@ class Table:
     def get_many(self, groups: Iterable[tuple[Aggregate, Mapping[str, Any]]]) -> list[Group]:
         return [self.get(aggregate, values) for aggregate, values in groups]
 
-    def group(self, aggregates: list[Aggregate], values: Mapping[str, Any]) -> dict[str, list[Group]]:
+    def partition(self, aggregates: list[Aggregate], values: Mapping[str, Any]) -> dict[str, list[Group]]:
         return {aggregate.name: [self.get(aggregate, values)] if self.events else [] for aggregate in aggregates}
 
     def histogram(self, aggregate: Aggregate, values: Mapping[str, Any], measure: str) -> Any:

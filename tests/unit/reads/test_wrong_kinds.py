@@ -38,7 +38,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 TO_CALL = {
     "last_day": "an Aggregate; for a Window, use window()",
     "visitors": "an Aggregate; for a Distinct, use distinct()",
-    "levels": "an Aggregate; for a Hierarchy, use its level(…), or group() with its parts",
+    "levels": "an Aggregate; for a Hierarchy, use its level(…), or partition() with its parts",
     "view": "an Aggregate; for an Event, declare an Aggregate over it, or use events()",
     "paths": "an Aggregate; for Items, declare an Aggregate over them",
     "'views'": "an Aggregate; for a name, pass the declaration itself",

@@ -17,10 +17,12 @@ from dynamodb_counters import (
     InvalidArgumentError,
     Outcome,
     Outcomes,
+    OutcomeStatus,
     Packed,
     RejectedEventError,
     UnavailableError,
 )
+from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from tests.unit.writes.clients import ScriptedClient, cancelled, failure
@@ -125,8 +127,8 @@ def test_many_outcomes_are_told_apart_and_summed_up() -> None:
     outcomes = _many()
 
     assert [outcome.status for outcome in outcomes] == ["duplicate", "rejected", "conflict", "accepted", "rejected"]
-    assert (outcomes.accepted, outcomes.duplicates, list(outcomes.rejected)) == (1, 1, [1, 4])
-    assert (list(outcomes.conflicts), list(outcomes.failed)) == ([2], [])
+    assert (outcomes.accepted, outcomes.duplicates, outcomes.rejected) == ([3], [0], [1, 4])
+    assert (outcomes.conflicts, outcomes.too_late, outcomes.failed) == ([2], [], [])
     first = "event 1: invalid id=None: expected a value for 'ID#{id}'"
     assert str(outcomes) == f"1 accepted, 1 duplicate, 1 conflict, 2 rejected: {first}"
 
@@ -141,19 +143,45 @@ def test_many_outcomes_raise_for_the_first_that_was_rejected() -> None:
 
 
 def test_many_outcomes_raise_for_what_has_failed() -> None:
-    outcomes = Outcomes([Outcome("accepted"), Outcome("failed", "throttled"), Outcome("failed", "slow")])
+    outcomes = Outcomes(
+        [
+            ACCEPTED,
+            Outcome(OutcomeStatus.FAILED, "throttled"),
+            Outcome(OutcomeStatus.FAILED, "slow"),
+        ]
+    )
 
     with pytest.raises(UnavailableError, match=r"^2 of 3 events; event 1: throttled$"):
         outcomes.raise_for_rejected()
     assert str(outcomes) == "1 accepted, 2 failed: event 1: throttled"
 
 
-def test_too_late_is_rejected_and_the_rest_raises_nothing() -> None:
-    fine = Outcomes([Outcome("accepted"), Outcome("duplicate"), Outcome("duplicate"), Outcome("conflict", "other")])
+def test_events_that_come_too_late_raise_as_rejected_ones_do() -> None:
+    late, bad = Outcome(OutcomeStatus.TOO_LATE, "old"), Outcome(OutcomeStatus.REJECTED, "bad")
+    outcomes = Outcomes([ACCEPTED, late, bad])
+
+    assert (outcomes.too_late, outcomes.rejected) == ([1], [2])
+    assert str(outcomes) == "1 accepted, 1 rejected, 1 too late: event 1: old"
+    with pytest.raises(RejectedEventError, match=r"^event 1: old; 1 more of 3 events were rejected$"):
+        outcomes.raise_for_rejected()
+
+
+def test_outcomes_without_a_rejected_event_raise_nothing() -> None:
+    fine = Outcomes([ACCEPTED, DUPLICATE, DUPLICATE, Outcome(OutcomeStatus.CONFLICT, "other")])
 
     assert fine.raise_for_rejected() is fine
     assert str(fine) == "1 accepted, 2 duplicates, 1 conflict: event 3: other"
     assert str(Outcomes()) == "0 accepted"
-    assert Outcomes([Outcome("accepted")] * 3) == [Outcome("accepted")] * 3
-    with pytest.raises(RejectedEventError):
-        Outcomes([Outcome("too_late", "old")]).raise_for_rejected()
+    assert Outcomes([ACCEPTED] * 3) == [ACCEPTED] * 3
+
+
+def test_every_status_has_one_property_of_an_outcome_and_one_list_of_indexes() -> None:
+    outcomes = Outcomes(map(Outcome, OutcomeStatus))
+    lists = [name for name in vars(Outcomes) if isinstance(getattr(outcomes, name), list)]
+    properties = {name for name in vars(Outcome) if name.startswith("is_")}
+
+    assert properties == {f"is_{status}" for status in OutcomeStatus}
+    assert [getattr(outcomes, name) for name in lists] == [[index] for index in range(len(OutcomeStatus))]
+    for index, outcome in enumerate(outcomes):
+        assert [getattr(outcome, f"is_{status}") for status in OutcomeStatus].index(True) == index
+        assert sum(getattr(outcome, name) for name in properties) == 1
