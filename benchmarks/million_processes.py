@@ -72,7 +72,7 @@ def accept(endpoint: str, folder: Path, number: int) -> None:
     with EngineDatabase(engine) as database:
         for call, start in enumerate(range(int(before.get("events", 0)), number, PER_CALL), start=1):
             part = list(events(start, min(start + PER_CALL, number)))
-            statuses = Counter(outcome.status for outcome in accept_many(table, VIEW, part))
+            statuses = Counter(str(outcome.status) for outcome in accept_many(table, VIEW, part))
             assert set(statuses) <= {"accepted", "duplicate"}, statuses
             repeated += statuses["duplicate"]
             done = start + len(part)

@@ -6,8 +6,8 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from cdk_dynamodb_counters._arguments import require_place
-from cdk_dynamodb_counters._functions import RUNTIMES
 from cdk_dynamodb_counters._staging import staged_code
+from cdk_dynamodb_counters.function_options import RUNTIMES
 
 
 class CountersLayer(lambda_.LayerVersion):

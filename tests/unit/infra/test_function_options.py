@@ -236,7 +236,7 @@ def test_a_reservation_is_enough_for_the_consumers(stack: Stack, counters: Dedup
         InvalidArgumentError, match=r"^invalid reserved_concurrency=1: expected at least max_concurrency"
     ):
         build(EventIngest, stack, table=counters, event=PACKED, function_options=one)
-    later = CfnParameter(stack, "Later", type="Number").value_as_number
+    later: Any = CfnParameter(stack, "Later", type="Number").value_as_number
     build(
         EventIngest, stack, table=counters, event=PACKED, function_options=FunctionOptions(reserved_concurrency=later)
     )

@@ -12,8 +12,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_lambda as lambda_
 
 from cdk_dynamodb_counters import CountersLayer, runtime_code
-from cdk_dynamodb_counters._functions import RUNTIMES
 from cdk_dynamodb_counters._staging import staged_code
+from cdk_dynamodb_counters.function_options import RUNTIMES
 from dynamodb_counters._http import live_page as page
 from tests.unit.infra.support import PROJECT
 
