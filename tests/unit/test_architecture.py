@@ -139,7 +139,7 @@ EXAMPLES = {
     "Checkpoint": "CHECKPOINT#?* CHECKPOINT",
     "Witness": "CHECKPOINT#?* WITNESS",
     "History": "CHECKPOINT# DEPLOYMENTS",
-    "Deployment": "CHECKPOINT# DEPLOYMENT#bb6*",
+    "Deployment": "CHECKPOINT# DEPLOYMENT#16d*",
     "Generations": "CHECKPOINT# GENERATIONS",
     "Run": "CHECKPOINT# RUN#*",
     "Cut": "CHECKPOINT#run~* CUT#*",
