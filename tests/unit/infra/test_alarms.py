@@ -12,7 +12,6 @@ from aws_cdk import Duration
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator
 from dynamodb_counters import Aggregate, Count, Items, Ranking
-from dynamodb_counters._items.table_schema import RANKING_INDEX
 from dynamodb_counters.testing._dynamodb.capacity import INDEX_UNITS_PER_MOVE
 from tests.unit.infra.support import PROJECT, build, each, imported, new_stack, synthesized
 
@@ -91,25 +90,6 @@ def test_a_schedule_without_heartbeat_is_noticed(
     assert not fires(alarm, [*[None] * 100, 1])
 
 
-def test_a_throttled_ranking_index_is_noticed() -> None:
-    """Where the table is the app's: synth does not see the indexes of an import that names none."""
-    found: dict[bool, list[dict[str, Any]]] = {}
-    for ranking_index in (True, False):
-        stack = new_stack()
-        build(StreamAggregator, stack, table=build(DedupCounterTable, stack, ranking_index=ranking_index))
-        found[ranking_index] = [
-            alarm
-            for alarm in each(synthesized(stack), "AWS::CloudWatch::Alarm")
-            if alarm["MetricName"] == "WriteThrottleEvents"
-        ]
-    assert found[False] == []
-    [alarm] = found[True]
-    [index] = [one["Value"] for one in alarm["Dimensions"] if one["Name"] == "GlobalSecondaryIndexName"]
-    assert index == RANKING_INDEX
-    assert fires(alarm, [1] * 12)
-    assert not fires(alarm, [1, None])
-
-
 def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
     """A partition of an index takes 1,000 write units a second, as one of a table does."""
     page = " ".join((PROJECT / "docs" / "aggregates.md").read_text().split())
@@ -117,21 +97,6 @@ def test_the_page_says_how_many_scores_a_leaderboard_takes() -> None:
     assert f"about {changes} changes of score per second" in page
     assert Ranking.__doc__ is not None
     assert f"{changes} changes of score per second" in " ".join(Ranking.__doc__.split())
-
-
-def test_every_function_has_an_alarm_on_its_errors_without_monitoring() -> None:
-    stack = new_stack()
-    counters = build(DedupCounterTable, stack)
-    build(StreamAggregator, stack, table=counters, verify_every=Duration.days(30))
-    build(EventIngest, stack, table=counters)
-    build(CounterApi, stack, table=counters)
-    template = synthesized(stack)
-    watched = [
-        alarm["Dimensions"][0]["Value"]["Ref"]
-        for alarm in each(template, "AWS::CloudWatch::Alarm")
-        if alarm["MetricName"] == "Errors"
-    ]
-    assert sorted(watched) == sorted(template.find_resources("AWS::Lambda::Function"))
 
 
 @pytest.mark.parametrize("name", ["QuarantineAlarm", "GivenUpAlarm"])

@@ -43,19 +43,6 @@ def own_table(stack: Stack, **changes: Any) -> dynamodb.TableV2:
     return dynamodb.TableV2(stack, "Own", **settings | changes)
 
 
-def test_defaults_keep_the_counts(counters: DedupCounterTable) -> None:
-    template = synthesized(counters)
-    [table] = template.find_resources("AWS::DynamoDB::GlobalTable").values()
-    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
-    [replica] = table["Properties"]["Replicas"]
-    assert replica["DeletionProtectionEnabled"] is True
-    assert replica["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert table["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
-    assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
-    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
-    assert "TableName" not in table["Properties"]
-
-
 def test_table_that_may_go_is_not_protected(stack: Stack) -> None:
     DedupCounterTable(stack, "Counters", removal_policy=RemovalPolicy.DESTROY)
     [replica] = properties(synthesized(stack), "AWS::DynamoDB::GlobalTable")["Replicas"]

@@ -37,12 +37,6 @@ def all_with(stack: Stack, **arguments: Any) -> Template:
     return synthesized(stack)
 
 
-def functions(template: Template) -> list[dict[str, Any]]:
-    found = each(template, "AWS::Lambda::Function")
-    assert len(found) == 4
-    return found
-
-
 def granted(template: Template, service: str) -> list[tuple[str, Any, Any]]:
     """Return what roles may do with a service: action, resource, condition."""
     return sorted(
@@ -56,102 +50,10 @@ def granted(template: Template, service: str) -> list[tuple[str, Any, Any]]:
     )
 
 
-def arn(*parts: Any) -> dict[str, Any]:
-    """Return an ARN of the stack's partition, account and region, as a template has it."""
-    return {"Fn::Join": ["", list(parts)]}
-
-
-PARTITION, REGION, ACCOUNT = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
-
-
-def test_functions_run_in_the_private_subnets_of_a_vpc(stack: Stack) -> None:
-    vpc = private_vpc(stack)
-    template = all_with(stack, vpc=vpc)
-    private = [stack.resolve(subnet.subnet_id) for subnet in vpc.isolated_subnets]
-    assert [function["VpcConfig"]["SubnetIds"] for function in functions(template)] == [private] * 4
-
-
-def test_subnets_and_security_groups_are_those_given(stack: Stack) -> None:
-    vpc = private_vpc(stack)
-    group = ec2.SecurityGroup(stack, "Group", vpc=vpc)
-    chosen = ec2.SubnetSelection(subnets=vpc.isolated_subnets[:1])
-    template = all_with(stack, vpc=vpc, vpc_subnets=chosen, security_groups=[group])
-    expected = {
-        "SubnetIds": [stack.resolve(vpc.isolated_subnets[0].subnet_id)],
-        "SecurityGroupIds": [stack.resolve(group.security_group_id)],
-    }
-    assert [function["VpcConfig"] for function in functions(template)] == [expected] * 4
-    template.resource_count_is("AWS::EC2::SecurityGroup", 1)
-
-
-def test_lambda_may_manage_network_interfaces_and_the_code_may_not(stack: Stack) -> None:
-    template = all_with(stack, vpc=private_vpc(stack))
-    by_lambda = {"Null": {"lambda:SourceFunctionArn": "true"}}
-    anything = arn("arn:", PARTITION, ":ec2:", REGION, ":", ACCOUNT, ":*/*")
-    expected = [
-        ("ec2:AssignPrivateIpAddresses", anything, by_lambda),
-        ("ec2:CreateNetworkInterface", anything, by_lambda),
-        ("ec2:DeleteNetworkInterface", anything, by_lambda),
-        ("ec2:DescribeNetworkInterfaces", "*", by_lambda),
-        ("ec2:DescribeSubnets", "*", by_lambda),
-        ("ec2:UnassignPrivateIpAddresses", anything, by_lambda),
-    ]
-    assert granted(template, "ec2") == sorted(expected * 4, key=str)
-    # Lambda checks the permissions when it creates the function: they must exist before it.
-    policies = template.find_resources("AWS::IAM::Policy")
-    for function in template.find_resources("AWS::Lambda::Function").values():
-        assert any(name in policies for name in function["DependsOn"])
-
-
-def test_functions_without_a_vpc_ask_for_nothing_of_ec2(stack: Stack) -> None:
-    template = all_with(stack)
-    assert granted(template, "ec2") == []
-    assert granted(template, "kms") == []
-    for function in functions(template):
-        assert function.keys().isdisjoint({"VpcConfig", "KmsKeyArn", "ReservedConcurrentExecutions"})
-
-
-def test_the_environment_is_encrypted_and_each_function_may_decrypt_it(stack: Stack) -> None:
-    key = kms.Key(stack, "Key")
-    template = all_with(stack, environment_encryption=key)
-    key_arn = stack.resolve(key.key_arn)
-    assert [function["KmsKeyArn"] for function in functions(template)] == [key_arn] * 4
-    assert granted(template, "kms") == [("kms:Decrypt", key_arn, None)] * 4
-
-
-def test_each_function_has_its_own_reservation(stack: Stack) -> None:
-    template = all_with(stack, reserved_concurrency=5)
-    assert [function["ReservedConcurrentExecutions"] for function in functions(template)] == [5] * 4
-
-
 def logs_policy(template: Template) -> list[dict[str, Any]]:
     """Return what the only key's policy allows to CloudWatch Logs."""
     [key] = each(template, "AWS::KMS::Key")
     return [one for one in key["KeyPolicy"]["Statement"] if "Service" in one["Principal"]]
-
-
-def test_all_logs_are_encrypted_with_a_key_that_serves_no_other_log_group(stack: Stack) -> None:
-    key = kms.Key(stack, "Key")
-    template = all_with(stack, log_encryption_key=key)
-    groups = each(template, "AWS::Logs::LogGroup")
-    assert [group["KmsKeyId"] for group in groups] == [stack.resolve(key.key_arn)] * 5
-    prefixes = set()
-    for statement in logs_policy(template):
-        assert statement["Principal"] == {"Service": arn("logs.", REGION, ".amazonaws.com")}
-        assert statement["Action"] == [
-            "kms:Decrypt",
-            "kms:DescribeKey",
-            "kms:Encrypt",
-            "kms:GenerateDataKey*",
-            "kms:ReEncrypt*",
-        ]
-        [(context, name)] = statement["Condition"]["ArnLike"].items()
-        assert context == "kms:EncryptionContext:aws:logs:arn"
-        *start, prefix = name["Fn::Join"][1]
-        assert start == ["arn:", PARTITION, ":logs:", REGION, ":", ACCOUNT]
-        prefixes.add(prefix)
-    # CloudFormation names a group after its stack; access logs have a name of their own.
-    assert prefixes == {":log-group:Test-*", ":log-group:/aws/vendedlogs/apis/*"}
 
 
 def test_a_key_serves_the_logs_of_a_nested_stack_too() -> None:

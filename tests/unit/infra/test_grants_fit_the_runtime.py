@@ -13,7 +13,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
+from cdk_dynamodb_counters import DedupCounterTable
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
@@ -168,13 +168,3 @@ def test_who_may_take_calls_from_quotas_reaches_no_count(counters: DedupCounterT
 
 def test_every_grant_has_a_job() -> None:
     assert set(JOBS) == {name for name in dir(DedupCounterTable) if name.startswith("grant_")}
-
-
-def test_aggregator_may_do_its_job_and_no_more(client: Any, aggregator: StreamAggregator) -> None:
-    seen = Calls(client)
-    _aggregate_some(client)
-    # So many shards feed the bucket that its watermarks are worth pruning.
-    for number in range(2, 50):
-        _aggregate(client, batch(5, 1, shard=f"shardId-{number}"))
-    reading_the_stream = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
-    assert seen.actions == dynamodb_actions(aggregator) - reading_the_stream

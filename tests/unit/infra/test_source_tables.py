@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Template
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters import Aggregate, Count, Items, TableKeys, Window
@@ -65,68 +64,9 @@ def problem(stack: Stack) -> str:
     return str(failed.value)
 
 
-@pytest.mark.parametrize("table", [table_v1, table_v2, imported])
-def test_both_streams_feed_one_function_in_the_same_way(table: Any, stack: Stack) -> None:
-    source = table(stack)
-    aggregator = apart(stack, source)
-    mappings = each(synthesized(stack), "AWS::Lambda::EventSourceMapping")
-    streams = [mapping.pop("EventSourceArn") for mapping in mappings]
-    assert mappings[0] == mappings[1]
-    assert streams == [stack.resolve(t.table_stream_arn) for t in (aggregator._registration.table, source)]
-    assert aggregator.source_event_source_mapping is not None
-
-
-def test_nothing_may_be_written_to_the_source_table_nor_read_but_its_stream(stack: Stack) -> None:
-    source = table_v1(stack)
-    apart(stack, source)
-    template = synthesized(stack)
-    arn, stream = stack.resolve(source.table_arn), stack.resolve(source.table_stream_arn)
-    on_it = [
-        set(actions(one))
-        for one in statements(template)
-        if any(resource in (arn, stream) for resource in [one["Resource"], *one["Resource"]])
-    ]
-    reading = {"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"}
-    assert on_it == [{f"dynamodb:{action}" for action in reading}]
-    assert environment(template)["SOURCE_TABLE_ARN"] == arn
-
-
 def test_an_import_is_known_by_its_stream_as_its_records_name_it(stack: Stack) -> None:
     apart(stack, imported(stack))
     assert environment(synthesized(stack))["SOURCE_TABLE_ARN"] == STREAM_ARN.partition("/stream/")[0]
-
-
-def test_a_key_of_the_source_table_may_decrypt(stack: Stack) -> None:
-    key = kms.Key(stack, "Key")
-    apart(stack, table_v1(stack, encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED, encryption_key=key))
-    synthesized(stack).has_resource_properties(
-        "AWS::IAM::Policy",
-        {
-            "PolicyDocument": {
-                "Statement": Match.array_with(
-                    [Match.object_like({"Action": "kms:Decrypt", "Resource": stack.resolve(key.key_arn)})]
-                )
-            }
-        },
-    )
-
-
-def test_the_mapping_of_the_source_table_is_watched_like_the_other(stack: Stack) -> None:
-    apart(stack, table_v1(stack), monitoring=True)
-    template = synthesized(stack)
-    mappings = [{"Ref": name} for name in template.find_resources("AWS::Lambda::EventSourceMapping")]
-    watched = {
-        (alarm["MetricName"], str(alarm["Dimensions"][0]["Value"]))
-        for alarm in each(template, "AWS::CloudWatch::Alarm")
-        if alarm["Dimensions"][0]["Name"] == "EventSourceMappingUUID"
-    }
-    assert watched == {(name, str(one)) for name in ("PolledEventCount", "DroppedEventCount") for one in mappings}
-
-
-def test_without_a_source_table_nothing_is_different(stack: Stack) -> None:
-    aggregator = build(StreamAggregator, stack)
-    assert (aggregator.source_event_source_mapping, aggregator.source_metrics) == (None, None)
-    assert "SOURCE_TABLE_ARN" not in environment(synthesized(stack))
 
 
 @pytest.mark.parametrize("table", [table_v1, table_v2])

@@ -10,13 +10,9 @@ import pytest
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Template
-from aws_cdk.aws_cloudwatch_actions import SnsAction
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
 from dynamodb_counters._declarations import Aggregate, Packed, Window
-from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.summary import summarized
 from tests.unit.infra.support import (
     HITS,
@@ -25,71 +21,14 @@ from tests.unit.infra.support import (
     SITE,
     VIEW,
     VIEWS,
-    actions,
     build,
     declared,
     each,
     environment,
     new_stack,
     properties,
-    statements,
     synthesized,
 )
-
-
-@pytest.fixture(scope="module")
-def template() -> Template:
-    return synthesized(build(StreamAggregator, new_stack()))
-
-
-def test_stream_is_read_in_order_until_shortly_before_records_vanish(template: Template) -> None:
-    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
-    assert mapping["StartingPosition"] == "TRIM_HORIZON"
-    assert mapping["TumblingWindowInSeconds"] > 0, "without it Lambda does not name the shard"
-    assert (mapping["MaximumRetryAttempts"], mapping["MaximumRecordAgeInSeconds"]) == (-1, 23 * 3600)
-    assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
-    assert mapping.keys().isdisjoint({"FilterCriteria", "ParallelizationFactor", "FunctionResponseTypes"})
-
-
-def test_what_lambda_gives_up_on_is_kept(template: Template) -> None:
-    [bucket_id] = template.find_resources("AWS::S3::Bucket")
-    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
-    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [bucket_id, "Arn"]}}}
-    bucket = properties(template, "AWS::S3::Bucket")
-    assert all(bucket["PublicAccessBlockConfiguration"].values())
-    # As long as its event.
-    assert bucket["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 7
-    assert "BucketEncryption" in bucket
-    [statement] = properties(template, "AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
-
-
-def test_function_is_current_and_logs_as_json_to_a_group_that_forgets(template: Template) -> None:
-    function = properties(template, "AWS::Lambda::Function")
-    assert function["Handler"] == "dynamodb_counters.handlers.aggregator.handler"
-    assert (function["Runtime"], function["Architectures"]) == ("python3.14", ["arm64"])
-    assert function["TracingConfig"] == {"Mode": "Active"}
-    [group_id] = template.find_resources("AWS::Logs::LogGroup")
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
-    assert function["LoggingConfig"]["LogGroup"] == {"Ref": group_id}
-    assert properties(template, "AWS::Logs::LogGroup")["RetentionInDays"] == 30
-
-
-def test_environment_is_what_the_handler_reads(template: Template) -> None:
-    [table_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
-    [bucket_id] = template.find_resources("AWS::S3::Bucket")
-    variables = environment(template)
-    assert decode(variables.pop("DECLARATIONS")) == (VIEWS,)
-    assert variables == {
-        "TABLE_NAME": {"Ref": table_id},
-        "ON_FAILURE_BUCKET": {"Ref": bucket_id},
-        "QUARANTINE_RETENTION_DAYS": "90",
-        "AGGREGATOR": "Test/Aggregator",
-        "POWERTOOLS_SERVICE_NAME": "Test/Aggregator",
-        "POWERTOOLS_METRICS_NAMESPACE": "DynamoDBCounters",
-        "POWERTOOLS_LOG_LEVEL": "INFO",
-    }
 
 
 def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
@@ -102,62 +41,6 @@ def test_a_diff_of_the_template_shows_what_is_declared_in_words() -> None:
 
     assert function["Metadata"]["Declarations"] == summarized([VIEWS, SITE, ROLLING, PACKED])
     assert function["Metadata"]["Declarations"]["rolling"]["kept for"] == "25 hours"
-
-
-def test_role_may_do_its_job_on_its_resources_and_nothing_else(template: Template) -> None:
-    [table_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
-    [bucket_id] = template.find_resources("AWS::S3::Bucket")
-    [group_id] = template.find_resources("AWS::Logs::LogGroup")
-    bucket_arn = {"Fn::GetAtt": [bucket_id, "Arn"]}
-    expected = [
-        (
-            "dynamodb:BatchGetItem DescribeTable GetItem PutItem Query UpdateItem",
-            {"Fn::GetAtt": [table_id, "Arn"]},
-        ),
-        ("dynamodb:DescribeStream GetRecords GetShardIterator ListStreams", {"Fn::GetAtt": [table_id, "StreamArn"]}),
-        ("logs:CreateLogStream PutLogEvents", {"Fn::GetAtt": [group_id, "Arn"]}),
-        ("s3:ListBucket", bucket_arn),
-        ("s3:PutObject", {"Fn::Join": ["", [bucket_arn, "/*"]]}),
-        ("xray:PutTelemetryRecords PutTraceSegments", "*"),  # X-Ray takes no resource
-    ]
-    found = []
-    for statement in statements(template):
-        service = actions(statement)[0].partition(":")[0]
-        names = " ".join(sorted(action.removeprefix(f"{service}:") for action in actions(statement)))
-        found.append((f"{service}:{names}", statement["Resource"]))
-    assert sorted(found, key=str) == sorted(expected, key=str)
-    assert "ManagedPolicyArns" not in properties(template, "AWS::IAM::Role")
-
-
-def test_nothing_has_a_physical_name(template: Template) -> None:
-    names = {"AlarmName", "BucketName", "FunctionName", "LogGroupName", "RoleName", "TableName"}
-    for logical_id, resource in template.to_json()["Resources"].items():
-        # Of these, FunctionName is the function they are about.
-        if resource["Type"] not in ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Permission"):
-            assert names.isdisjoint(resource["Properties"]), logical_id
-
-
-def test_alarms_say_that_a_count_is_wrong_or_about_to_be(stack: Stack) -> None:
-    topic = sns.Topic(stack, "Topic")
-    aggregator = build(StreamAggregator, stack, service_name="blog", alarm_actions=[SnsAction(topic)])
-    alarms = each(synthesized(stack), "AWS::CloudWatch::Alarm")
-    assert len(alarms) == len(aggregator.alarms) == 9
-    assert all(alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)] for alarm in alarms)
-    # Metric math would do with one alarm less, but emulators cannot create it.
-    assert {alarm["MetricName"] for alarm in alarms} == {
-        "IteratorAge",
-        "PolledEventCount",
-        "QuarantineWaiting",
-        "QuarantineExpiring",
-        "GivenUpWaiting",
-        "GivenUpOldest",
-        "DroppedEventCount",
-        "Errors",
-        "Watched",
-    }
-    [quarantined] = [alarm for alarm in alarms if alarm["MetricName"] == "QuarantineWaiting"]
-    assert quarantined["Namespace"] == "DynamoDBCounters"
-    assert quarantined["Dimensions"] == [{"Name": "service", "Value": "blog"}]
 
 
 def test_given_bucket_is_used_and_none_created(stack: Stack) -> None:
@@ -177,23 +60,6 @@ def test_context_flag_for_emulators_adds_one_variable_and_leaves_out_what_they_d
     assert flagged == {
         name: resource for name, resource in plain.items() if "Deployed" not in name and "Watch" not in name
     }
-
-
-def test_a_deployment_is_put_in_force_once_it_is_complete(template: Template) -> None:
-    [rule] = [rule for rule in each(template, "AWS::Events::Rule") if "EventPattern" in rule]
-    assert rule["EventPattern"]["source"] == ["aws.cloudformation"]
-    assert rule["EventPattern"]["detail"]["stack-id"] == [{"Ref": "AWS::StackId"}]
-    assert "UPDATE_ROLLBACK_COMPLETE" in rule["EventPattern"]["detail"]["status-details"]["status"]
-    [function_id] = template.find_resources("AWS::Lambda::Function")
-    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [function_id, "Arn"]}]
-    assert {one["Principal"] for one in each(template, "AWS::Lambda::Permission")} == {"events.amazonaws.com"}
-
-
-def test_a_schedule_counts_what_waits(template: Template) -> None:
-    [rule] = [rule for rule in each(template, "AWS::Events::Rule") if "ScheduleExpression" in rule]
-    assert rule["ScheduleExpression"] == "rate(15 minutes)"
-    [function_id] = template.find_resources("AWS::Lambda::Function")
-    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": [function_id, "Arn"]}]
 
 
 def kept_days(retentions: list[timedelta | None], **arguments: Any) -> int:
