@@ -28,12 +28,7 @@ from dynamodb_counters.cli.show.formats import stamp
 
 STATES: Final = {WAITING: "waiting", REDRIVEN: "redriven", DISCARDED: "discarded", SETTLED: "settled"}
 
-_WHAT: Final = {
-    "INSERT": "The insertion",
-    "MODIFY": "A change",
-    "REMOVE": "The deletion",
-    SCANNED: "The backfilled image",
-}
+_WHAT: Final = {"INSERT": "The insertion", "REMOVE": "The deletion", SCANNED: "The backfilled image"}
 _ID_DIGITS: Final = 12
 _LEAST_DIGITS: Final = 4
 
@@ -162,12 +157,7 @@ def _image_words(entry: Entry) -> str:
     name = "OldImage" if "OldImage" in record["dynamodb"] and "NewImage" not in record["dynamodb"] else "NewImage"
     image = record["dynamodb"].get(name)
     kind = image.get(TYPE, {}).get("S") if isinstance(image, Mapping) else None
-    what = {
-        "INSERT": "The insertion",
-        "MODIFY": "A change",
-        "REMOVE": "The deletion",
-        SCANNED: "The backfilled image",
-    }.get(str(record.get("eventName")), "A change")
+    what = _WHAT.get(str(record.get("eventName")), "A change")
     side = "its old image" if name == "OldImage" else "its new image"
     held = f", {side}," if record.get("eventName") == "MODIFY" else ""
     return f"{what} of {f'the {kind} ' if kind else 'the item '}{entry.item_key}{held}"

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.batch_get import get_items
-from dynamodb_counters._statuses import deployment_key
 from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.deployment_items import (
-    changes_between,
-    history_key,
-    read_deployment,
-    read_history,
-)
+from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._stream.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters.cli.failures import told
@@ -81,24 +77,18 @@ def declaration_facts(session: Session) -> list[Facts]:
 
 def deployment_facts(session: Session) -> list[Facts]:
     """The deployments in force, the latest first: from when on each holds, and what it declares."""
-
-    def get(key: dict[str, Any]) -> dict[str, Any]:
-        answer = session.table.client.get_item(TableName=session.table.name, Key=key, ConsistentRead=True)
-        return dict(answer.get("Item", {}))
-
-    item = get(history_key())
-    history = read_history(item)
+    seen = read_control(session.table)
     facts: list[Facts] = []
     before: tuple[Declaration, ...] | None = ()
-    for era in history.eras if history else ():
-        declared = read_deployment(get(deployment_key(era.deployment)))
+    for era in seen.history.eras if seen.history else ():
+        declared = read_declarations(session.table, era.deployment)
         facts.append(
             {
                 "deployment": era.deployment,
                 "valid_from": stamp(era.valid_from) if era.valid_from else None,
                 "declarations": None if declared is None else sorted(one.name for one in declared),
                 "changes": None if declared is None or before is None else changes_between(before, declared),
-                "aggregator": item.get("aggregator", {}).get("S"),
+                "aggregator": seen.item.get(AGGREGATOR, {}).get("S"),
             }
         )
         before = declared
@@ -112,19 +102,16 @@ def shard_facts(session: Session, stream: str | None, *, peek: bool) -> tuple[li
     """
     if stream is None:
         return [], "the table has no stream"
-    described, problem = tried(lambda: list(_described(session.client("dynamodbstreams"), stream)))
-    shards = described or []
-    checkpoints = _checkpoints(session, [shard["ShardId"] for shard in shards])
+    shards, problem = tried(lambda: stream_shards(session.client("dynamodbstreams"), stream))
+    checkpoints = _checkpoints(session, [shard.id for shard in shards or ()])
     now = session.clock()
     plan = Plan(session.folded) if peek else Plan(())
     facts = []
-    for shard in shards:
-        name = shard["ShardId"]
-        known = checkpoints.get(name)
-        is_open = "EndingSequenceNumber" not in shard["SequenceNumberRange"]
-        facts.append({"shard": name, "open": is_open, **_checkpoint_facts(known, now)})
+    for shard in shards or ():
+        known = checkpoints.get(shard.id)
+        facts.append({"shard": shard.id, "open": shard.is_open, **_checkpoint_facts(known, now)})
         if peek and problem is None:
-            oldest, problem = tried(partial(_uncovered, session, plan, stream, name, known))
+            oldest, problem = tried(partial(_uncovered, session, plan, stream, shard.id, known))
             facts[-1]["uncovered_seconds"] = None if oldest is None else max(0, round(now - oldest))
     return facts, problem
 
@@ -153,16 +140,6 @@ def queue_facts(session: Session, queue: str) -> Facts:
     found = session.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
     visible, hidden = (int(found[name]) for name in names)
     return {"queue": queue, "messages": visible, "in_flight": hidden}
-
-
-def _described(streams: Any, arn: str) -> Iterator[Mapping[str, Any]]:
-    more: dict[str, Any] = {}
-    while True:
-        described = streams.describe_stream(StreamArn=arn, **more)["StreamDescription"]
-        yield from described["Shards"]
-        if "LastEvaluatedShardId" not in described:
-            return
-        more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
 
 def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Checkpoint | None) -> float | None:
@@ -198,22 +175,22 @@ def _checkpoints(session: Session, shards: list[str]) -> dict[str, Checkpoint | 
     for _ in range(_MOST_BOOKS):
         keys = {shard: checkpoint_key(shard_digest(book)) for shard, book in books.items()}
         items = get_items(session.table, keys.values(), consistent=True)
-        later: dict[str, str] = {}
-        for shard, key in keys.items():
-            item = items.get((key[PK]["S"], key[SK]["S"]))
-            if item is None:
-                continue
-            try:
-                found[shard] = known = Checkpoint.of(item)
-            except ValueError:
-                found[shard] = None
-                continue
-            if known.successor:
-                later[shard] = f"{shard}{BOOK}{known.successor}"
-        books = later
+        held = {shard: items.get((key[PK]["S"], key[SK]["S"])) for shard, key in keys.items()}
+        reached = {shard: _readable(item) for shard, item in held.items() if item is not None}
+        found |= reached
+        books = {
+            shard: f"{shard}{BOOK}{known.successor}" for shard, known in reached.items() if known and known.successor
+        }
         if not books:
             break
     return found
+
+
+def _readable(item: Mapping[str, Any]) -> Checkpoint | None:
+    try:
+        return Checkpoint.of(item)
+    except ValueError:
+        return None
 
 
 def _checkpoint_facts(known: Checkpoint | None, now: float) -> Facts:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table as Grid
-from rich.text import Text
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
 
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, Progress
 from dynamodb_counters._backfill.wiring import make_runner
 from dynamodb_counters.cli.session import Session
-from dynamodb_counters.cli.show.formats import ACCENT, GOOD, QUIET, number, span
+from dynamodb_counters.cli.show.formats import number, span
 from dynamodb_counters.errors import BackfillError
 
 _COUNTED: Final = {
@@ -32,7 +29,6 @@ _COUNTED: Final = {
 }
 """The unit of progress in each phase."""
 _SECONDS_PER_LINE: Final = 60.0
-_BAR: Final = 30
 
 Kind = TypeVar("Kind", bound=Runner)
 
@@ -117,27 +113,30 @@ def work_off(session: Session, runner: Runner, again: str) -> Worked:
 
 @contextmanager
 def _shown(session: Session) -> Iterator[Callable[[Progress], None]]:
-    """Show phases on standard error: live, or without a terminal as lines."""
+    """Show phases on standard error: as bars, or without a terminal as lines."""
     known: dict[str, _Phase] = {}
+    told_at = 0.0
     is_live = session.err.is_terminal
-    told_at, told = 0.0, ""
-    with Live(console=session.err, auto_refresh=False) if is_live else nullcontext() as live:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[far]}"))
+    with Bars(*columns, console=session.err, auto_refresh=False, disable=not is_live) as bars:
 
         def show(step: Progress) -> None:
-            nonlocal told_at, told
-            now = session.clock()
-            for name, phase in known.items():
-                phase.is_over |= name != step.phase
-            if step.phase != COMPLETE:
-                known.setdefault(step.phase, _Phase(now, step.done, step)).step = step
-            is_due = step.phase != told or now >= told_at + (1 / 4 if is_live else _SECONDS_PER_LINE)
-            if not is_due:
+            nonlocal told_at
+            now, is_new = session.clock(), step.phase not in known
+            if is_new:
+                for phase in known.values():
+                    bars.update(phase.task, completed=1, total=1, far=phase.far(is_over=True))
+                if step.phase != COMPLETE:
+                    known[step.phase] = _Phase(now, step.done, step, bars.add_task(step.phase, far=""))
+            if step.phase == COMPLETE:
                 return
-            told, told_at = step.phase, now
-            if live is not None:
-                live.update(_screen(known, step, now), refresh=True)
-            elif step.phase != COMPLETE:
-                session.tell(known[step.phase].line(now))
+            phase = known[step.phase]
+            phase.step = step
+            if is_new or now >= told_at + (1 / 4 if is_live else _SECONDS_PER_LINE):
+                told_at, line = now, phase.line(now)
+                if not is_live:
+                    session.tell(f"{step.phase}: {line}")
+                bars.update(phase.task, completed=step.done, total=step.total or None, far=line, refresh=True)
 
         yield show
 
@@ -147,30 +146,16 @@ class _Phase:
     began: float
     first: int
     step: Progress
-    is_over: bool = False
+    task: TaskID
 
-    def far(self) -> str:
-        if self.is_over:
-            return f"{number(self.step.total or self.step.done)} {_COUNTED.get(self.step.phase, '')}".rstrip()
-        of = f" of {number(self.step.total)}" if self.step.total else ""
-        return f"{number(self.step.done)}{of} {_COUNTED.get(self.step.phase, '')}".rstrip()
-
-    def left(self, now: float) -> str:
-        """The time left at the rate so far; "" if unknown."""
-        rate = (self.step.done - self.first) / (now - self.began) if now > self.began else 0.0
-        if self.is_over or not rate or self.step.done >= self.step.total:
-            return ""
-        return f"{span((self.step.total - self.step.done) / rate)} left"
+    def far(self, *, is_over: bool = False) -> str:
+        done = number(self.step.total or self.step.done if is_over else self.step.done)
+        of = f" of {number(self.step.total)}" if self.step.total and not is_over else ""
+        return f"{done}{of} {_COUNTED.get(self.step.phase, '')}".rstrip()
 
     def line(self, now: float) -> str:
-        units = f"{self.step.units:,.0f} units" if self.step.units else ""
-        return f"{self.step.phase}: " + ", ".join(filter(None, (self.far(), self.left(now), units)))
-
-
-def _screen(known: dict[str, _Phase], step: Progress, now: float) -> Group:
-    shown = Grid.grid(padding=(0, 2))
-    for name, phase in known.items():
-        total = phase.step.total or 1
-        bar = ProgressBar(total, total if phase.is_over else min(phase.step.done, total), _BAR, finished_style=GOOD)
-        shown.add_row(Text(name, "" if phase.is_over else ACCENT), bar, phase.far(), Text(phase.left(now), QUIET))
-    return Group(shown, Text(f"run {step.run}, {step.units:,.0f} units", QUIET), "")
+        """The progress so far, the time left at this rate if that is known, and the units taken."""
+        step = self.step
+        rate = (step.done - self.first) / (now - self.began) if now > self.began else 0.0
+        left = f"{span((step.total - step.done) / rate)} left" if rate > 0 and step.done < step.total else ""
+        return ", ".join(filter(None, (self.far(), left, f"{step.units:,.0f} units" if step.units else "")))

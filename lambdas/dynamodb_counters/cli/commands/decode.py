@@ -13,8 +13,7 @@ import click
 from dynamodb_counters._stream.checkpoint_items import checkpoint_key
 from dynamodb_counters._stream.quarantine_items import UNREADABLE
 from dynamodb_counters.cli.session import Session, shared
-from dynamodb_counters.cli.show.decoded_item import Decoded
-from dynamodb_counters.cli.show.item_words import decoded
+from dynamodb_counters.cli.show.item_words import Decoded, decoded
 from dynamodb_counters.errors import CountersError
 
 _KINDS: Final[dict[str, type]] = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.console import Group as Lines
@@ -31,13 +30,13 @@ from dynamodb_counters.cli.show.formats import (
     HEADING,
     QUIET,
     WARNING,
-    clock_text,
     grid,
     number,
     pairs,
     reason_text,
     size,
     span,
+    stamp,
 )
 
 _LATE: Final = 15 * 60
@@ -128,9 +127,8 @@ def _deployments(deployments: list[Facts], now: float) -> RenderableType:
         return Text("none: no aggregator has counted this table", WARNING)
     shown = grid("deployment", "for records from (UTC)", "changes", keep=("deployment", "for records from (UTC)"))
     for one in deployments:
-        since = _seconds(one["valid_from"])
-        when = "the beginning" if since is None else clock_text(since)
-        when += " (ahead)" if since is not None and since > now else ""
+        since = one["valid_from"]
+        when = _clock(since) + (" (ahead)" if since > stamp(now) else "") if since else "the beginning"
         what = Text("cannot be read by this version", WARNING)
         if one["declarations"] is not None:
             what = Text(one["changes"] or f"declares {' '.join(one['declarations'])}")
@@ -154,7 +152,7 @@ def _shards(shards: list[Facts]) -> RenderableType:
         if known is not None and known["created"] is None:
             through = Text("not reported yet", QUIET)
         elif known is not None:
-            through, age = Text(clock_text(_seconds(known["created"]) or 0)), span(known["age_seconds"])
+            through, age = Text(_clock(known["created"])), span(known["age_seconds"])
         cells: list[str | Text] = [name, Text("open" if one["open"] else "closed", QUIET), through, age]
         if is_peeked:
             cells.append(Text("-", QUIET) if waits is None else Text(span(waits), WARNING if waits > _LATE else ""))
@@ -203,5 +201,6 @@ def _queues(queues: list[Facts]) -> RenderableType:
     return shown
 
 
-def _seconds(text: Any) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if text else None
+def _clock(stamp: str) -> str:
+    """A moment below a heading that names its zone."""
+    return stamp.replace("T", " ").removesuffix("Z")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,18 +14,22 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dynamodb_counters._backfill.group_items import tally_of
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import Advice, EventChange, advice, differences, event_differences
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.effective import Merged, merged
+from dynamodb_counters._declarations.generations import base_name, generation, left_behind
 from dynamodb_counters._declarations.past import Past
+from dynamodb_counters._fold.item_layout import ItemLayout
+from dynamodb_counters._fold.stored_groups import group_of_item
+from dynamodb_counters._items.table_schema import TYPE
 from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.control import past_of, read_control, stored_deployments
+from dynamodb_counters._stream.control import Control, past_of, read_control, stored_deployments
 from dynamodb_counters._stream.deployment_items import AGGREGATOR
 from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.failures import DONE, FOUND
-from dynamodb_counters.cli.left_tallies import LeftTally, left_tallies
 from dynamodb_counters.cli.session import Session, UnknownDeclarationsError, shared
 from dynamodb_counters.cli.show.formats import group_text
 
@@ -36,18 +40,6 @@ _HANDOVER: Final = (
     "{from!r} counts this table, not {to!r}: the next change of declarations fails every batch. Keep the stack's name "
     "and the construct's path in it, or remove the old aggregator and run `counters handover`."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Deployed:
-    """The declarations that a table folds, and those that its readers use."""
-
-    folded: tuple[Declaration, ...] = ()
-    statuses: Mapping[str, Status] = field(default_factory=dict)
-    aggregator: str = ""
-    has_history: bool = False
-    reads: Mapping[str, int] = field(default_factory=dict)
-    past: Past = field(default_factory=Past)
 
 
 @click.command()
@@ -62,36 +54,25 @@ def diff(session: Session, template: str | None, aggregator: str | None, *, tall
     """
     if session.declared is not None and template is not None:
         raise click.UsageError("--template and --declarations: pass one of them")
-    deployed = _read(session.table)
-    name = deployed.aggregator
+    seen = read_control(session.table)
+    first = seen.history is None
+    name = counting = "" if first else seen.item.get(AGGREGATOR, {}).get("S", "")
+    folded = () if first else last_declarations(session.table, UnknownDeclarationsError)
+    past = Past() if first else past_of(stored_deployments(session.table).values(), seen)
     if session.declared is not None:
         declared = session.declarations
     else:
-        name, encoded = _from_templates(Path(template or "cdk.out"), aggregator, deployed.aggregator)
+        name, encoded = _from_templates(Path(template or "cdk.out"), aggregator, counting)
         declared = decode(encoded)
-    handover = {"from": deployed.aggregator, "to": name} if deployed.aggregator not in ("", name) else None
-    found = merged(declared, deployed.folded, deployed.reads, deployed.past)
-    events = event_differences(declared, deployed.folded)
-    left = [*left_tallies(session.table, found, deployed.reads)] if tallies else []
-    document = _document(found, events, deployed) | {"handover": handover}
-    document |= {"left_behind": list(map(asdict, left))} if tallies else {}
+    handover = {"from": counting, "to": name} if counting not in ("", name) else None
+    found = merged(declared, folded, seen.reads, past)
+    events = event_differences(declared, folded)
+    left = [*_left_tallies(session.table, found, seen.reads)] if tallies else []
+    document = _document(found, events, seen) | {"handover": handover}
+    document |= {"left_behind": left} if tallies else {}
     told: list[Any] = [] if handover is None else [Text(_HANDOVER.format(**handover), style="bold"), ""]
-    session.emit(document, Group(*told, _shown(found, events, deployed), *map(_left, left)))
+    session.emit(document, Group(*told, _shown(found, events, first=first), *map(_left, left)))
     return FOUND if events or handover or any(change.kind != "unchanged" for change in found.changes.values()) else DONE
-
-
-def _read(table: Table) -> _Deployed:
-    seen = read_control(table)
-    if seen.history is None:
-        return _Deployed()
-    return _Deployed(
-        last_declarations(table, UnknownDeclarationsError),
-        seen.statuses,
-        seen.item.get(AGGREGATOR, {}).get("S", ""),
-        has_history=True,
-        reads=seen.reads,
-        past=past_of(stored_deployments(table).values(), seen),
-    )
 
 
 def _from_templates(path: Path, wanted: str | None, counting: str) -> tuple[str, str]:
@@ -123,21 +104,22 @@ def _aggregators(template: Any) -> dict[str, str]:
     return found
 
 
-def _document(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed) -> dict[str, Any]:
+def _document(found: Merged, events: Mapping[str, EventChange], seen: Control) -> dict[str, Any]:
+    first = seen.history is None
     return {
-        "first_deployment": not deployed.has_history,
+        "first_deployment": first,
         "names": [
             {
                 "name": name,
                 "kind": change.kind,
                 "changes": _changes(differences(change)),
-                **_advised(advice(found, name, first=not deployed.has_history)),
-                "whole": deployed.statuses.get(name, Status()).whole,
+                **asdict(advice(found, name, first=first)),
+                "whole": seen.statuses.get(name, Status()).whole,
             }
             for name, change in found.changes.items()
         ],
         "events": [
-            {"name": name, "changes": _changes(change.aspects), **_advised(change.advice)}
+            {"name": name, "changes": _changes(change.aspects), **asdict(change.advice)}
             for name, change in events.items()
         ],
     }
@@ -147,17 +129,13 @@ def _changes(found: list[tuple[str, str, str]]) -> list[dict[str, str]]:
     return [{"aspect": aspect, "before": before, "after": after} for aspect, before, after in found]
 
 
-def _advised(said: Advice) -> dict[str, str]:
-    return {"title": said.title, "does": said.does, "counts": said.counts, "next": said.next}
-
-
-def _shown(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed) -> Group:
+def _shown(found: Merged, events: Mapping[str, EventChange], *, first: bool) -> Group:
     parts: list[Any] = []
     quiet = []
-    if not deployed.has_history:
+    if first:
         parts += ["Nothing counts this table yet: this would be its first deployment.", ""]
     for name, change in found.changes.items():
-        said = advice(found, name, first=not deployed.has_history)
+        said = advice(found, name, first=first)
         if said.title == "unchanged":
             quiet.append(name)
             continue
@@ -168,10 +146,27 @@ def _shown(found: Merged, events: Mapping[str, EventChange], deployed: _Deployed
     return Group(*parts)
 
 
-def _left(found: LeftTally) -> Text:
-    group = group_text(found.group)
-    tally = ", ".join(f"{name} {number}" for name, number in found.tally.items())
-    return Text(f"left behind: the tally of {found.name} {group}: {tally}")
+def _left_tallies(table: Table, found: Merged, reads: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Scan for groups with a tally that has no place in the next generation."""
+    by_type: dict[str, Declaration] = {}
+    for name, change in found.changes.items():
+        before, after = change.before, change.after
+        if change.kind == "waits" and before is not None and after is not None and left_behind(after, before):
+            before = generation(before, reads.get(name, 0))
+            by_type[before.name] = before
+    for page in table.client.get_paginator("scan").paginate(TableName=table.name) if by_type else ():
+        for item in page["Items"]:
+            declaration = by_type.get(item.get(TYPE, {}).get("S", ""))
+            tally = declaration and tally_of(item)
+            group = group_of_item(declaration, item) if declaration and tally else None
+            if declaration and group is not None:
+                values = ItemLayout(declaration).values(group)
+                yield {"name": base_name(declaration.name), "group": values, "tally": tally}
+
+
+def _left(found: Mapping[str, Any]) -> Text:
+    tally = ", ".join(f"{name} {number}" for name, number in found["tally"].items())
+    return Text(f"left behind: the tally of {found['name']} {group_text(found['group'])}: {tally}")
 
 
 def _entry(name: str, changes: list[tuple[str, str, str]], said: Advice) -> Group:

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, Final
+from functools import cache, wraps
+from typing import Any, Final, TypeAlias
 
 import click
 from rich.console import Group as Lines
@@ -29,6 +29,10 @@ from dynamodb_counters.errors import InvalidArgumentError
 _TYPED: Final = re.compile(r'\{\s+("[A-Z]+": [^\s{}\[\]][^\n]*)\s+\}')
 _MOST_TOLD: Final = 10
 _DOUBT: Final = "may have been counted"
+
+_Work: TypeAlias = Callable[[Table, Quarantined], bool]
+_Action: TypeAlias = tuple[str, _Work, str]
+"""The verb of what is done to entries, the work on each, and the question before it; "" for none."""
 
 
 @click.group()
@@ -104,87 +108,75 @@ def show(session: Session, entry_id: str) -> None:
     session.emit(entry.document(), lines)
 
 
-@quarantine.command()
+def _acting(*states: str) -> Callable[[Callable[[Table, Sequence[Entry]], _Action]], Callable[..., Any]]:
+    """Make a command of a function that returns the action on entries of these states.
+
+    Exit code 1: the person said no, or some entries changed meanwhile or were refused.
+    """
+
+    def decorate(function: Callable[[Table, Sequence[Entry]], _Action]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+            if not everything and replace(wanted, states=("waiting",)) == Wanted():
+                raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
+            found = find(session.table, replace(wanted, states=states))
+            ids = [entry.id for entry in found]
+            done, work, question = function(session.table, found)
+            if dry_run or not found:
+                session.emit({f"would be {done}": ids}, f"{len(found):,} entries would be {done}")
+                return DONE
+            if question and not session.confirm(question, yes=yes):
+                return FOUND
+            return _act(session, found, done, work)
+
+        for option in (
+            click.option("--yes", is_flag=True, help="Do not ask."),
+            click.option("--dry-run", is_flag=True, help="Write nothing."),
+            click.option("--all", "everything", is_flag=True, help=f"All entries that are {' or '.join(states)}."),
+        ):
+            command = option(command)
+        return quarantine.command()(_filtered(command))
+
+    return decorate
+
+
+@_acting("waiting")
 @click.argument("ids", nargs=-1, metavar="[ID]…")
-@click.option("--all", "everything", is_flag=True, help="All entries that wait.")
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@_filtered
-def redrive(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+def redrive(_: Table, found: Sequence[Entry]) -> _Action:
     """Send entries back through the stream, to be counted once.
 
     Deploy what repairs their cause first. Asks only about records that may have been counted already.
     """
-    found = _chosen(session, wanted, everything=everything)
     doubtful = sum(_DOUBT in entry.kept.reason for entry in found)
     question = f"{doubtful:,} of {len(found):,} records {_DOUBT} already. Redrive them, too?" if doubtful else ""
-    return _act(session, found, redrive_entries.redrive, "redriven", question, dry_run=dry_run, yes=yes)
+    return "redriven", redrive_entries.redrive, question
 
 
-@quarantine.command()
+@_acting("waiting")
 @click.argument("ids", nargs=-1, metavar="[ID]…")
-@click.option("--all", "everything", is_flag=True, help="All entries that wait.")
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@_filtered
-def discard(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+def discard(table: Table, found: Sequence[Entry]) -> _Action:
     """Give entries up: they are never counted, nor taken back, also if their records come again.
 
     They can be shown until they expire. Refused is what only a redrive makes right.
     """
-    found = _chosen(session, wanted, everything=everything)
+    made = cache(lambda: Discards(table))  # Not before the user has said yes.
     question = f"Discard {len(found):,} entries? The counts will lack them for good."
-    discards: list[Discards] = []
-
-    def work(table: Table, entry: Quarantined) -> bool:
-        # Not before the user has said yes.
-        discards.extend([Discards(table)] if not discards else [])
-        return discards[0].discard(entry)
-
-    return _act(session, found, work, "discarded", question, dry_run=dry_run, yes=yes)
+    return "discarded", lambda _, entry: made().discard(entry), question
 
 
-@quarantine.command()
-@click.option("--all", "everything", is_flag=True, help="All entries that wait or were discarded.")
-@click.option("--dry-run", is_flag=True, help="Write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@_filtered
-def purge(session: Session, wanted: Wanted, *, everything: bool, dry_run: bool, yes: bool) -> int:
+@_acting("waiting", "discarded")
+def purge(_: Table, found: Sequence[Entry]) -> _Action:
     """Delete entries that wait or were discarded, with what they hold.
 
     A record that comes again, from the stream or the on-failure bucket, comes back as an entry. Those redriven stay:
     they keep such a record from being counted twice.
     """
-    found = _chosen(session, replace(wanted, states=("waiting", "discarded")), everything=everything)
     waiting = sum(entry.state == "waiting" for entry in found)
     question = f"Delete {len(found):,} entries? The counts will lack the {waiting:,} that wait."
-    return _act(session, found, redrive_entries.purge, "purged", question, dry_run=dry_run, yes=yes)
+    return "purged", redrive_entries.purge, question
 
 
-def _chosen(session: Session, wanted: Wanted, *, everything: bool) -> list[Entry]:
-    is_filtered = bool(wanted.reason or wanted.declarations or wanted.created_before or wanted.created_after)
-    if not (wanted.ids or is_filtered or everything):
-        raise click.UsageError("which entries? give ids, --reason, --declaration, --older or --newer, or --all")
-    return find(session.table, wanted)
-
-
-def _act(
-    session: Session,
-    found: Sequence[Entry],
-    work: Callable[[Table, Quarantined], bool],
-    done: str,
-    question: str,
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> int:
-    """Do something with each entry; exit code 1 if some changed meanwhile."""
-    ids = [entry.id for entry in found]
-    if dry_run or not found:
-        session.emit({f"would be {done}": ids}, f"{len(found):,} entries would be {done}")
-        return DONE
-    if question and not session.confirm(question, yes=yes):
-        return FOUND
+def _act(session: Session, found: Sequence[Entry], done: str, work: _Work) -> int:
     left, refused = list[str](), dict[str, str]()
     with session.progress(done, len(found)) as advance:
         for entry in found:
@@ -194,11 +186,11 @@ def _act(
             except InvalidArgumentError as error:
                 refused[entry.id] = str(error)
             advance(1)
-    said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:10])}" if left else ""
+    said = f"; {len(left):,} have changed meanwhile: {', '.join(left[:_MOST_TOLD])}" if left else ""
     said += f"; {len(refused):,} refused" if refused else ""
     for one, reason in list(refused.items())[:_MOST_TOLD]:
         session.tell(f"{one}: {reason}")
-    changed = [one for one in ids if one not in left and one not in refused]
+    changed = [entry.id for entry in found if entry.id not in left and entry.id not in refused]
     document = {done: changed, "left": left, **({"refused": refused} if refused else {})}
     session.emit(document, f"{len(changed):,} {done}{said}")
     return FOUND if left or refused else DONE

@@ -42,11 +42,6 @@ def number(value: Any) -> str:
     return f"{rounded:,f}".rstrip("0").rstrip(".") if rounded % 1 else f"{int(rounded):,}"
 
 
-def clock_text(seconds: float) -> str:
-    """A moment in UTC, below a heading that says so."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def moment_text(when: datetime | float, tz: tzinfo = UTC) -> str:
     """A moment to the second, with its zone."""
     local = (datetime.fromtimestamp(when, UTC) if isinstance(when, int | float) else when).astimezone(tz)
