@@ -23,7 +23,7 @@ _THREADS: Final = "test_threads.py"
 _NAMES: Final = "test_names.py::"
 _TABLE: Final = "../unit/test_table.py::"
 
-_KEEP: Final = "                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)\n"
+_KEEP: Final = "                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)\n"
 _COMMIT: Final = "                done = self._committer.commit(folded.deltas, part)\n"
 _MOVE: Final = (
     "                self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)\n"
@@ -45,14 +45,14 @@ MUTATIONS: Final = (
     Mutation(
         "the condition on the watermark is dropped",
         "_stream/commit.py",
-        "        update.require_unset_or_below(name, watermark.bound(delta.first))\n",
+        "        update.require_unset_or_below(name, watermark.value(delta.first))\n",
         "        pass\n",
     ),
     Mutation(
         "the condition looks at the last record, not the first",
         "_stream/commit.py",
-        "watermark.bound(delta.first)",
-        "watermark.bound(delta.last)",
+        "watermark.value(delta.first)",
+        "watermark.value(delta.last)",
     ),
     Mutation(
         "the watermark moves to the first record, not the last",
@@ -429,20 +429,6 @@ MUTATIONS: Final = (
         _MECHANISMS + "test_what_one_declaration_cannot_fold_waits_for_it_alone",
     ),
     Mutation(
-        "an older version's quarantine is not heeded",
-        "_stream/quarantine.py",
-        "elif image.names and NAMES not in there:",
-        "elif False:",
-        _CHECKPOINTS + "test_what_the_old_version_has_quarantined_no_declaration_counts",
-    ),
-    Mutation(
-        "an older version goes on quarantining",
-        "_stream/checkpoints.py",
-        "take_token(self._table, shard)",
-        "pass",
-        _CHECKPOINTS + "test_the_old_version_can_quarantine_nothing_more",
-    ),
-    Mutation(
         "contention is not waited out",
         "_stream/retrying_client.py",
         "if not may_pass(error):",
@@ -653,27 +639,6 @@ MUTATIONS: Final = (
         _CHECKPOINTS + "test_two_shards_of_one_digest_are_told",
     ),
     Mutation(
-        "the version before is forgotten",
-        "_stream/upgrade.py",
-        'return "Item" in answer or',
-        "return False and",
-        _CHECKPOINTS + "test_a_zombie_of_the_old_version_and_the_new_version_count_once",
-    ),
-    Mutation(
-        "the version before is remembered only by the shards it has written to",
-        "_stream/upgrade.py",
-        "may_run_until = _first_met(table) + STILL_RUNNING",
-        "may_run_until = 0",
-        _CHECKPOINTS + "test_a_zombie_of_the_old_version_and_the_new_version_count_once",
-    ),
-    Mutation(
-        "watermarks of the version before go while their records can still come",
-        "_stream/pruning.py",
-        "_OLD_FORMAT_HOURS: Final = (GUARANTEE + DAY) // HOUR",
-        "_OLD_FORMAT_HOURS: Final = 24",
-        _CHECKPOINTS + "test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come",
-    ),
-    Mutation(
         "records older than the guarantee are counted",
         "_stream/batch.py",
         "return max(self._clock() - GUARANTEE, checkpoint.lost_before)",
@@ -880,8 +845,8 @@ MUTATIONS: Final = (
     Mutation(
         "no book opens where records may be missing",
         "_stream/books.py",
-        "            if missing and not is_last and",
-        "            if False and",
+        "            if missing and not is_last:\n",
+        "            if False:\n",
         _GIVEN_UP + "test_a_batch_that_was_counted_in_part_and_overtaken_is_counted_once",
     ),
     Mutation(

@@ -405,8 +405,8 @@ RUN_MUTATIONS: Final = (
     Mutation(
         "an image that a scan finds waits at once",
         "_backfill/scan.py",
-        "state=PROVISIONAL",
-        'state="waiting"',
+        "image, PROVISIONAL)",
+        'image, "waiting")',
         _QUARANTINE + "test_an_item_that_goes_bad_meanwhile_waits_once",
     ),
     Mutation(

@@ -26,7 +26,6 @@ CONSTANTS
   Later,           \* Of each shard: records that are written at some later time.
   Parents,         \* Of each shard: its parent, or None.
   Deployments,     \* 1 is the first.
-  Predecessors,    \* Deployments whose code knows neither checkpoints nor history.
   Features,        \* What takes part: a subset of AllFeatures.
   Without,         \* Guards that are removed: a subset of AllGuards.
   Timeout,         \* The longest that an invocation runs.
@@ -46,7 +45,6 @@ AllGuards == {
   "condition", "first", "last", "refold", "from watermark", "all written", "per shard",
   "read", "all committed", "forward", "deadline", "standing", "settled", "pruned as seen",
   "loss noticed", "moves only", "wakes", "outlived read last", "guarantee",
-  "format kept", "switch margin", "had counted", "in order",
   "notice", "by birth", "history as seen", "history fresh", "part by part",
   "quarantined first", "redriven once", "only those waiting"}
 
@@ -58,20 +56,18 @@ VARIABLES
   stream,       \* Of each shard: its records so far.
   acked,        \* Of each shard: where the event source mapping stands.
   process,      \* Execution environments, each with at most one invocation.
-  watermark,    \* Of each item, shard and format.
+  watermark,    \* Of each item and shard.
   touched,      \* When each watermark was written (only for the guard "standing").
   counted,      \* <<item, event>>: applied at least once.
   recounted,    \* <<item, event>>: applied again.
   control,      \* Of each shard: the item with its checkpoint, or None.
-  witness,      \* Of each shard: the format of its watermarks, and whether its checkpoint has ever moved.
-  token,        \* Of each shard: the predecessor that has met it, or None.
+  witness,      \* Of each shard: whether its checkpoint has ever moved.
   history,      \* Which deployment is in force from when on, oldest first.
-  switched,     \* When a deployment with checkpoints first ran, or None.
   quarantine,   \* Entries, each of one record.
   pruner        \* A request to prune that is under way, and what its process remembers.
 
 table == <<watermark, touched, counted, recounted>>
-books == <<control, witness, token, history, switched, quarantine>>
+books == <<control, witness, history, quarantine>>
 vars == <<now, deployed, stream, acked, process, watermark, touched, counted, recounted, books, pruner>>
 
 Has(guard) == guard \notin Without
@@ -81,10 +77,6 @@ Max(S) == CHOOSE n \in S : \A m \in S : m <= n
 Min(S) == CHOOSE n \in S : \A m \in S : n <= m
 
 -----------------------------------------------------------------------------
-(* Formats of watermarks: "old" is an attribute of its own. *)
-
-Formats == {"compact", "old"}
-
 (* The attribute that holds the watermark of a shard. *)
 Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 
@@ -93,7 +85,7 @@ Attribute(s) == IF Has("per shard") THEN s ELSE Min(Shards)
 (***************************************************************************)
 
 NoCheckpoint == [shard |-> None, checkpoint |-> 0, at |-> 0, mark |-> 0, markAt |-> 0, settled |-> 0,
-                 seen |-> 0, lostBefore |-> None, format |-> "compact"]
+                 seen |-> 0, lostBefore |-> None]
 
 Ripe(stamp, time) == time > stamp + Settling
 
@@ -126,23 +118,12 @@ Prunable(c, time) ==
   ELSE IF Has("settled") THEN SettledThrough(c, time)
   ELSE c.checkpoint
 
-(* When checkpoints came to a table that others had served. *)
-Since == IF switched # None THEN switched
-         ELSE IF \E s \in Shards : token[s] # None THEN now ELSE -Timeout - Landing - 1
-
-(* Invocations that know no checkpoints have met the shard, or may still be running: their format is kept. *)
-NeedsOldFormat(s) ==
-  /\ Predecessors # {} /\ Has("format kept")
-  /\ token[s] # None \/ (Has("switch margin") /\ now <= Since + Timeout + Landing)
-
 (* The item of a shard that has none.  If it had moved before, it was lost. *)
 Created(s, time, stamp) ==
-  LET seen == witness[s] # None /\ Has("loss noticed") IN
   [NoCheckpoint EXCEPT
     !.shard = s,
     !.seen = stamp,
-    !.lostBefore = IF seen /\ witness[s].moved THEN time - Margin ELSE None,
-    !.format = IF seen THEN witness[s].format ELSE IF NeedsOldFormat(s) THEN "old" ELSE "compact"]
+    !.lostBefore = IF witness[s] /\ Has("loss noticed") THEN time - Margin ELSE None]
 
 -----------------------------------------------------------------------------
 (***************************************************************************)
@@ -194,15 +175,9 @@ TimeAt(p) == now + Clock[p]
 (* The stamp of what an invocation writes: its deadline, by which the write has landed. *)
 Stamp(p) == (IF Has("deadline") THEN process[p].deadline ELSE process[p].deadline - Timeout) + Clock[p]
 
-UsesCheckpoints(r) == With("checkpoints") /\ r.deployment \notin Predecessors
-Format(r) == IF UsesCheckpoints(r) THEN r.known.format
-             ELSE IF Predecessors # {} THEN "old" ELSE "compact"
-
 (* The deployment by which an invocation folds a record. *)
 By(r, n) ==
-  IF With("history") /\ r.deployment \notin Predecessors /\ Has("by birth")
-  THEN InForce(r.history, stream[r.shard][n].born)
-  ELSE r.deployment
+  IF With("history") /\ Has("by birth") THEN InForce(r.history, stream[r.shard][n].born) ELSE r.deployment
 
 (* A batch is folded in parts of one deployment each: the end of the part that begins after `begin`. *)
 PartEnd(r, begin) ==
@@ -222,7 +197,7 @@ Doubtful(r, time) ==
   {n \in (r.begin + 1)..r.last :
     \/ /\ With("silence") /\ Has("guarantee")
        /\ stream[r.shard][n].born < time - Guarantee
-    \/ /\ UsesCheckpoints(r) /\ r.known # None
+    \/ /\ With("checkpoints") /\ r.known # None
        /\ r.known.lostBefore # None
        /\ stream[r.shard][n].born < r.known.lostBefore}
 
@@ -232,11 +207,11 @@ Accepts(mark, delta) ==
   \/ mark < (IF Has("first") THEN Min(delta) ELSE Max(delta))
 
 (* The effect of an update with the records `delta` on the table. *)
-UpdateLands(i, s, format, delta) ==
+UpdateLands(i, s, delta) ==
   LET a == Attribute(s) IN
-  IF Accepts(watermark[i][a][format], delta)
+  IF Accepts(watermark[i][a], delta)
   THEN LET events == {<<i, stream[s][n].event>> : n \in delta}
-       IN /\ watermark' = [watermark EXCEPT ![i][a][format] = IF Has("last") THEN Max(delta) ELSE Min(delta)]
+       IN /\ watermark' = [watermark EXCEPT ![i][a] = IF Has("last") THEN Max(delta) ELSE Min(delta)]
           /\ touched' = IF Has("standing") THEN touched ELSE [touched EXCEPT ![i][a] = now]
           /\ counted' = counted \cup events
           /\ recounted' = recounted \cup (events \cap counted)
@@ -249,8 +224,7 @@ Answered(r, i, delta, mark) ==
 
 (* The phase that folds, and the one before it, once an invocation knows its checkpoint. *)
 Folding == IF With("quarantine") THEN "setting aside" ELSE "committing"
-Prepared(r) == IF r.deployment \in Predecessors THEN "meeting"
-               ELSE IF With("history") THEN "consulting" ELSE Folding
+Prepared == IF With("history") THEN "consulting" ELSE Folding
 
 (* The invocation once it knows the checkpoint `c`, read at `time`. *)
 Informed(r, c, time) ==
@@ -259,8 +233,7 @@ Informed(r, c, time) ==
   IN [known EXCEPT
        !.after = [i \in Items |-> from],
        !.begin = from,
-       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking"
-                 ELSE Prepared(r)]
+       !.phase = IF With("silence") /\ Has("wakes") /\ time > c.seen + Alive THEN "waking" ELSE Prepared]
 
 -----------------------------------------------------------------------------
 (* Nothing is counted, and nothing runs. *)
@@ -269,14 +242,12 @@ Empty ==
   /\ deployed = Min(Deployments)
   /\ acked = [s \in Shards |-> 0]
   /\ process = [p \in Processes |-> Cold]
-  /\ watermark = [i \in Items |-> [s \in Shards |-> [f \in Formats |-> 0]]]
+  /\ watermark = [i \in Items |-> [s \in Shards |-> 0]]
   /\ touched = [i \in Items |-> [s \in Shards |-> 0]]
   /\ counted = {} /\ recounted = {}
   /\ control = [s \in Shards |-> None]
-  /\ witness = [s \in Shards |-> None]
-  /\ token = [s \in Shards |-> None]
+  /\ witness = [s \in Shards |-> FALSE]
   /\ history = <<>>
-  /\ switched = None
   /\ quarantine = {}
   /\ pruner = [copy |-> None, shard |-> None, target |-> None]
 
@@ -297,7 +268,6 @@ Write(s) ==
 
 Deploy ==
   /\ deployed < Max(Deployments)
-  /\ (Predecessors # {} /\ Has("had counted")) => \E s \in Shards : acked[s] > 0
   /\ deployed' = deployed + 1
   /\ UNCHANGED <<now, stream, acked, process, table, books, pruner>>
 
@@ -313,23 +283,18 @@ Deliver(p, s, begin, last, memory, deadline) ==
                              !.deadline = deadline,
                              !.after = [i \in Items |-> begin], !.skipped = {}]
      IN process' = [process EXCEPT ![p] =
-          [r EXCEPT !.phase = IF UsesCheckpoints(r) THEN "starting" ELSE Prepared(r)]]
+          [r EXCEPT !.phase = IF With("checkpoints") THEN "starting" ELSE Prepared]]
   /\ UNCHANGED <<now, deployed, stream, acked, table, books, pruner>>
 
 (* What a process remembers: nothing, if it is a new one. *)
 Warm(p, d) == process[p].phase = "idle" /\ process[p].deployment = d
 Memory(p, d) == IF Warm(p, d) THEN process[p] ELSE [Cold EXCEPT !.deployment = d]
 
-(* Those of earlier deployments may start at any time, but for predecessors. *)
-MayStart(d) ==
-  /\ d <= deployed
-  /\ (d \in Predecessors /\ Has("in order")) => d = deployed
-
 -----------------------------------------------------------------------------
 (* Checkpoint: read, created, announced, moved. *)
 
 (* Where nothing that is read for it can change in between, a checkpoint is created in one step. *)
-InSteps == Predecessors # {} \/ With("loss")
+InSteps == With("loss")
 
 Unchanged == UNCHANGED <<now, deployed, stream, acked, pruner>>
 
@@ -347,28 +312,25 @@ ReadCheckpoint(p) ==
   /\ process' = [process EXCEPT ![p] = Informed(r, control[r.shard], now)]
   /\ Unchanged /\ UNCHANGED <<table, books>>
 
-(* There is none: the shard is new, or met by invocations that know none, or its checkpoint was lost. *)
+(* There is none: the shard is new, or its checkpoint was lost. *)
 FindNoCheckpoint(p) ==
   LET r == process[p] IN
   /\ InSteps /\ Sends(p) /\ r.phase = "starting" /\ control[r.shard] = None
-  /\ switched' = Since
   /\ process' = [process EXCEPT ![p] =
        [r EXCEPT !.phase = "creating", !.of = r.shard, !.known = Created(r.shard, TimeAt(p), Stamp(p))]]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, history, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, books>>
 
 (* Put if absent; otherwise what is there counts. *)
 CreateCheckpoint(p) ==
   LET r == process[p]
       s == r.shard
       new == IF InSteps THEN r.known ELSE Created(s, TimeAt(p), Stamp(p))
-      format == IF witness[s] = None THEN new.format ELSE witness[s].format
-      c == IF control[s] = None THEN [new EXCEPT !.format = format] ELSE control[s] IN
+      c == IF control[s] = None THEN new ELSE control[s] IN
   /\ Lands(p)
   /\ r.phase = "creating" \/ (~InSteps /\ r.phase = "starting" /\ control[s] = None)
   /\ control' = [control EXCEPT ![s] = c]
-  /\ witness' = [witness EXCEPT ![s] = IF @ = None THEN [format |-> format, moved |-> FALSE] ELSE @]
   /\ process' = [process EXCEPT ![p] = Informed(r, c, now)]
-  /\ Unchanged /\ UNCHANGED <<table, token, history, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, witness, history, quarantine>>
 
 (* The shard was silent: before anything else is written, pruners must be able to see that it is not any more. *)
 WakeUp(p) ==
@@ -376,38 +338,30 @@ WakeUp(p) ==
   /\ Lands(p) /\ r.phase = "waking" /\ control[r.shard] # None
   /\ control' = [control EXCEPT ![r.shard].seen = Stamp(p)]
   /\ process' = [process EXCEPT ![p] = Informed(r, [r.known EXCEPT !.seen = Stamp(p)], r.readAt)]
-  /\ Unchanged /\ UNCHANGED <<table, witness, token, history, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, witness, history, quarantine>>
 
 (* After the last item, if ever: an old checkpoint is only cautious. *)
 MayMove(r) ==
-  /\ UsesCheckpoints(r) /\ r.of = r.shard
+  /\ With("checkpoints") /\ r.of = r.shard
   /\ Has("all committed") => Lacking(r) = {}
   /\ r.last > r.known.checkpoint \/ (~Has("forward") /\ r.last # r.known.checkpoint)
 
 (* Before a checkpoint first moves, the witness says so: from then on, one that is missing was lost. *)
 MoveLands(s, known, through, stamp, time) ==
   /\ control' = [control EXCEPT ![s] = Moved(IF @ = None THEN NoCheckpoint ELSE @, known, through, stamp, time)]
-  /\ witness' = [witness EXCEPT ![s].moved = TRUE]
+  /\ witness' = [witness EXCEPT ![s] = TRUE]
 
 MoveCheckpoint(p) ==
   LET r == process[p] IN
   /\ Lands(p) /\ r.phase = "committing" /\ MayMove(r) /\ MoveHolds(control[r.shard], r.last)
   /\ MoveLands(r.shard, r.known, r.last, Stamp(p), TimeAt(p))
   /\ process' = [process EXCEPT ![p].known = Moved(@, @, r.last, Stamp(p), TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, token, history, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, history, quarantine>>
 
 Lose(s) ==
   /\ With("loss") /\ control[s] # None
   /\ control' = [control EXCEPT ![s] = None]
-  /\ Unchanged /\ UNCHANGED <<process, table, witness, token, history, switched, quarantine>>
-
-(* A predecessor that first meets a shard puts its fencing token there. *)
-Meet(p) ==
-  LET r == process[p] IN
-  /\ Lands(p) /\ r.phase = "meeting"
-  /\ token' = [token EXCEPT ![r.shard] = r.deployment]
-  /\ process' = [process EXCEPT ![p].phase = "committing"]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, history, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<process, table, witness, history, quarantine>>
 
 -----------------------------------------------------------------------------
 (* The history: read, appended to; then the batch is folded, part by part. *)
@@ -429,7 +383,7 @@ TakeOver(p) ==
   /\ history = known \/ ~Has("history as seen")
   /\ history' = taken
   /\ process' = [process EXCEPT ![p].history = taken, ![p].historyAt = now]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, switched, quarantine>>
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, quarantine>>
 
 (* From here on, this copy counts: whatever is appended meanwhile concerns no record of the batch. *)
 UseHistory(p) ==
@@ -469,14 +423,14 @@ Keep(p) ==
   /\ Lands(p) /\ r.phase = "setting aside"
   /\ IF Has("quarantined first") THEN Put(Aside(r, TimeAt(p))) ELSE UNCHANGED quarantine
   /\ process' = [process EXCEPT ![p].phase = "committing", ![p].skipped = Doubtful(r, TimeAt(p))]
-  /\ Unchanged /\ UNCHANGED <<table, control, witness, token, history, switched>>
+  /\ Unchanged /\ UNCHANGED <<table, control, witness, history>>
 
 (* Without the guard "quarantined first": last of all. *)
 KeepLast(p) ==
   LET r == process[p] IN
   /\ ~Has("quarantined first") /\ Lands(p) /\ r.phase = "committing" /\ Lacking(r) = {}
   /\ Put(Aside(r, TimeAt(p))) /\ quarantine' # quarantine
-  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, token, history, switched>>
+  /\ Unchanged /\ UNCHANGED <<process, table, control, witness, history>>
 
 (* A redrive is a change of the entry, so that its event comes back as a new record. *)
 Redrive(e, s) ==
@@ -486,7 +440,7 @@ Redrive(e, s) ==
   /\ quarantine' = (quarantine \ {e}) \cup {[e EXCEPT !.state = "redriven"]}
   /\ stream' = [stream EXCEPT ![s] = @ \o
        <<[stream[e.shard][e.sequence] EXCEPT !.born = now, !.only = e.declarations]>>]
-  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, token, history, switched, pruner>>
+  /\ UNCHANGED <<now, deployed, acked, process, table, control, witness, history, pruner>>
 
 -----------------------------------------------------------------------------
 (* Commit. *)
@@ -495,14 +449,14 @@ Redrive(e, s) ==
 Commit(p, i, heard) ==
   LET r == process[p]
       delta == Delta(r, i)
-      format == Format(r) IN
+      mark == watermark[i][Attribute(r.shard)] IN
   /\ Lands(p) /\ r.phase = "committing" /\ delta # {}
-  /\ UpdateLands(i, r.shard, format, delta)
+  /\ UpdateLands(i, r.shard, delta)
   /\ process' =
        \* Without the guard "from watermark", Refold goes on after a refusal.
-       IF ~heard \/ ~(Has("from watermark") \/ Accepts(watermark[i][Attribute(r.shard)][format], delta))
+       IF ~heard \/ ~(Has("from watermark") \/ Accepts(mark, delta))
        THEN process
-       ELSE [process EXCEPT ![p] = Answered(r, i, delta, watermark[i][Attribute(r.shard)][format])]
+       ELSE [process EXCEPT ![p] = Answered(r, i, delta, mark)]
   /\ Unchanged /\ UNCHANGED <<books>>
 
 (* Without the guard "from watermark": after a refusal everything is written again, without the bound. *)
@@ -511,9 +465,9 @@ Refold(p, i) ==
       delta == Delta(r, i)
       a == Attribute(r.shard) IN
   /\ ~Has("from watermark") /\ Lands(p) /\ r.phase = "committing" /\ delta # {}
-  /\ ~Accepts(watermark[i][a][Format(r)], delta) /\ watermark[i][a][Format(r)] < Max(delta)
+  /\ ~Accepts(watermark[i][a], delta) /\ watermark[i][a] < Max(delta)
   /\ LET events == {<<i, stream[r.shard][n].event>> : n \in delta} IN
-     /\ watermark' = [watermark EXCEPT ![i][a][Format(r)] = Max(delta)]
+     /\ watermark' = [watermark EXCEPT ![i][a] = Max(delta)]
      /\ counted' = counted \cup events
      /\ recounted' = recounted \cup (events \cap counted)
   /\ process' = [process EXCEPT ![p].after[i] = r.last]
@@ -557,29 +511,28 @@ LookUp(s) ==
   /\ pruner' = [pruner EXCEPT !.shard = s, !.copy = Prunable(control[s], now)]
   /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
 
-MayPrune(i, s, format, value) ==
+MayPrune(i, s, value) ==
   /\ value # 0
   /\ \/ value <= Prunable(control[s], now + Ahead)
      \/ ~Has("outlived read last") /\ pruner.copy # None /\ pruner.shard = s /\ value <= pruner.copy
      \/ ~Has("standing") /\ control[s] # None /\ value <= control[s].checkpoint /\ Ripe(touched[i][s], now)
 
-SeeStale(i, s, format) ==
+SeeStale(i, s) ==
   /\ With("pruning") /\ InTwoSteps /\ pruner.target = None
-  /\ MayPrune(i, s, format, watermark[i][s][format])
-  /\ pruner' = [pruner EXCEPT !.target =
-       [item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]]]
+  /\ MayPrune(i, s, watermark[i][s])
+  /\ pruner' = [pruner EXCEPT !.target = [item |-> i, shard |-> s, value |-> watermark[i][s]]]
   /\ UNCHANGED <<now, deployed, stream, acked, process, table, books>>
 
 (* Only the watermark that was seen is removed. *)
 PruneLands(target) ==
   watermark' =
-    IF Has("pruned as seen") => watermark[target.item][target.shard][target.format] = target.value
-    THEN [watermark EXCEPT ![target.item][target.shard][target.format] = 0]
+    IF Has("pruned as seen") => watermark[target.item][target.shard] = target.value
+    THEN [watermark EXCEPT ![target.item][target.shard] = 0]
     ELSE watermark
 
-PruneAtOnce(i, s, format) ==
-  /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, format, watermark[i][s][format])
-  /\ PruneLands([item |-> i, shard |-> s, format |-> format, value |-> watermark[i][s][format]])
+PruneAtOnce(i, s) ==
+  /\ With("pruning") /\ ~InTwoSteps /\ MayPrune(i, s, watermark[i][s])
+  /\ PruneLands([item |-> i, shard |-> s, value |-> watermark[i][s]])
   /\ UNCHANGED <<now, deployed, stream, acked, process, touched, counted, recounted,
                  books, pruner>>
 
@@ -597,14 +550,14 @@ Next ==
   \/ Prune
   \/ \E e \in quarantine, s \in Shards : Redrive(e, s)
   \/ \E s \in Shards : Write(s) \/ Lose(s) \/ LookUp(s)
-  \/ \E s \in Shards, i \in Items, f \in Formats : SeeStale(i, s, f) \/ PruneAtOnce(i, s, f)
+  \/ \E s \in Shards, i \in Items : SeeStale(i, s) \/ PruneAtOnce(i, s)
   \/ \E p \in Processes :
        \/ \E s \in Shards, d \in Deployments :
             \E begin \in 0..acked[s] : \E last \in begin..Len(stream[s]) :
-              /\ MayStart(d)
+              /\ d <= deployed  \* Those of earlier deployments may start at any time.
               /\ Deliver(p, s, begin, last, Memory(p, d), now + Timeout)
        \/ UseCopy(p) \/ ReadCheckpoint(p) \/ FindNoCheckpoint(p) \/ CreateCheckpoint(p) \/ WakeUp(p)
-       \/ Meet(p) \/ ReadHistory(p) \/ TakeOver(p) \/ UseHistory(p) \/ NextPart(p) \/ Keep(p) \/ KeepLast(p)
+       \/ ReadHistory(p) \/ TakeOver(p) \/ UseHistory(p) \/ NextPart(p) \/ Keep(p) \/ KeepLast(p)
        \/ \E i \in Items : Commit(p, i, TRUE) \/ Commit(p, i, FALSE) \/ Refold(p, i)
        \/ MoveCheckpoint(p) \/ Finish(p) \/ Fail(p) \/ Crash(p)
 
@@ -649,11 +602,11 @@ CheckpointCovers == \A s \in Shards : control[s] # None => Covered(s, control[s]
 
 TypeOK ==
   /\ acked \in [Shards -> Nat]
-  /\ \A i \in Items, s \in Shards, f \in Formats : watermark[i][s][f] \in 0..Len(stream[s])
+  /\ \A i \in Items, s \in Shards : watermark[i][s] \in 0..Len(stream[s])
   /\ \A s \in Shards : control[s] # None =>
        /\ DOMAIN control[s] = DOMAIN NoCheckpoint
        /\ control[s].shard = s  \* Otherwise, nobody reads it: its digest may be another shard's.
        /\ control[s].settled <= Len(stream[s]) /\ control[s].mark <= Len(stream[s])
   /\ \A p \in Processes : process[p].phase \in
-       {"cold", "idle", "starting", "creating", "waking", "meeting", "consulting", "setting aside", "committing"}
+       {"cold", "idle", "starting", "creating", "waking", "consulting", "setting aside", "committing"}
 =============================================================================

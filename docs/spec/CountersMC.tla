@@ -25,7 +25,6 @@ Wider == <<<<Record("a", {1, 2}), Record("b", {2}), Record("c", {1})>>, <<Record
 Split == <<<<Record("a", {1, 2}), Record("b", {1})>>, <<Record("c", {1, 2})>>, <<Record("d", {1})>>>>
 OneParent == <<None, 1, 1>>
 Afterwards == <<<<Record("z", {1})>>>>
-IdleThenNew == <<<<Record("a", {})>>, <<Record("b", {1})>>>>
 
 (* What the first deployment counts in one item, the second counts in another one of the same declaration. *)
 Rekeyed(event) == Of(event, <<{1}, {2}>>, <<{1}, {2}>>)
@@ -73,7 +72,7 @@ SeenProcess(p) ==
       known == IF r.known = None \/ stale THEN None
                ELSE IF With("marks") THEN SeenControl(r.of, r.known)
                ELSE SeenControl(r.of, [r.known EXCEPT !.at = now]) IN
-  IF r.phase = "cold" \/ (r.phase = "idle" /\ (~MayStart(r.deployment) \/ (known = None /\ SeenCopy(r) = None)))
+  IF r.phase = "cold" \/ (r.phase = "idle" /\ known = None /\ SeenCopy(r) = None)
   THEN <<"cold">> ELSE
   <<r.phase, r.shard, r.last, r.end, r.deployment, r.skipped, known, SeenCopy(r),
     IF known = None \/ ~With("copies") THEN None ELSE <<r.of, Ago(r.readAt, Fresh + 1)>>,
@@ -94,11 +93,10 @@ Bounded ==
   /\ Len(history) <= Eras
 
 View ==
-  <<deployed, acked, SeenProcesses, watermark, counted, recounted, witness, token, quarantine, SeenHistory(history),
+  <<deployed, acked, SeenProcesses, watermark, counted, recounted, witness, quarantine, SeenHistory(history),
     [s \in Shards |-> SeenControl(s, control[s])],
     [s \in Shards |-> [n \in 1..Len(stream[s]) |->
        <<stream[s][n].event, stream[s][n].only, IF With("silence") THEN Ago(stream[s][n].born, Guarantee + 3) ELSE 0>>]],
     IF Has("standing") THEN 0 ELSE [i \in Items |-> [s \in Shards |-> Ago(touched[i][s], Settling + 3)]],
-    IF switched = None THEN None ELSE Ago(switched, Timeout + Landing + 1),
     pruner>>
 =============================================================================

@@ -35,7 +35,7 @@ TraceInit ==
   /\ stream = [s \in Shards |-> IF s <= Len(Traces[trace].streams) THEN Records(Traces[trace].streams[s]) ELSE <<>>]
   /\ Empty
 
-Stays == UNCHANGED <<now, deployed, stream, acked, token, history, switched, pruner, remembered>>
+Stays == UNCHANGED <<now, deployed, stream, acked, history, pruner, remembered>>
 TableOnly == Stays /\ UNCHANGED process
 ProcessOnly == Stays /\ UNCHANGED <<table, control, witness, quarantine>>
 
@@ -54,8 +54,6 @@ Begins(e) ==
   /\ Deliver(e.process, e.shard, e.begin, e.last, memory, e.deadline)
   /\ remembered' = IF e.cold THEN [remembered EXCEPT ![e.process] = [s \in Shards |-> None]] ELSE remembered
 
-Meets(e) == process' = [process EXCEPT ![e.process].phase = "committing"] /\ ProcessOnly
-
 Copies(e) == UseCopy(e.process) /\ UNCHANGED remembered
 
 Reads(e) ==
@@ -69,9 +67,7 @@ CreateLands(e) ==
   /\ InTime(e)
   /\ e.accepted <=> control[e.shard] = None
   /\ control' = IF e.accepted THEN [control EXCEPT ![e.shard] = e.created] ELSE control
-  /\ witness' = IF e.accepted THEN [witness EXCEPT ![e.shard] = [format |-> e.created.format, moved |-> FALSE]]
-                ELSE witness
-  /\ TableOnly /\ UNCHANGED <<table, quarantine>>
+  /\ TableOnly /\ UNCHANGED <<table, witness, quarantine>>
 
 CreateHeard(e) ==
   /\ process[e.process].phase = "starting"
@@ -110,7 +106,7 @@ TakeoverLanded(e) ==
   /\ InTime(e) /\ Appends(e)
   /\ e.accepted => history = e.seen
   /\ history' = IF e.accepted THEN e.taken ELSE history
-  /\ UNCHANGED <<now, deployed, stream, acked, token, switched, pruner, remembered,
+  /\ UNCHANGED <<now, deployed, stream, acked, pruner, remembered,
                  process, table, control, witness, quarantine>>
 
 TakeoverHeard(e) ==
@@ -122,7 +118,7 @@ SetsAside(e) ==
   LET r == process[e.process] IN
   /\ r.phase \in {"consulting", "committing"}
   /\ e.before >= e.clock - Guarantee
-  /\ (UsesCheckpoints(r) /\ r.known.lostBefore # None) => e.before >= r.known.lostBefore
+  /\ r.known.lostBefore # None => e.before >= r.known.lostBefore
   /\ process' = [process EXCEPT ![e.process].skipped =
        {n \in (r.begin + 1)..r.end : stream[r.shard][n].born < e.before}]
   /\ ProcessOnly
@@ -165,16 +161,16 @@ UpdateSent(e) ==
   LET r == process[e.process]
       delta == Delta(r, e.item) IN
   /\ r.phase = "committing" /\ r.shard = e.shard /\ delta # {}
-  /\ e.first = Min(delta) /\ e.last = Max(delta) /\ e.format = Format(r)
+  /\ e.first = Min(delta) /\ e.last = Max(delta)
   /\ UNCHANGED <<vars, remembered>>
 
-Of(x) == CountsIn(x, IF history = <<>> THEN Min(Predecessors) ELSE InForce(history, x.born), None)
+Of(x) == CountsIn(x, Era(x), None)
 Added(e) == {n \in e.first..e.last : n \notin e.skipped /\ e.item \in Of(stream[e.shard][n])}
 
 UpdateLanded(e) ==
   /\ InTime(e)
-  /\ e.accepted <=> Accepts(watermark[e.item][e.shard][e.format], Added(e))
-  /\ UpdateLands(e.item, e.shard, e.format, Added(e))
+  /\ e.accepted <=> Accepts(watermark[e.item][e.shard], Added(e))
+  /\ UpdateLands(e.item, e.shard, Added(e))
   /\ TableOnly /\ UNCHANGED <<control, witness, quarantine>>
 
 UpdateHeard(e) ==
@@ -230,26 +226,24 @@ KeepLanded(e) ==
   /\ quarantine' = quarantine \cup {entry}
   /\ TableOnly /\ UNCHANGED <<table, control, witness>>
 
-(* Settled, or of a shard that was silent for long; `old` ones of shards without checkpoint are told by their age. *)
+(* Settled, or of a shard that was silent for long. *)
 Guardless(x) ==
-  \/ x.old
-  \/ /\ control[x.shard] # None
-     /\ \/ x.value <= SettledThrough(control[x.shard], now + Tolerance)
-        \/ now + Tolerance > control[x.shard].seen + Outlived
+  /\ control[x.shard] # None
+  /\ \/ x.value <= SettledThrough(control[x.shard], now + Tolerance)
+     \/ now + Tolerance > control[x.shard].seen + Outlived
 
 PruneLanded(e) ==
-  /\ e.accepted => \A x \in e.removed :
-       watermark[e.item][x.shard][x.format] = x.value /\ Guardless(x)
+  /\ e.accepted => \A x \in e.removed : watermark[e.item][x.shard] = x.value /\ Guardless(x)
   /\ watermark' =
        IF ~e.accepted THEN watermark
-       ELSE [watermark EXCEPT ![e.item] = [s \in Shards |-> [f \in Formats |->
-              IF \E x \in e.removed : x.shard = s /\ x.format = f THEN 0 ELSE @[s][f]]]]
+       ELSE [watermark EXCEPT ![e.item] = [s \in Shards |->
+              IF \E x \in e.removed : x.shard = s THEN 0 ELSE @[s]]]
   /\ TableOnly /\ UNCHANGED <<touched, counted, recounted, control, witness, quarantine>>
 
 (* An item's time to live is over: the table deletes it, with its watermarks.  What comes late begins anew. *)
 CountedIn(item) == {x \in counted : x[1] = item}
 Expires(e) ==
-  /\ watermark' = [watermark EXCEPT ![e.item] = [s \in Shards |-> [f \in Formats |-> 0]]]
+  /\ watermark' = [watermark EXCEPT ![e.item] = [s \in Shards |-> 0]]
   /\ counted' = counted \ CountedIn(e.item)
   /\ TableOnly /\ UNCHANGED <<touched, recounted, control, witness, quarantine>>
 
@@ -276,7 +270,6 @@ Ends(e) ==
 Does(e) ==
   CASE e.op = "time" -> Passes(e)
     [] e.op = "begin" -> Begins(e)
-    [] e.op = "meet" -> Meets(e)
     [] e.op = "copy" -> Copies(e)
     [] e.op = "read" -> Reads(e)
     [] e.op = "create landed" -> CreateLands(e)

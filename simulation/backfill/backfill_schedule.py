@@ -82,7 +82,7 @@ class BackfillSchedule:
         )
         self._operations = rng.randint(30, 90)
         self._population = Population(self._backend, rng, self._operations, spoils=True)
-        self._function = Function(self._backend, rng, self._faults, self._subjects(), old_version=False)
+        self._function = Function(self._backend, rng, self._faults, self._subjects())
         self._settings = Settings(
             batch_size=rng.choice((1, 3, 10, 100)),
             max_bytes=None,

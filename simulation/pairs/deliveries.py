@@ -40,6 +40,7 @@ class Deliveries:
         self._bucket = Bucket(self.mappings)
         self.failing: set[str] = set()
         self._counted: set[str] = set()
+        self._losses: list[tuple[float, int]] = []
 
     @property
     def mapping(self) -> EventSourceMapping:
@@ -63,6 +64,7 @@ class Deliveries:
                 self._note(features.BUCKET)
                 self._counted.update(record["eventID"] for record in delivery.records)
                 self._bucket.delete(delivery)
+                self._note_loss()
             self._bucket.leave(delivery)
         elif invocation.error is not None or self._faults.strikes("response lost", 0.03):
             self.mapping.fail(delivery)
@@ -84,6 +86,10 @@ class Deliveries:
         """How many records went to the bucket and were not counted from there."""
         given_up = (record for mapping in self.mappings for _, batch in mapping.on_failure for record in batch)
         return sum(record["eventID"] not in self._counted for record in given_up)
+
+    def lost_at(self, when: float) -> int:
+        """How many records were in the bucket then."""
+        return next((lost for at, lost in reversed(self._losses) if at <= when), 0)
 
     # Trouble
 
@@ -110,9 +116,13 @@ class Deliveries:
         delivery = self.mapping.poll(shard, size)
         if len(self.mapping.on_failure) > before:
             self._note(features.GIVEN_UP)
+            self._note_loss()
         if delivery is not None:
             self._function.invoke(delivery, doomed=False)
         return delivery is not None
+
+    def _note_loss(self) -> None:
+        self._losses.append((self._backend.clock.now, self.lost()))
 
     def _mapping_anew(self) -> EventSourceMapping:
         cut: Callable[[int], int] = lambda length: self._random.randint(1, length)  # noqa: E731

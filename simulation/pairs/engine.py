@@ -67,7 +67,7 @@ class Engine:
         if "faults" in self.without:
             self.faults.budget = 0
         self.deployments = Deployments(rng, self.forced, self.without)
-        self.function = Function(self.backend, rng, self.faults, self.deployments.subjects, old_version=False)
+        self.function = Function(self.backend, rng, self.faults, self.deployments.subjects)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, self.note)
         self.actors: list[PairActor] = []
         self.runners: list[BackfillActor] = []

@@ -18,6 +18,10 @@ from simulation.schedules.sandbox import LONGEST_INVOCATION, Invocation, Sandbox
 LONGEST_BACKOFF: Final = 2.0
 """An invocation that meets no fault pauses no longer before it tries again."""
 
+_MOST_STRAGGLERS: Final = 40
+"""Invocations by the deployments before: each may take over, and be taken over from, and a table that has had 100 eras
+in two days refuses more, by design."""
+
 _IN_TIME: Final = 60.0
 """With less time left, an invocation may well give up."""
 
@@ -25,9 +29,7 @@ _IN_TIME: Final = 60.0
 class Function:
     """Runs invocations step by step, each until its timeout at the latest."""
 
-    def __init__(
-        self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares], *, old_version: bool
-    ) -> None:
+    def __init__(self, backend: Backend, rng: random.Random, faults: FaultPlan, specs: Sequence[Declares]) -> None:
         self._backend = backend
         self._random = rng
         self._faults = faults
@@ -37,8 +39,8 @@ class Function:
         self._warm: list[Sandbox] = []
         self._stragglers: list[Sandbox] = []
         self._has_stragglers = False
+        self._straggles = _MOST_STRAGGLERS
         self._doomed: set[Invocation] = set()
-        self.old_version = old_version
         self.running: list[Invocation] = []
         self.reached: Counter[str] = Counter()
         self.copies: list[tuple[float, list[tuple[int, str]]]] = []
@@ -48,14 +50,13 @@ class Function:
         self.paused = 0.0
 
     def deploy(self, specs: Sequence[Declares], *, stragglers: bool = False) -> None:
-        """Serve what is invoked from now on by new sandboxes of the present version; `stragglers` are invoked on."""
+        """Serve what is invoked from now on by new sandboxes; `stragglers` are invoked on."""
         if stragglers:
-            self._stragglers += [sandbox for sandbox in self._warm if not sandbox.old_version]
+            self._stragglers += self._warm
         else:
             self._stragglers.clear()
         self._declarations = declarations(specs)
         self._deployment += 1
-        self.old_version = False
         self._has_stragglers = stragglers
         self._warm.clear()
 
@@ -66,12 +67,11 @@ class Function:
     def invoke(self, delivery: Delivery, *, doomed: bool) -> None:
         """Start an invocation; a `doomed` one dies early, with some of its writes done."""
         if not self._warm or self._random.random() < 0.2:
-            self._warm.append(
-                Sandbox(self._backend, self._declarations, self._deployment, self._random, old_version=self.old_version)
-            )
+            self._warm.append(Sandbox(self._backend, self._declarations, self._deployment, self._random))
         warm = self._warm
-        if self._stragglers and self._random.random() < 0.3:
+        if self._stragglers and self._straggles and self._random.random() < 0.3:
             warm = self._stragglers
+            self._straggles -= 1
             self.reached[coverage.STRAGGLER] += 1
         sandbox = warm.pop(self._random.randrange(len(warm)))
         invocation = sandbox.invocation = Invocation(sandbox, delivery, self._backend.clock.now + self._timeout)
@@ -103,7 +103,7 @@ class Function:
         if not isinstance(invocation.error, Crashed):
             if sandbox.deployment == self._deployment:
                 self._warm.append(sandbox)
-            elif self._has_stragglers and not sandbox.old_version:
+            elif self._has_stragglers:
                 self._stragglers.append(sandbox)
         if invocation.error is not None and not isinstance(invocation.error, Exception | Crashed):
             raise invocation.error
@@ -119,8 +119,6 @@ class Function:
     def _look_at(self, invocation: Invocation) -> None:
         """Note what an invocation that has ended knew, and whether it failed or waited for nothing."""
         sandbox, records = invocation.sandbox, invocation.delivery.records
-        if sandbox.old_version:
-            return
         if records and invocation.folded:
             created = records[-1]["dynamodb"]["ApproximateCreationDateTime"]
             self.copies.append((created, sandbox.history))
@@ -151,7 +149,6 @@ class Function:
         if invocation.retried and not invocation.outlived:
             invocation.outlived = True
             self.reached[coverage.OUTLIVED] += 1
-            self.reached[coverage.OLD_ZOMBIE] += invocation.sandbox.old_version and not self.old_version
         fault = self._faults.draw(invocation.waiting)
         invocation.disturbed |= fault is not Fault.NONE
         invocation.step(fault)

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of which kinds of trouble a schedule has some.
+    """The kinds of trouble that a schedule has.
 
     `hours`: it takes hours and days, the others take minutes. `eager`: housekeeping happens whenever it may.
-    `old_version`: it begins with a version that knew no checkpoints. `redeclared`: deployments declare something else;
-    `whole` if all they count stays comparable with the events there are. `poison`: the share of events that some
-    declarations cannot count. `crowded`: nine in ten calls are refused for a while. `spoiled`: somebody edits the
-    bookkeeping. `ancient`: records are delivered when they are older than anything is guaranteed. `packed`: events are
-    packed, by several writers that have faults as well. `gives_up`: shards fail for so long that Lambda gives up on
-    records, which are redriven from the bucket. `apart`: other code keeps the events in a table of its own.
+    `redeclared`: deployments declare something else; `whole` if all they count stays comparable with the events there
+    are. `poison`: the share of events that some declarations cannot count. `crowded`: nine in ten calls are refused for
+    a while. `spoiled`: the bookkeeping is edited by hand. `ancient`: records are delivered when they are older than
+    anything is guaranteed. `packed`: events are packed, by several writers that have faults as well. `gives_up`: shards
+    fail for so long that Lambda gives up on records, which are redriven from the bucket. `apart`: other code keeps the
+    events in a table of its own.
     """
 
     hours: bool = False
     eager: bool = False
-    old_version: bool = False
     redeclared: bool = False
     whole: bool = True
     poison: float = 0.0
@@ -36,22 +35,19 @@ class Kind:
     def draw(cls, rng: random.Random, *, packed: bool = False, apart: bool = False) -> Kind:
         """A kind at random; with `packed`, one that packs events; with `apart`, of other code's events."""
         hours = rng.random() < 0.1
-        # The old version knows nothing of packed events, nor of a source table.
-        old_version = 0 if packed or apart else 12
-        trouble = rng.choices(("none", "old version", "redeclared", "spoiled"), (40, old_version, 38, 10))[0]
+        trouble = rng.choices(("none", "redeclared", "spoiled"), (40, 38, 10))[0]
         spoiled = trouble == "spoiled"
         redeclared = trouble == "redeclared" or (spoiled and rng.random() < 0.4)
         return cls(
             hours=hours,
             eager=rng.random() < 0.5,
-            old_version=trouble == "old version",
             redeclared=redeclared,
             whole=rng.random() < 0.5,
-            poison=0.0 if trouble == "old version" else rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
+            poison=rng.choice((0.0, 0.0, 0.0, 0.15, 0.3)),
             crowded=rng.random() < 0.1,
             spoiled=spoiled,
-            ancient=(ancient := hours and not redeclared and trouble != "old version" and rng.random() < 0.3),
-            packed=packed or (trouble != "old version" and rng.random() < 0.4 and not apart),
+            ancient=(ancient := hours and not redeclared and rng.random() < 0.3),
+            packed=packed or (rng.random() < 0.4 and not apart),
             gives_up=hours and trouble == "none" and not ancient and rng.random() < 0.5,
             apart=apart,
         )

@@ -17,7 +17,6 @@ from simulation.faults.disorder import in_disorder
 from simulation.faults.faulty_client import Fault, FaultyClient
 from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.schedules.backend import Backend
-from simulation.schedules.old_version import OldAggregator
 
 LONGEST_INVOCATION: Final = 900.0
 """Lambda's longest timeout: nothing runs beyond it, whatever the mapping has given up on."""
@@ -100,8 +99,6 @@ class Sandbox:
         declarations: tuple[Declaration, ...],
         deployment: int,
         rng: random.Random,
-        *,
-        old_version: bool = False,
     ) -> None:
         self._clock = clock = backend.clock
         self._random = rng
@@ -110,18 +107,10 @@ class Sandbox:
         client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, self._pass_time, self._hear)
         table = Table(backend.name, client, clock=lambda: clock.now + skew, sleep=self._sleep, jitter=rng.random)
         table.__dict__["side_by_side"] = in_disorder(rng)
-        self._aggregator: Aggregator | OldAggregator = (
-            OldAggregator(table, declarations, deployment)
-            if old_version
-            else Aggregator(
-                table,
-                declarations,
-                quarantine_retention_seconds=QUARANTINE_SECONDS,
-                source_table=backend.source_table,
-            )
+        self._aggregator = Aggregator(
+            table, declarations, quarantine_retention_seconds=QUARANTINE_SECONDS, source_table=backend.source_table
         )
         self.deployment = deployment
-        self.old_version = old_version
         self.report = Report()
         self.invocation: Invocation | None = None
         self.history: list[tuple[int, str]] = []

@@ -89,9 +89,7 @@ class Schedule:
             bisect=rng.random() < 0.5,
             max_age_seconds=23 * _HOUR if self._forgets or kind.gives_up else math.inf,
         )
-        self._function = Function(
-            self._backend, rng, self._faults, self._deployments.current, old_version=kind.old_version
-        )
+        self._function = Function(self._backend, rng, self._faults, self._deployments.current)
         self._mappings = [self._mapping_anew()]
         self._acknowledged: dict[str, str] = {}
         self._counted: set[str] = set()
@@ -273,9 +271,9 @@ class Schedule:
             self._wait,
         ]
         kind = self._kind
-        if kind.hours or kind.old_version:
+        if kind.hours:
             choices += [self._deploy]
-        if kind.redeclared and not self._function.old_version:
+        if kind.redeclared:
             choices += [self._redeclare, self._redeclare, self._redeclare, self._redeclare, self._wait]
         if kind.hours:
             choices += [self._replay, self._fail_for_hours]
@@ -348,12 +346,10 @@ class Schedule:
             self._let_pass(self._random.choice((1, 30, 59, 61, 600, 1300)))
 
     def _deploy(self) -> None:
-        old_version, running = self._function.old_version, self._function.running
-        # Only what the version before has counted tells this one that it was there.
-        if (running and self._counted) if old_version else self._random.random() < 0.5:
+        if self._random.random() < 0.5:
             self._reached[coverage.DEPLOYED] += 1
             self._function.deploy(self._deployments.reorder())
-            self._abandon(1 if old_version else 0.5)
+            self._abandon(0.5)
 
     def _create_mapping(self) -> None:
         """Delete the mapping and create it again; it begins at the start of the stream."""

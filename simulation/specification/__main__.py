@@ -117,8 +117,7 @@ _TALLIES: Final[Traced] = (tally_trace_of, compare_tallies)
 _breaks: Final = partial(breaks, configurations=CONFIGURATIONS)
 _PARTS: Final[dict[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "configurations": lambda given: _checks(holds, CONFIGURATIONS, given),
-    "guards": lambda given: _checks(_breaks, [removal for removal in REMOVALS if not removal.assumed], given),
-    "assumptions": lambda given: _checks(_breaks, [removal for removal in REMOVALS if removal.assumed], given),
+    "guards": lambda given: _checks(_breaks, REMOVALS, given),
     "backfills": lambda given: _checks(holds, BACKFILLS, given),
     "backfill-guards": lambda given: _checks(partial(breaks, configurations=BACKFILLS), BACKFILL_REMOVALS, given),
     "tallies": lambda given: _checks(holds, TALLIES, given),
@@ -134,7 +133,6 @@ _PARTED: Final = "| handler broken on purpose | where its trace and the specific
 _HEADS: Final = {
     "configurations": f"| {_EXPLORED}",
     "guards": f"| guard removed | {_REMOVED}",
-    "assumptions": f"| assumption dropped | {_REMOVED}",
     "backfills": f"| {_EXPLORED}",
     "backfill-guards": f"| guard removed | {_REMOVED}",
     "tallies": f"| {_EXPLORED}",

@@ -21,7 +21,6 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "Later": "<- NoRecords",
     "Parents": "<- NoParents",
     "Deployments": "= {1}",
-    "Predecessors": "= {}",
     "Features": "= {}",
     "Without": "= {}",
     "Timeout": "= 0",
@@ -50,12 +49,11 @@ Configuration: Final = partial(explorations.Configuration, COUNTING)
 _CROSSED: Final = {"Items": "= {1, 2}", "Shards": "= {1, 2}", "Streams": "<- Crossed"}
 _SETTLING: Final = {"Timeout": "= 1", "Settling": "= 1"}
 _LOSS: Final = {"Features": '= {"checkpoints", "pruning", "quarantine", "loss"}', "Margin": "= 1"}
-_TWO_DEPLOYMENTS: Final = {"Deployments": "= {1, 2}"}
 _HISTORY: Final = {
     "Features": '= {"history"}',
     "Items": "= {1, 2}",
     "Notice": "= 1",
-    **_TWO_DEPLOYMENTS,
+    "Deployments": "= {1, 2}",
 }
 _NOTICE: Final = {
     **_HISTORY,
@@ -118,18 +116,6 @@ CONFIGURATIONS: Final = (
             "Outlived": "= 2",
             "Settling": "= 1",
         },
-    ),
-    Configuration(
-        "switch",
-        "invocations that know no checkpoints still run when the first that does takes over; one shard, one record",
-        {
-            "Streams": "<- One",
-            "Features": '= {"checkpoints", "pruning"}',
-            **_TWO_DEPLOYMENTS,
-            **_SETTLING,
-            "Predecessors": "= {1}",
-        },
-        states=903,
     ),
     Configuration(
         "two items",
@@ -203,18 +189,6 @@ CONFIGURATIONS: Final = (
             "Streams": "<- RekeyedApart",
         },
     ),
-    Configuration(
-        "new shard",
-        "switch with a second shard that is new then, without pruning; one record that counts",
-        {
-            "Shards": "= {1, 2}",
-            "Streams": "<- IdleThenNew",
-            "Features": '= {"checkpoints"}',
-            **_TWO_DEPLOYMENTS,
-            **_SETTLING,
-            "Predecessors": "= {1}",
-        },
-    ),
 )
 
 REMOVALS: Final = (
@@ -241,8 +215,6 @@ REMOVALS: Final = (
     Removal("a shard that wakes up does not say so", "silence", "wakes"),
     Removal("a silent shard is remembered as gone", "silence", "outlived read last"),
     Removal("records older than the guarantee are folded", "silence", "guarantee"),
-    Removal("the new format for shards that predecessors have met", "switch", "format kept"),
-    Removal("the new format for new shards while predecessors may run", "new shard", "switch margin"),
     Removal("a deployment is in force at once", "deployments", "notice"),
     Removal("a record is folded by the deployment that delivers it", "deployments", "by birth", quick=True),
     Removal("a takeover overwrites a history that it has not read", "deployments", "history as seen", quick=True),
@@ -262,16 +234,4 @@ REMOVALS: Final = (
         constants={"Processes": "= {1}", "Eras": "= 2"},
     ),
     Removal("a redrive counts in all declarations", "folds more", "only those waiting"),
-    Removal(
-        "a version without checkpoints has counted a batch before one with checkpoints runs",
-        "switch",
-        "had counted",
-        assumed=True,
-    ),
-    Removal(
-        "no version without checkpoints starts after one with checkpoints",
-        "switch",
-        "in order",
-        assumed=True,
-    ),
 )

@@ -47,14 +47,13 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A guard of the protocol, or an assumption about the world, that is removed from a configuration."""
+    """A guard that is removed from a configuration, or constants of it that are made wrong."""
 
     about: str
     configuration: str
     guard: str | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
-    assumed: bool = False
 
     def of(self, configurations: Iterable[Configuration]) -> Configuration:
         [found] = (each for each in configurations if each.name == self.configuration)

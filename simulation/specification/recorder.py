@@ -32,9 +32,6 @@ from simulation.schedules.sandbox import LANDING_SECONDS, Sandbox
 Event = dict[str, Any]
 ItemKey = tuple[str, str]
 
-PREDECESSOR: Final = ""
-"""Stands for the deployment of a version that knew no history."""
-
 BOOK: Final = "book"
 """A write about the end of a book, which the specification does not know."""
 
@@ -182,9 +179,9 @@ def recorded() -> Iterator[Recording]:
     ) -> None:
         make(self, backend, declarations, *arguments, **options)
         aggregator: Any = self._aggregator
-        table = aggregator._table if self.old_version else aggregator._client._table
+        table = aggregator._client._table
         recording.sandboxes += 1
-        deployment = PREDECESSOR if self.old_version else deployment_id(declarations)
+        deployment = deployment_id(declarations)
         recording.deployments[deployment] = declarations
         sandbox = known[self] = _Recorded(recording.sandboxes, backend.clock, table.clock, deployment)
         faulty = table.client
@@ -392,7 +389,6 @@ def _checkpoint(item: Mapping[str, Any]) -> dict[str, Any]:
         "settled": sequence("settled"),
         "seen": _seconds(item.get("seen")),
         "lostBefore": _seconds(item["lost_before"]) if "lost_before" in item else None,
-        "format": "old" if item.get("old_format", {}).get("BOOL") else "compact",
     }
 
 

@@ -12,19 +12,18 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._stream.redrive_entries import unwrap
-from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, Watermark, sequence_of
+from dynamodb_counters._stream.watermarks import Watermark, sequence_of
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
 from simulation.schedules.schedule import Schedule
-from simulation.specification.recorder import BOOK, PREDECESSOR, Event, Recording, recorded
+from simulation.specification.recorder import BOOK, Event, Recording, recorded
 from simulation.specification.tlc import DEADLOCK, Verdict, check
 
 MODULE: Final = "CountersTrace"
 SETTLING: Final = 26 * MINUTE
 """After which a checkpoint may have settled; not what the handler takes for it, which is to be compared."""
 
-_OLD_FORMAT_HOURS: Final = 72
 _NEARLY_OLD: Final = GUARANTEE - HOUR
 
 
@@ -86,7 +85,6 @@ def _configuration(traces: Sequence[Trace]) -> str:
         "Parents": "<- NoParents",
         "Declaration": "<- OneForAll",
         "Deployments": f"= {_numbers(max(trace.deployments for trace in traces))}",
-        "Predecessors": "= {1}",
         "Features": '= {"checkpoints", "copies", "marks", "windows", "pruning", "history"}',
         "Without": "= {}",
         "Timeout": f"= {LONGEST_INVOCATION:.0f}",
@@ -121,11 +119,7 @@ class _Conversion:
         self._deployments = _deployments(recording)
         self._begun: set[int] = set()
         self._plans: dict[str, Plan] = {}
-        self._named = {
-            Watermark(shard, old_format=old, now=0).name: (shard, "old" if old else "compact")
-            for shard in self._shards
-            for old in (True, False)
-        }
+        self._named = {Watermark(shard).name: shard for shard in self._shards}
 
     def trace(self, seed: int) -> Trace:
         log = list(self._log())
@@ -135,7 +129,7 @@ class _Conversion:
             max(len(streams), 1),
             max(len(self._items), 1),
             max(self._slots.values(), default=1),
-            len(self._deployments),
+            max(len(self._deployments), 1),
             _sequence(streams),
             log,
         )
@@ -157,8 +151,6 @@ class _Conversion:
 
     def _effect(self, deployment: str, shard: str, record: Any) -> tuple[str, str]:
         """In which items a deployment counts a record, and which of its images go to quarantine."""
-        if deployment not in self._recording.deployments:
-            return "{}", "{}"
         unwrapped = unwrap([record])
         folded = fold(self._plan(deployment), unwrapped.changes)
         keys = (Update(delta.layout, delta.group, {}, shard).key for delta in folded.deltas)
@@ -211,15 +203,13 @@ class _Conversion:
             "image": lambda name: f'"{name}"',
             "before": lambda seconds: str(_ceil(seconds)),
             "item": lambda key: str(self._item(key)),
-            "removed": lambda watermarks: self._removed(watermarks, event["now"]),
+            "removed": self._removed,
             "lost": _optional,
         }
         if op == "history":
             return _record(**fields, found=self._history(event["found"]))
         fields |= {name: convert[name](value) for name, value in event.items() if name in convert}
-        if "watermark" in event:
-            old = event["watermark"].startswith(OLD_FORMAT_PREFIX)
-            fields["format"] = '"old"' if old else '"compact"'
+        if "created_before" in event:
             fields["skipped"] = self._created_before(shard, event["created_before"])
         return _record(**fields)
 
@@ -239,14 +229,11 @@ class _Conversion:
             cold=str(event["process"] not in self._begun).upper(),
         )
         self._begun.add(event["process"])
-        if event["deployment"] == PREDECESSOR:
-            yield _record(op='"meet"', process=process)
-        else:
-            mine = [other.get("how", other["op"]) for other in self._invocation(index)]
-            # An empty invocation within a window, or after one that has committed nothing, uses no checkpoint.
-            idle = ("read sent", "failed", "crashed", *(("finished",) if event["first"] is None else ()))
-            if mine and mine[0] not in idle:
-                yield _record(op='"copy"', process=process)
+        mine = [other.get("how", other["op"]) for other in self._invocation(index)]
+        # An empty invocation within a window, or after one that has committed nothing, uses no checkpoint.
+        idle = ("read sent", "failed", "crashed", *(("finished",) if event["first"] is None else ()))
+        if mine and mine[0] not in idle:
+            yield _record(op='"copy"', process=process)
 
     def _is_old(self, event: Event) -> bool:
         """Whether some records of the shard may be too old to be folded."""
@@ -296,7 +283,7 @@ class _Conversion:
         times = {name: str(fields[name]) for name in ("at", "markAt", "seen")}
         times["shard"] = str(self._shards[shard])
         lost = _optional(fields["lostBefore"])
-        return _record(**numbers, **times, lostBefore=lost, format=f'"{fields["format"]}"')
+        return _record(**numbers, **times, lostBefore=lost)
 
     def _history(self, text: str) -> str:
         rows = []
@@ -306,17 +293,12 @@ class _Conversion:
             rows.append(f"[from |-> {from_}, deployment |-> {self._deployments[name]}]")
         return _sequence(rows)
 
-    def _removed(self, removed: Mapping[str, Any], now: float) -> str:
-        rows = []
-        for name, value in removed.items():
-            if name not in self._named:
-                continue
-            shard, form = self._named[name]
-            old = form == "old" and (EPOCH + now) // HOUR - int(value["S"].partition("@")[2]) >= _OLD_FORMAT_HOURS
-            number = self._number(shard, sequence_of(value))
-            rows.append(
-                _record(shard=str(self._shards[shard]), format=f'"{form}"', value=str(number), old=str(old).upper())
-            )
+    def _removed(self, removed: Mapping[str, Any]) -> str:
+        rows = [
+            _record(shard=str(self._shards[shard]), value=str(self._number(shard, sequence_of(value))))
+            for name, value in removed.items()
+            if (shard := self._named.get(name)) is not None
+        ]
         return "{" + ", ".join(rows) + "}"
 
 
@@ -339,11 +321,11 @@ def _slots(events: Sequence[Event]) -> dict[int, int]:
 
 
 def _deployments(recording: Recording) -> dict[str, int]:
-    """Numbers for the deployments that ever came into force; that of a predecessor is the first."""
+    """Numbers for the deployments that ever ran or came into force."""
     texts = [event["taken"] for event in recording.events if event["op"] == "takeover landed"]
     in_force = {era.partition(":")[2] for text in texts for era in text.split()}
     began = {event["deployment"] for event in recording.events if event["op"] == "begin"}
-    return {name: number for number, name in enumerate([PREDECESSOR, *sorted((began | in_force) - {PREDECESSOR})], 1)}
+    return {name: number for number, name in enumerate(sorted(began | in_force), 1)}
 
 
 def _created(record: Any) -> int:

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
-from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
-from dynamodb_counters._fold.records import padded
+from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._stream import books, pruning
 from dynamodb_counters._stream.checkpoint_items import checkpoint_key
 from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.quarantine_items import RECORD, pack, quarantine_item, quarantine_key
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
@@ -23,7 +21,6 @@ from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient
-from simulation.schedules.old_version import OldAggregator
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION, SKEW_SECONDS
 from simulation.workbench import Workbench
 
@@ -295,36 +292,6 @@ def test_a_shard_is_not_taken_for_silent_by_an_old_copy_of_its_checkpoint(
     assert _count(bench) == 3
 
 
-@pytest.mark.parametrize("served", [True, False], ids=["the zombie's shard", "another shard"])
-def test_a_zombie_of_the_old_version_and_the_new_version_count_once(bench: Workbench, served: bool) -> None:
-    shard, other, _ = bench.shards()
-    first = shard if served else other
-    client: Any = bench.table
-    old = OldAggregator(Table(bench.table.name, client, clock=bench.clock), (SALES,), 1)
-    old.handle({"shardId": first, "Records": [_sell(bench, first)]}, lambda: LONGEST_INVOCATION)
-    batch = [_sell(bench, shard)]
-    # Its delivery was given up before its first request; the new version has had the batch, and goes on.
-    bench.deliver(batch, shard)
-    bench.end_window(batch, shard)
-    old.handle({"shardId": shard, "Records": batch}, lambda: LONGEST_INVOCATION)
-    assert _count(bench) == 2
-    bench.clock.advance(3 * HOUR)
-    bench.deliver(batch, shard, bench.process())
-    assert _count(bench) == 2
-
-
-def test_a_watermark_of_the_old_version_stays_as_long_as_its_records_may_come(bench: Workbench) -> None:
-    shard, other, _ = bench.shards()
-    client: Any = bench.table
-    records = [_sell(bench, shard)]
-    old = OldAggregator(Table(bench.table.name, client, clock=bench.clock), (SALES,), 1)
-    old.handle({"shardId": shard, "Records": records}, lambda: LONGEST_INVOCATION)
-    bench.clock.advance(GUARANTEE - MINUTE)
-    _prune(bench, other)
-    bench.deliver(records, shard, bench.process())
-    assert _count(bench) == 2
-
-
 @pytest.mark.parametrize("warm", [True, False])
 def test_a_batch_of_a_hundred_items_again_costs_a_read_at_most(warm: bool) -> None:
     bench = Workbench([EACH])
@@ -398,40 +365,3 @@ def _deliver(bench: Workbench, mapping: EventSourceMapping, process: Any = None)
             report = (process or bench.aggregator).handle(delivery.event)
             assert mapping.settle(delivery, {"state": report.state(delivery.event)})
     return mapping.delivered - before
-
-
-def test_what_the_old_version_has_quarantined_no_declaration_counts() -> None:
-    sums = Aggregate("sums", SALE, pk="SUMS", sk="ALL", measures={"amount": Sum("amount")})
-    bench = Workbench([SALES, sums])
-    shard = bench.shards()[0]
-    record = _sell(bench, shard)
-    bench.table.put_item(TableName=bench.table.name, Item=_token(shard))
-    entry = quarantine_key(shard, f"{padded(record['dynamodb']['SequenceNumber'])}#NewImage", old_format=True)
-    waiting = quarantine_item(entry, "no amount", {RECORD: pack(record)}, (), int(bench.clock.now + DAY))
-    bench.table.put_item(TableName=bench.table.name, Item=waiting)
-
-    bench.deliver([record], shard)
-
-    assert _count(bench) == 0
-    [kept] = bench.counters.quarantined()
-    assert bench.counters.redrive(kept)
-    bench.deliver_all()
-    assert _count(bench) == 1
-    [left] = bench.counters.quarantined()
-    assert left.names == ("sums",)
-
-
-def test_the_old_version_can_quarantine_nothing_more(bench: Workbench) -> None:
-    shard = bench.shards()[0]
-    bench.table.put_item(TableName=bench.table.name, Item=_token(shard))
-
-    bench.deliver([_sell(bench, shard)], shard)
-
-    key = {name: _token(shard)[name] for name in ("pk", "sk")}
-    assert bench.table.get_item(TableName=bench.table.name, Key=key)["Item"]["deployment"] == {"S": "superseded"}
-
-
-def _token(shard: str) -> dict[str, Any]:
-    """What an older version has left behind in a shard."""
-    key = quarantine_key(shard, "", old_format=True)
-    return {**key, "sk": {"S": f"FENCE#{shard}"}, "_type": {"S": "quarantine"}, "deployment": {"S": "old"}}

@@ -40,7 +40,7 @@ OFTEN = {
 }
 """How often some hundred schedules come across what checkpoints, pruning and packed events are about, at least.
 
-Records too old to be counted and zombies of an old version are rarer; test_checkpoints.py has them for sure.
+Records too old to be counted are rarer; test_checkpoints.py has them for sure.
 """
 
 

@@ -16,12 +16,12 @@ from simulation.specification.traces import compare, trace_of
 from tests.conftest import IN_CI
 
 TRACES = 12
-LONG = ("core", "checkpoints", "folds more, with checkpoints")
+LONG = ("core", "checkpoints")
 """Explored by `make spec`, which also removes every guard and breaks the handler in every way."""
 SOME_BROKEN = ("updates have no condition", "a deployment is in force at once", "checkpoints are not heeded")
 ALL_CONFIGURATIONS = (*CONFIGURATIONS, *BACKFILLS, *TALLIES)
 ALL_REMOVALS = (*REMOVALS, *BACKFILL_REMOVALS, *TALLY_REMOVALS)
-ITEM_EXPIRES = 174
+ITEM_EXPIRES = 413
 """Of this seed, an item expires between a batch and its retry."""
 SEEDS_OF_BROKEN = range(6, 12)
 SEEDS_OF_TALLIES = range(6)

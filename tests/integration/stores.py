@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,21 +53,10 @@ class Store:
         assert history is not None
         return history
 
-    def meet_old_version(self, shard: str) -> None:
-        """Leave what a version without checkpoints leaves in quarantine of a shard it serves: its fencing token."""
-        key = {"pk": {"S": f"QUARANTINE#{zlib.crc32(shard.encode()) % 8}"}, "sk": {"S": f"FENCE#{shard}"}}
-        token = {"_type": {"S": "quarantine"}, "deployment": {"S": "old"}}
-        self.client.put_item(TableName=self.name, Item={**key, **token})
-
     def items(self) -> list[dict[str, Any]]:
-        """All items but checkpoints, deployments and the tokens of older versions."""
+        """All items but checkpoints and deployments."""
         pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        return [
-            item
-            for page in pages
-            for item in page["Items"]
-            if not (item["sk"]["S"].startswith("FENCE#") or item["pk"]["S"].startswith("CHECKPOINT#"))
-        ]
+        return [item for page in pages for item in page["Items"] if not item["pk"]["S"].startswith("CHECKPOINT#")]
 
     def item(self, pk: str, sk: str) -> Mapping[str, Any]:
         """One item; empty if there is none."""

@@ -1,4 +1,4 @@
-"""Checkpoints make a redelivery cheap and let watermarks go; the switch to them from a version without is safe."""
+"""Checkpoints make a redelivery cheap and let watermarks go."""
 
 from __future__ import annotations
 

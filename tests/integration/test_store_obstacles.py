@@ -71,7 +71,7 @@ def test_a_watermark_that_somebody_spoiled_holds_nothing_up(
 ) -> None:
     if engine.name == "moto" and "B" not in spoiled:
         pytest.skip("moto compares values of two types with a TypeError")
-    name = Watermark(SHARD, old_format=False, now=0).name
+    name = Watermark(SHARD).name
     store.client.put_item(TableName=store.name, Item={**_ITEM, name: spoiled})
 
     _waits_record_by_record(store)

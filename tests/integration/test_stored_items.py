@@ -8,17 +8,15 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from dynamodb_counters import Aggregate, Average, Count, Distinct, Event, Hierarchy, Histogram, Ranking, Sum, Window
 from dynamodb_counters._declarations import flatten
 from simulation.engines import Engine
 from simulation.engines.tables import create_table
-from tests.integration.stores import SHARD, Store
+from tests.integration.stores import Store
 from tests.unit.fold.streams import image, record
 
-_SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
-_OLD_SHARDS = (SHARD, "shardId-00000000000000000042")
+_RECORDED = Path(__file__).parents[1] / "snapshots" / "stored_items.json"
+_ANOTHER_SHARD = "shardId-00000000000000000042"
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{client}", retention=timedelta(days=30))
 _ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
@@ -72,7 +70,7 @@ def _write(store: Store) -> None:
     malformed = [
         record(4 * 10**21 + n, new, old) for n, (new, old) in enumerate([(wrong, None), (right, wrong), (large, None)])
     ]
-    store.deliver(malformed, *_DECLARED, shard=_OLD_SHARDS[1])
+    store.deliver(malformed, *_DECLARED, shard=_ANOTHER_SHARD)
     [first, *_] = [waiting for waiting in store.counters.quarantined() if "price" in waiting.reason]
     assert store.counters.redrive(first)
     store.counters.record_once(
@@ -82,20 +80,9 @@ def _write(store: Store) -> None:
     store.counters.reset(_VIEWS, {"url": ""})
 
 
-@pytest.mark.parametrize(
-    "recorded",
-    [
-        pytest.param("stored_items.json", id="compact"),
-        # Watermarks of shards that a version without checkpoints has met.
-        pytest.param("stored_items_old_watermarks.json", id="old watermarks"),
-    ],
-)
-def test_every_kind_of_item_is_stored_as_it_always_was(moto_engine: Engine, recorded: str) -> None:
+def test_every_kind_of_item_is_stored_as_recorded(moto_engine: Engine) -> None:
     create_table(moto_engine.client)
     store = Store(moto_engine, "counters")
-    if "old" in recorded:
-        for shard in _OLD_SHARDS:
-            store.meet_old_version(shard)
     _write(store)
     items = sorted(store.items(), key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
     for item in items:
@@ -114,5 +101,5 @@ def test_every_kind_of_item_is_stored_as_it_always_was(moto_engine: Engine, reco
         + "\n"
     )
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        (_SNAPSHOTS / recorded).write_text(text)
-    assert text == (_SNAPSHOTS / recorded).read_text()
+        _RECORDED.write_text(text)
+    assert text == _RECORDED.read_text()

@@ -148,7 +148,6 @@ EXAMPLES = {
     "Heartbeat": "CHECKPOINT#run~*~beat~* BEAT",
     "Expired": "CHECKPOINT# EXPIRED#players",
     "Expired: groups with a time": "CHECKPOINT# EXPIRED#views_24h",
-    "Switch": "CHECKPOINT# SINCE",
 }
 """Heading on the page to the key of its item: `pk`, a space and `sk`."""
 

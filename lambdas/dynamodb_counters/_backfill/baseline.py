@@ -115,9 +115,9 @@ def withheld(pages: Pages) -> Iterator[Mapping[str, Any]]:
         changed = first_changes(pages, part, parts)
         for item in pages.scanned():
             if item.entries and item.digest not in changed and part_of(item.digest, parts) == part:
-                yield from (quarantine_key(found_by(pages.run.id), one, old_format=False) for one in item.entries)
+                yield from (quarantine_key(found_by(pages.run.id), one) for one in item.entries)
         for shard, change in changed.values():
-            yield from (quarantine_key(shard, one, old_format=False) for one in change.entries)
+            yield from (quarantine_key(shard, one) for one in change.entries)
 
 
 def _item_parts(pages: Pages) -> int:

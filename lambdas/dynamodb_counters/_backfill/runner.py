@@ -149,14 +149,9 @@ class Runner(ABC):
         return math.ceil(opened + RUN_OPEN_AFTER)
 
     def _known(self, seen: Control) -> History:
-        history, knows = seen.history, seen.knows_runs
-        if history is None or knows is None:
-            raise BackfillError("no aggregator of this version has run on the table: deploy it, and wait for a batch")
-        if self.now() < knows:
-            raise BackfillError(
-                f"an aggregator of an earlier version may be running: try again in {knows - self.now():.0f} seconds"
-            )
-        return history
+        if seen.history is None:
+            raise BackfillError("no aggregator has run on the table: deploy one, and wait for a batch")
+        return seen.history
 
     def _folded(self, deployment: str) -> tuple[Declaration, ...]:
         found = read_declarations(self.table, deployment)

@@ -152,7 +152,7 @@ class Scan:
             return
         for image in unfoldable:
             # Before the page that names them.
-            self.quarantine.keep_one(found_by(self.run.id), image, state=PROVISIONAL)
+            self.quarantine.keep_one(found_by(self.run.id), image, PROVISIONAL)
             self.pace.spend(1.0)
         values = {"page": segment.page, "before": segment.items, _ITEMS: len(answer["Items"]), ROWS: rows}
         item = run_item(scan_key(self.run.id, segment.number, segment.page), values, self.table.clock())

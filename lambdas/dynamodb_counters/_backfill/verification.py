@@ -236,8 +236,7 @@ class Verification(Runner):
             book = shard
             names[shard], applied[shard] = [], ""
             for checkpoint in self.books(shard):
-                watermark = Watermark(shard, old_format=checkpoint.old_format, now=0.0, book=book)
-                names[shard].append(watermark.name)
+                names[shard].append(Watermark(shard, book).name)
                 applied[shard] = max(applied[shard], checkpoint.applied_through)
                 book = f"{shard}{BOOK}{checkpoint.successor}"
         return names, applied

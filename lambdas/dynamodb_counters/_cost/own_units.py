@@ -19,8 +19,8 @@ ITEMS_PER_CHECKPOINT: Final = 100
 _SHARD_WRITES: Final = 3.0
 """A new shard's checkpoint and witness, and the witness again when it first moves."""
 
-_SHARD_READS: Final = 3.0
-"""What a new shard looks for: its witness, the switch, the quarantine of old versions."""
+_SHARD_READS: Final = 1.0
+"""A new shard looks for its witness."""
 
 _HOUR: Final = 3600.0
 _READ_UNIT_BYTES: Final = 4096

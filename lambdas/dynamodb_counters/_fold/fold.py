@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import localcontext
 from typing import Final, TypeAlias
 
 from dynamodb_counters._fold.chunk_fold import fold_chunk, record_of_row
 from dynamodb_counters._fold.contributions import LATE, UNFOLDABLE, Contribution, is_late, require_storable_group
-from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable, entry_id
+from dynamodb_counters._fold.deltas import Delta, Folded, Unfoldable
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan, Program, Source
 from dynamodb_counters._fold.records import (
@@ -43,15 +43,13 @@ def fold(
     plan: Plan,
     changes: Iterable[Change],
     applied_through: AppliedThrough | None = None,
-    withheld: Collection[str] = (),
     most: float = math.inf,
 ) -> Folded:
     """Fold the changes of one shard, in order, and no more of them once there are `most` deltas and unfoldable images.
 
-    With `applied_through`, fold only those groups, and only the records after the one each has applied. Images whose
-    entry ids are `withheld` are left to quarantine.
+    With `applied_through`, fold only those groups, and only the records after the one each has applied.
     """
-    folding = _Folding(plan, applied_through, withheld)
+    folding = _Folding(plan, applied_through)
     with localcontext(EXACT):
         for change in changes:
             folding.add(change)
@@ -61,12 +59,11 @@ def fold(
 
 
 class _Folding:
-    __slots__ = ("_applied_through", "_deltas", "_folded", "_plan", "_withheld")
+    __slots__ = ("_applied_through", "_deltas", "_folded", "_plan")
 
-    def __init__(self, plan: Plan, applied_through: AppliedThrough | None, withheld: Collection[str]) -> None:
+    def __init__(self, plan: Plan, applied_through: AppliedThrough | None) -> None:
         self._plan = plan
         self._applied_through = applied_through
-        self._withheld = withheld
         self._folded = Folded()
         self._deltas: dict[GroupRef, Delta] = {}
 
@@ -108,8 +105,6 @@ class _Folding:
 
     def _contributions(self, change: Change, image_name: str) -> list[Contribution]:
         """What one image contributes; what declarations cannot fold is left to quarantine, for them alone."""
-        if self._withheld and entry_id(change.sequence, image_name) in self._withheld:
-            return []
         failed: dict[str, Exception] = {}
         try:
             image = change.record["dynamodb"][image_name]

@@ -23,7 +23,7 @@ from dynamodb_counters._stream.doubtful import set_aside
 from dynamodb_counters._stream.expired_items import ExpiredItems
 from dynamodb_counters._stream.origins import Origins
 from dynamodb_counters._stream.pruning import Pruner
-from dynamodb_counters._stream.quarantine import Kept, Quarantine
+from dynamodb_counters._stream.quarantine import Quarantine
 from dynamodb_counters._stream.redrive_entries import unwrap
 from dynamodb_counters._stream.retrying_client import RetryingClient
 from dynamodb_counters._stream.run_items import ONLY_SHARD
@@ -161,9 +161,7 @@ class Aggregator:
         self._refresh(deadline, report)
         shard, checkpoint = book.shard, book.checkpoint
         created_before = self._doubtful_before(checkpoint, given_up=given_up)
-        watermark = Watermark(
-            shard, old_format=checkpoint.old_format, now=self._clock(), book=book.name, before=book.before
-        )
+        watermark = Watermark(shard, book.name, book.before)
         given_up_through = sequence_number(records[-1]) if given_up else ""
         batch = unwrap(records, self._origins)
         unfoldable = batch.unreadable
@@ -176,21 +174,19 @@ class Aggregator:
                 folded = fold(plan, fresh, most=_MOST_WRITES)
                 counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
                 # Before the checkpoint moves: a record that it covers is not looked at again.
-                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], checkpoint, report)
+                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)
                 unfoldable = []
                 report.events += folded.events
-                if kept.withheld:
-                    folded = fold(plan, counted, withheld=kept.withheld)
                 report.skipped_types += folded.skipped_types
-                part = Part(plan, counted, kept.withheld, watermark, checkpoint, given_up_through)
+                part = Part(plan, counted, watermark, checkpoint, given_up_through)
                 done = self._committer.commit(folded.deltas, part)
                 report.add(done, len(folded.deltas), folded.late)
-                touched = len(folded.deltas) + kept.new - done.skipped + done.unguarded * WORTH_A_WRITE
+                touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
                 if self._client.has_time() and book.moves:
                     report.write_units += self._checkpoints.committed(
                         book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
                     )
-        self._keep(shard, unfoldable, checkpoint, report)
+        self._keep(shard, unfoldable, report)
         if report.touched and book.moves:
             report.applied_through, report.created = sequence_number(records[-1]), created_of(records[-1])
             report.book = book.name
@@ -210,10 +206,10 @@ class Aggregator:
             report.takeover = takeover.text
             report.checkpoint_lost |= takeover.history_lost
 
-    def _keep(self, shard: str, images: Sequence[Unfoldable], checkpoint: Checkpoint, report: Report) -> Kept:
-        kept = self._quarantine.keep(shard, self._deployments.awaited(images), old_format=checkpoint.old_format)
-        report.quarantined += kept.new
-        report.touched += kept.new
+    def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
+        kept = self._quarantine.keep(shard, self._deployments.awaited(images))
+        report.quarantined += kept
+        report.touched += kept
         return kept
 
     def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:

@@ -84,7 +84,7 @@ class Books:
         while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
             told = _met(records)
             missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
-            if missing and not is_last and not known.old_format:
+            if missing and not is_last:
                 if first <= known.tried and now < known.busy:
                     raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")
                 told = {"successor": first, "successor_at": told["met_at"]}

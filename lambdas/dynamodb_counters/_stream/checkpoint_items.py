@@ -37,8 +37,6 @@ class Checkpoint:
     settled: str = ""
     lost_before: float = 0.0
     """The checkpoint was lost: records created earlier may have been counted."""
-    old_format: bool = False
-    """Whether items hold this shard's watermark in the format of versions without checkpoints."""
     progress: tuple[tuple[str, str], ...] = ()
     """Of batches that failed, sequence numbers and places: all groups before the place have applied all records up to
     the number."""
@@ -81,7 +79,6 @@ class Checkpoint:
             number("mark_at"),
             sequence("settled"),
             number("lost_before"),
-            bool(_value(item, "old_format", "BOOL", fallback=False)),
             progress=tuple(
                 (through, place)
                 for through, _, place in (part.partition(":") for part in _value(item, "progress", "S", "").split())
@@ -91,8 +88,7 @@ class Checkpoint:
             met=sequence("met"),
             tried=sequence("tried"),
             busy=number("busy"),
-            # An earlier version did not tell: the shard has not slept for a day then.
-            met_at=number("met_at") or number("seen"),
+            met_at=number("met_at"),
             successor=sequence("successor"),
             successor_at=number("successor_at"),
             blurred=bool(_value(item, "blurred", "BOOL", fallback=False)),
@@ -130,10 +126,6 @@ def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
     return typed[kind]
 
 
-def is_later_book(name: str) -> bool:
-    return BOOK in name
-
-
 def progress_text(progress: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"{through}:{place}" for through, place in progress)
 
@@ -144,8 +136,7 @@ def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[s
 
 def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
     """What must not be lost together with the checkpoint."""
-    values = {"old_format": known.old_format, "moved": moved}
-    values |= {name: value for name in PLACES if (value := getattr(known, name))}
+    values = {"moved": moved} | {name: value for name in PLACES if (value := getattr(known, name))}
     return {**checkpoint_item(shard, values, now), **checkpoint_key(shard_digest(shard), WITNESS)}
 
 

@@ -29,11 +29,9 @@ from dynamodb_counters._stream.checkpoint_items import (
     attributes,
     checkpoint_item,
     checkpoint_key,
-    is_later_book,
     progress_text,
     witness_item,
 )
-from dynamodb_counters._stream.upgrade import needs_old_format, take_token
 from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
@@ -198,10 +196,8 @@ class Checkpoints:
     def _create(
         self, shard: str, deadline: float, spoiled: Mapping[str, Any] | None, begins: Mapping[str, Any]
     ) -> Checkpoint:
-        old_format, moved, known = self._witness(shard, begins)
-        if old_format:
-            take_token(self._table, shard)
-        created: dict[str, Any] = {"seen": deadline, "old_format": old_format, **known}
+        moved, known = self._witness(shard, begins)
+        created: dict[str, Any] = {"seen": deadline, **known}
         created = {name: value for name, value in created.items() if value != ""}
         if moved:
             # What was created later had not settled: its watermarks are in place.
@@ -211,31 +207,21 @@ class Checkpoints:
             return self._read_item(shard, item) or self._create(shard, deadline, item, begins)
         return Checkpoint(**created, just_lost=moved)
 
-    def _witness(self, shard: str, begins: Mapping[str, Any]) -> tuple[bool, bool, dict[str, Any]]:
-        """What outlives the checkpoint: the format of watermarks, whether it has ever moved, where its book lies."""
+    def _witness(self, shard: str, begins: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
+        """Return the facts that outlive the checkpoint: whether it has ever moved, and where its book lies."""
         item = self._consistent(checkpoint_key(shard_digest(shard), WITNESS))
         if item is None:
-            old_format = self._needs_old_format(shard)
-            begins = {**begins, "since": ""} if old_format else begins
-            begun = Checkpoint(**begins, old_format=old_format)
-            if self._put(witness_item(shard, begun, moved=False, now=self._now())):
-                return old_format, False, dict(begins)
+            if self._put(witness_item(shard, Checkpoint(**begins), moved=False, now=self._now())):
+                return False, dict(begins)
             return self._witness(shard, begins)
         try:
             known = Checkpoint.of(item)
             # Whoever has tried what, the lost checkpoint told.
             told = {name: getattr(known, name) for name in PLACES} if known.met else {}
             lost = {"tried": LAST_SEQUENCE, "busy": self._now() + SETTLED_AFTER}
-            return (
-                bool(item["old_format"]["BOOL"]),
-                bool(item["moved"]["BOOL"]),
-                {**begins, "since": "", **told, **lost},
-            )
+            return bool(item["moved"]["BOOL"]), {**begins, "since": "", **told, **lost}
         except (LookupError, ValueError):  # Somebody has spoiled it.
-            return self._needs_old_format(shard), True, {**begins, "since": ""}
-
-    def _needs_old_format(self, shard: str) -> bool:
-        return not is_later_book(shard) and needs_old_format(self._table, shard)
+            return True, {**begins, "since": ""}
 
     def _put(self, item: dict[str, Any], spoiled: Mapping[str, Any] | None = None) -> bool:
         """Put an item that is not there, or is as it was when found to be spoiled; return whether it was."""

@@ -54,7 +54,6 @@ class Part:
 
     plan: Plan
     changes: Sequence[Change]
-    withheld: Collection[str]
     watermark: Watermark
     checkpoint: Checkpoint
     given_up_through: str = ""
@@ -62,13 +61,11 @@ class Part:
 
     def fold(self, applied_through: AppliedThrough) -> list[Delta]:
         """Fold again for some groups, each from after the record it has applied."""
-        return fold(self.plan, self.changes, applied_through, self.withheld).deltas
+        return fold(self.plan, self.changes, applied_through).deltas
 
     def fold_each(self, ref: GroupRef) -> list[Delta]:
         """What each record adds to a group."""
-        return [
-            delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}, self.withheld).deltas
-        ]
+        return [delta for change in self.changes for delta in fold(self.plan, [change], {ref: ""}).deltas]
 
 
 @dataclass(slots=True)
@@ -212,14 +209,13 @@ class Committer:
         shard = part.watermark.shard
         key_digest = hashlib.sha256(repr(delta.layout.key(delta.group, shard)).encode()).hexdigest()[:32]
         entry_id = f"{delta.first}#{key_digest}#{delta.layout.name}"
-        old_format = part.checkpoint.old_format
-        return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)}, old_format=old_format)
+        return self._quarantine.item(shard, entry_id, reason, {DELTA: pack(content)})
 
 
 def _guarded(table: str, update: Update, delta: Delta, watermark: Watermark) -> dict[str, Any]:
     update.set(watermark.name, watermark.value(delta.last))
     for name in watermark.guards:
-        update.require_unset_or_below(name, watermark.bound(delta.first))
+        update.require_unset_or_below(name, watermark.value(delta.first))
     request = update.request(table)
     request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
     return request

@@ -48,10 +48,6 @@ DECLARED: Final = "declared"
 SOURCE: Final = "source"
 """Attribute with the ARN of the source table, if the aggregator has one."""
 
-KNOWS_RUNS: Final = "knows_runs"
-"""Attribute with the time from which on no version runs that does not log what runs need."""
-
-
 NUMBERED: Final = "generation"
 """Attribute with the number of the last generation of all."""
 
@@ -103,12 +99,6 @@ class Control:
     def numbered(self) -> int:
         """The number of the last generation of all."""
         return max([int(self.item.get(NUMBERED, {}).get("N", "0")), *self.reads.values()])
-
-    @property
-    def knows_runs(self) -> float | None:
-        """From when on no version runs that does not log what runs need; None if nobody can tell."""
-        stamp = self.item.get(KNOWS_RUNS, {}).get("N")
-        return None if stamp is None else float(stamp)
 
 
 def read_control(table: Table) -> Control:

@@ -26,7 +26,6 @@ from dynamodb_counters._assumptions import (
     GIVEN_UP_AFTER,
     GUARANTEE,
     MOST_ERAS,
-    SETTLED_AFTER,
     SKEW,
     STREAM_BEGINS_WITHIN,
     WIDE_MARGIN,
@@ -43,7 +42,6 @@ from dynamodb_counters._fold.records import Change
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.control import (
     DECLARED,
-    KNOWS_RUNS,
     NUMBERED,
     SOURCE,
     Control,
@@ -246,7 +244,7 @@ class Deployments:
         appended = self._appended(history, deployment_id(new.effective), deadline, lost=lost)
         if history is not None and len(appended.eras) > MOST_ERAS:
             return seen, Takeover(_TURNS, history_lost=False)
-        attributes = self._attributes(seen, appended, max([past.last_number, *new.reads.values()]))
+        attributes = self._attributes(max([past.last_number, *new.reads.values()]))
         written = write_control(
             self._table,
             seen,
@@ -287,7 +285,7 @@ class Deployments:
 
     def _is_own(self, seen: Control) -> bool:
         """Whether the own declarations are what the table takes for the stack's."""
-        return seen.declared == self._id and seen.knows_runs is not None and self._source in ("", seen.source)
+        return seen.declared == self._id and self._source in ("", seen.source)
 
     def _appended(self, history: History | None, deployment: str, deadline: float, *, lost: bool) -> History:
         if history is None and not lost:
@@ -313,18 +311,13 @@ class Deployments:
                 "DEPLOYMENTS"
             )
 
-    def _attributes(self, seen: Control, history: History, last_number: int) -> dict[str, Any]:
+    def _attributes(self, last_number: int) -> dict[str, Any]:
         """What the control's item says of the aggregator and of generations."""
         attributes: dict[str, Any] = {DECLARED: {"S": self._id}}
         if last_number:
             attributes[NUMBERED] = {"N": str(last_number)}
         if self._source:
             attributes[SOURCE] = {"S": self._source}
-        if seen.knows_runs is None:
-            # An earlier version may be running that does not log for runs; there was none before the first history.
-            first = history.last.valid_from == 0
-            since = 0 if first else math.ceil(self._table.clock() + SETTLED_AFTER)
-            attributes[KNOWS_RUNS] = {"N": str(since)}
         if self._aggregator:
             attributes[AGGREGATOR] = {"S": self._aggregator}
         return attributes

@@ -8,15 +8,12 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dynamodb_counters._assumptions import GUARANTEE
 from dynamodb_counters._items.item_sizes import item_bytes, write_units
-from dynamodb_counters._items.table_schema import PK, SEQUENCE_DIGITS, SK, WATERMARK_PREFIX
+from dynamodb_counters._items.table_schema import PK, SK, WATERMARK_PREFIX
 from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
+from dynamodb_counters._stream.watermarks import sequence_of
 from dynamodb_counters._table import Table
-from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
-
-_OLD_FORMAT_HOURS: Final = (GUARANTEE + DAY) // HOUR
+from dynamodb_counters._timeline.times import MINUTE
 
 PRUNED_AT: Final = 8
 """Fewer watermarks are not worth a write."""
@@ -63,12 +60,8 @@ class Pruner:
         readable: dict[str, str] = {}
         for name, value in watermarks.items():
             with suppress(LookupError, TypeError, ValueError):  # Somebody may have spoiled it.
-                readable[name] = sequence_of(value)
-        old_format = {name for name in readable if name.startswith(OLD_FORMAT_PREFIX)}
-        compact = {name.removeprefix(WATERMARK_PREFIX): readable[name] for name in readable.keys() - old_format}
-        settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(compact)}
-        oldest = int(self._table.clock()) // HOUR - _OLD_FORMAT_HOURS
-        settled |= {name for name in old_format if int(watermarks[name]["S"][SEQUENCE_DIGITS + 1 :]) < oldest}
+                readable[name.removeprefix(WATERMARK_PREFIX)] = sequence_of(value)
+        settled = {WATERMARK_PREFIX + digest for digest in self._checkpoints.settled(readable)}
         return {name: value for name, value in watermarks.items() if name in settled}
 
     def _remove(self, key: Mapping[str, Any], watermarks: Mapping[str, Any]) -> float:

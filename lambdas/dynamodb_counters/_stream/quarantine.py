@@ -5,15 +5,13 @@ A record is folded by the declarations of its time, so every delivery quarantine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
 from dynamodb_counters._items.table_schema import PK, TTL
 from dynamodb_counters._stream.quarantine_items import (
-    NAMES,
     RECORD,
     STATE,
     WAITING,
@@ -32,14 +30,6 @@ _LEAST: Final = 2 * DAY
 """How long an entry is kept at least, whatever its image says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """How many entries are new, and the ids of those that an older version keeps for all declarations."""
-
-    new: int
-    withheld: Collection[str]
-
-
 class Quarantine:
     """The quarantine of one table, which keeps entries for `retention_seconds`.
 
@@ -53,30 +43,17 @@ class Quarantine:
         self._table = table
         self._retention_seconds = retention_seconds
 
-    def keep(self, shard: str, images: Sequence[Unfoldable], *, old_format: bool, state: str = WAITING) -> Kept:
-        """Keep images that are not kept yet; `CommitError` means: deliver the batch again."""
-
-        def put(image: Unfoldable) -> dict[str, Any] | None:
-            return self.keep_one(shard, image, old_format=old_format, state=state)
-
-        new, withheld, failures = 0, set[str](), list[Exception]()
-        for image, there in self._table.side_by_side(put, images):
-            if isinstance(there, Exception):
-                failures.append(there)
-            elif there is None:
-                new += 1
-            elif image.names and NAMES not in there:
-                withheld.add(image.entry_id)
-        if failures:
+    def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
+        """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""
+        answers = [there for _, there in self._table.side_by_side(lambda one: self.keep_one(shard, one, state), images)]
+        if failures := [there for there in answers if isinstance(there, Exception)]:
             raise CommitError(failures)
-        return Kept(new, withheld)
+        return answers.count(None)
 
-    def keep_one(
-        self, shard: str, image: Unfoldable, *, old_format: bool = False, state: str = WAITING
-    ) -> dict[str, Any] | None:
+    def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
         """Keep an image; return the entry that is there already."""
         content = {RECORD: pack(image.record), STATE: {"S": state}}
-        item = self.item(shard, image.entry_id, image.reason, content, image.names, old_format=old_format)
+        item = self.item(shard, image.entry_id, image.reason, content, image.names)
         return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
 
     def _expires_at(self, record: Record) -> int:
@@ -88,16 +65,9 @@ class Quarantine:
         return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
 
     def item(
-        self,
-        shard: str,
-        entry_id: str,
-        reason: str,
-        content: dict[str, Any],
-        names: Sequence[str] = (),
-        *,
-        old_format: bool = False,
+        self, shard: str, entry_id: str, reason: str, content: dict[str, Any], names: Sequence[str] = ()
     ) -> dict[str, Any]:
-        key = quarantine_key(shard, entry_id, old_format=old_format)
+        key = quarantine_key(shard, entry_id)
         return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
 
     def put(self, item: dict[str, Any]) -> dict[str, Any] | None:

@@ -31,7 +31,6 @@ DELTA: Final = "sum"
 NAMES: Final = "names"
 """The declarations that an image waits for; an entry without is one of all."""
 
-OLD_PARTITIONS: Final = 8
 PARTITIONS: Final = 32
 """Partition keys of the quarantine."""
 
@@ -86,11 +85,10 @@ def partition(number: int) -> str:
     return f"{QUARANTINE_PREFIX}{number}"
 
 
-def quarantine_key(shard: str, entry_id: str, *, old_format: bool) -> dict[str, Any]:
-    """Spread, so that a flood of entries meets no hot key; older versions kept a shard's entries together."""
+def quarantine_key(shard: str, entry_id: str) -> dict[str, Any]:
+    """Spread, so that a flood of entries meets no hot key."""
     sk = f"{shard}#{entry_id}"
-    number = zlib.crc32(shard.encode()) % OLD_PARTITIONS if old_format else zlib.crc32(sk.encode()) % PARTITIONS
-    return {PK: {"S": partition(number)}, SK: {"S": sk}}
+    return {PK: {"S": partition(zlib.crc32(sk.encode()) % PARTITIONS)}, SK: {"S": sk}}
 
 
 def quarantine_item(

@@ -113,7 +113,7 @@ class RunLogs:
         unfoldable: list[Unfoldable] = []
         rows = list(logged(run, plan, told, unfoldable))
         # Before the page that names them.
-        quarantine.keep(shard, unfoldable, old_format=False, state=PROVISIONAL)
+        quarantine.keep(shard, unfoldable, PROVISIONAL)
         beats = any(_is_beat(run.id, change) for change in told)
         return len(unfoldable) + self._write(run.id, shard, rows, past, beats=beats)
 

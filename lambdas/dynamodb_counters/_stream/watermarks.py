@@ -1,9 +1,7 @@
 """Watermarks: the last record of each stream shard that an item has applied. Per item and shard; not event time.
 
 An item pays for its watermarks in every write, so they are compact: ``_w`` and 72 bits of the shard id's digest, and
-the sequence number as binary, which DynamoDB orders like the number. Shards that a version without checkpoints served
-keep its format, ``_w:<shard> = <sequence number>@<hour>``, so that an invocation of it that is still running meets the
-same attribute.
+the sequence number as binary, which DynamoDB orders like the number.
 """
 
 from __future__ import annotations
@@ -14,12 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS, WATERMARK_PREFIX
-from dynamodb_counters._timeline.times import HOUR
-
-OLD_FORMAT_PREFIX: Final = f"{WATERMARK_PREFIX}:"
 
 _DIGEST_BYTES: Final = 9
-_SHARD_PREFIX: Final = "shardId-"
 
 
 def shard_digest(shard: str) -> str:
@@ -38,31 +32,21 @@ class Watermark:
     they tell what was counted when there was no later book yet.
     """
 
-    __slots__ = ("_hour", "book", "guards", "name", "shard")
+    __slots__ = ("book", "guards", "name", "shard")
 
-    def __init__(self, shard: str, *, old_format: bool, now: float, book: str = "", before: Sequence[str] = ()) -> None:
+    def __init__(self, shard: str, book: str = "", before: Sequence[str] = ()) -> None:
         self.shard = shard
         self.book = book or shard
-        self._hour: int | None = None
-        if old_format:
-            self.name = OLD_FORMAT_PREFIX + shard.removeprefix(_SHARD_PREFIX).lstrip("0")
-            self._hour = int(now) // HOUR
-        else:
-            self.name = WATERMARK_PREFIX + shard_digest(self.book)
+        self.name = WATERMARK_PREFIX + shard_digest(self.book)
         self.guards = (self.name, *(WATERMARK_PREFIX + shard_digest(name) for name in before))
 
     def value(self, sequence: str) -> dict[str, Any]:
         """Says that a padded sequence number is the last applied."""
-        return {"B": packed(sequence)} if self._hour is None else {"S": f"{sequence}@{self._hour}"}
-
-    def bound(self, sequence: str) -> dict[str, Any]:
-        """A watermark is less than this if it lies before the sequence number."""
-        return {"B": packed(sequence)} if self._hour is None else {"S": sequence}
+        return {"B": packed(sequence)}
 
     def of(self, item: Mapping[str, Any]) -> str:
         """The padded sequence number in an item that has the watermark; an error if somebody has spoiled it."""
-        kind = "B" if self._hour is None else "S"
-        return max(sequence_of({kind: item[name][kind]}) for name in self.guards if name in item)
+        return max(sequence_of(item[name]) for name in self.guards if name in item)
 
 
 def packed(sequence: str) -> bytes:
@@ -77,12 +61,7 @@ def packed(sequence: str) -> bytes:
 
 
 def sequence_of(value: Mapping[str, Any]) -> str:
-    """The padded sequence number of a watermark of either format; an error if it is neither."""
-    if "S" in value:
-        sequence, _, hour = value["S"].partition("@")
-        if len(sequence) != SEQUENCE_DIGITS or not (sequence + hour).isdecimal():
-            raise ValueError(f"invalid watermark {value['S']!r:.80}: expected <sequence number>@<hour>")
-        return str(sequence)
+    """The padded sequence number of a watermark; an error if it is none."""
     length, *content = value["B"]
     if length != len(content):
         raise ValueError(f"invalid watermark {value['B']!r:.80}: expected a length byte and as many bytes")

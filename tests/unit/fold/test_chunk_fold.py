@@ -112,7 +112,7 @@ def test_a_row_that_was_quarantined_counts_once_it_is_redriven(rows: list[Row], 
     redriven = []
     for n, entry in enumerate(entries):
         content = {"record": pack(entry.record)}
-        item = quarantine_item(quarantine_key("s", entry.entry_id, old_format=False), "", content, entry.names, NOW)
+        item = quarantine_item(quarantine_key("s", entry.entry_id), "", content, entry.names, NOW)
         redriven.append(record(2 + n, {**item, "state": {"S": "released"}}, item))
     counted = fold(Plan(flatten(mended)), unwrap(redriven).changes)
 

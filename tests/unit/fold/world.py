@@ -135,8 +135,8 @@ class World:
         assert not folded.unfoldable
         checkpoints = Checkpoints(self.table, self.table)
         committer = Committer(self.table, checkpoints, Quarantine(self.table, 1e6), Pruner(self.table, checkpoints))
-        watermark = Watermark(shard, old_format=False, now=self.table.clock())
-        committer.commit(folded.deltas, Part(self.plan, changes_of(records), (), watermark, Checkpoint()))
+        watermark = Watermark(shard)
+        committer.commit(folded.deltas, Part(self.plan, changes_of(records), watermark, Checkpoint()))
 
     def _records(self, shard: str) -> list[Any]:
         return self.client.stream.read(shard, None, 10**9).records

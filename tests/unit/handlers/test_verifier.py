@@ -89,7 +89,7 @@ def test_a_verification_that_cannot_be_says_why(
     context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
     module.handler({"begin": True}, context)
     [said] = caplog.messages
-    assert said.startswith("no aggregator of this version has run on the table")
+    assert said.startswith("no aggregator has run on the table")
 
 
 def test_a_verifier_without_permission_fails_and_has_no_heartbeat(

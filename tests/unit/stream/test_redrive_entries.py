@@ -29,7 +29,7 @@ _HELD = record(7, image("view", url="/"), created=NOW - 1000)
 def _redriven(
     sequence: int, attribute: str, content: str, state: str = "released", names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    key = quarantine_key("shard", "1#NewImage", old_format=False)
+    key = quarantine_key("shard", "1#NewImage")
     waiting = quarantine_item(key, "reason", {attribute: {"S": content}}, names, NOW)
     return record(sequence, {**waiting, "state": {"S": state}}, waiting)
 

@@ -40,7 +40,7 @@ def quarantine(table: Table, number: int, *, size: int = 10, kept: float = KEPT)
         },
     }
     image = Unfoldable(str(10**21 + number), "NewImage", record, "malformed")
-    Quarantine(table, kept).keep("shard-1", [image], old_format=False)
+    Quarantine(table, kept).keep("shard-1", [image])
 
 
 def test_nothing_waits(table: Table, memory: MemoryTable) -> None:

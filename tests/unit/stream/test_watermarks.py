@@ -22,19 +22,9 @@ def test_the_order_of_bytes_is_that_of_sequence_numbers(one: str, two: str) -> N
 
 
 def test_a_watermark_takes_28_bytes_at_most_with_the_numbers_of_today() -> None:
-    watermark = Watermark(_SHARD, old_format=False, now=0)
+    watermark = Watermark(_SHARD)
 
     assert item_bytes({watermark.name: watermark.value(f"{10**24:040}")}) <= 28
-
-
-@given(_SEQUENCES, _SEQUENCES)
-def test_the_old_format_is_read_and_compared_as_it_always_was(applied: str, first: str) -> None:
-    watermark = Watermark(_SHARD, old_format=True, now=7200.0)
-
-    assert watermark.name == "_w:1414576573621-f55eea83"
-    assert watermark.value(applied) == {"S": f"{applied}@2"}
-    assert watermark.of({watermark.name: watermark.value(applied)}) == applied
-    assert (watermark.value(applied)["S"] < watermark.bound(first)["S"]) == (applied < first)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from dynamodb_counters._stream.deployment_items import AGGREGATOR, read_deployme
 from dynamodb_counters._stream.predecessors import read_predecessors
 from dynamodb_counters._stream.quarantine_items import RECORD
 from dynamodb_counters._stream.run_items import ROWS, unpack_log, unpack_scanned
-from dynamodb_counters._stream.watermarks import OLD_FORMAT_PREFIX, sequence_of
+from dynamodb_counters._stream.watermarks import sequence_of
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli.entries import read_entry, words
@@ -74,10 +74,10 @@ def decoded(item: Image, declarations: Sequence[Declaration] = ()) -> Decoded:
 
 
 def _watermarks(item: Image) -> list[dict[str, str]]:
-    """The last record of each shard that an item has counted; a shard by its digest, or by the older format's name."""
+    """The last record of each shard that an item has counted; a shard by its digest."""
     return [
         {
-            "shard": name.removeprefix(OLD_FORMAT_PREFIX).removeprefix(WATERMARK_PREFIX),
+            "shard": name.removeprefix(WATERMARK_PREFIX),
             "sequence": sequence_of(value).lstrip("0"),
         }
         for name, value in item.items()
@@ -224,11 +224,6 @@ def _generations(item: Image) -> Iterator[str]:
             yield f"  {name}: generation {status.reads}, which counts {counts}"
 
 
-def _switch(item: Image) -> Iterator[str]:
-    since = f"since {_moment(item, 'since')}" if float(item["since"]["N"]) else "from the beginning"
-    yield f"versions with checkpoints count this table {since}"
-
-
 def _expired(item: Image) -> Iterator[str]:
     which = f", in groups before {_moment(item, 'until')}" if "until" in item else ""
     yield f"{_rest(item)} counts items that have expired{which}: they cannot be recomputed"
@@ -271,7 +266,6 @@ _BOOKKEEPING: Final[dict[str, tuple[str, Callable[[Image], Iterator[str]]]]] = {
     "DEPLOYMENTS": ("history", _history),
     "DEPLOYMENT": ("deployment", _deployment),
     "GENERATIONS": ("generations", _generations),
-    "SINCE": ("switch", _switch),
     "EXPIRED": ("expired", _expired),
     "RESTORE": ("restore", _restore),
     "RUN": ("run", _run),

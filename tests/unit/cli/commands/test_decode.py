@@ -52,7 +52,6 @@ WORDS = {
     "Heartbeat": "a heartbeat of the run 1r0000000000000001: idle shards log it",
     "Expired": "players counts items that have expired",
     "Expired: groups with a time": "views_24h counts items that have expired, in groups before",
-    "Switch": "versions with checkpoints count this table from the beginning",
 }
 
 
@@ -88,8 +87,6 @@ def test_a_chunks_rows_and_a_groups_watermarks_are_told(written: dict[str, dict[
     assert chunk["rows"][0]["values"]["clientId"]
     group = decode(tmp_path, printed(written["Group"])).out
     assert "watermark of the shard BoQ5bwk4LFsF: counted through 4421584500000000017450439" in group
-    old = {"pk": {"S": "A"}, "sk": {"S": "B"}, "_type": {"S": "t"}, "_w:17-ab": {"S": f"{7:040}@498000"}}
-    assert "watermark of the shard 17-ab: counted through 7" in decode(tmp_path, json.dumps(old)).out
 
 
 def test_a_groups_tally_is_shown(tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_a_groups_tally_is_shown(tmp_path: Path) -> None:
 
 
 def test_answers_of_the_aws_cli_and_lists_are_taken(written: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    one, two = written["Event"], written["Switch"]
+    one, two = written["Event"], written["Expired"]
     assert decode(tmp_path, printed({"Item": one})).out == decode(tmp_path, printed(one)).out
     both = decode(tmp_path, printed({"Items": [one, two], "Count": 2, "ScannedCount": 2})).out
     assert both == decode(tmp_path, printed([one, two])).out
