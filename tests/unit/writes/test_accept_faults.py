@@ -199,7 +199,7 @@ def test_what_passes_is_listed_in_one_place() -> None:
     runtime = Path(dynamodb_counters.__file__).parent
     lists = [file.name for file in runtime.rglob("*.py") if "ProvisionedThroughputExceeded" in file.read_text()]
 
-    assert lists == ["_clients.py"]
+    assert lists == ["_assumptions.py"]
 
 
 def test_credentials_that_are_missing_are_a_fault_of_the_deployment() -> None:
