@@ -39,7 +39,7 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev")
 settings.load_profile(PROFILE)
 
 # They share one deployment, so one process runs them all.
-_DEPLOYED = {f"tests/e2e/test_{name}.py" for name in ("deployment", "edges", "many_events", "page")}
+_DEPLOYED = {f"tests/e2e/test_{name}.py" for name in ("deployment", "edges", "page")}
 
 
 def pytest_configure() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -43,28 +42,6 @@ def test_events_are_taken_and_counted_once(blog: Blog) -> None:
     assert (steps[0]["start"], steps[-1]["end"]) == (counted["start"], counted["end"])
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        (b"{", "not valid JSON"),
-        (b"[]", "no event"),
-        ([{"url": "/a", "time": "2026-11-20T10:00:00Z"}], "clientId"),
-        ([{**view("/a", "c"), "time": "t"}], "invalid time"),
-        ([view("/a", "c"), 7], "1 of 2"),
-        ({**view("/a", "c"), "more": 1}, "more"),
-        ({**view("/a", "c"), "pk": "URL#/forged"}, "reserved"),
-    ],
-)
-def test_malformed_events_are_refused_with_the_reason(blog: Blog, body: Any, told: str) -> None:
-    status, problem = blog.post(body)
-    assert (status, problem["status"], problem["title"]) == (400, 400, "Bad Request")
-    assert told in json.dumps(problem)
-
-
-def test_too_many_events_are_refused(blog: Blog) -> None:
-    assert blog.post([view("/many", f"c{client}") for client in range(501)])[0] == 413
-
-
 def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(blog: Blog) -> None:
     queues = blog.emulator.client("sqs")
     urls = queues.list_queues()["QueueUrls"]
@@ -83,10 +60,3 @@ def test_a_malformed_message_ends_in_the_dead_letter_queue_and_blocks_nothing(bl
     assert eventually(lambda: letters() == 2)
     found = queues.receive_message(QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"])["Messages"]
     assert {name for letter in found for name in letter["MessageAttributes"]} == {"reason", "taken"}
-
-
-def test_the_served_document_tells_the_declared_paths(blog: Blog) -> None:
-    status, document = blog.ask("openapi.json")
-    assert status == 200
-    assert "/v1/aggregates/views/top" in document["paths"]
-    assert blog.ask("v1/aggregates/visitors", clientId="c1")[0] == 404

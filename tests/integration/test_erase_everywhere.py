@@ -188,8 +188,7 @@ def _unpacked(value: Mapping[str, Any]) -> Any:
     return value
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-@pytest.mark.parametrize("counts", ["keep", "take_back"])
+@pytest.mark.parametrize(("counts", "crashes"), [("keep", True), ("take_back", False)])
 def test_nothing_that_is_stored_names_the_person(
     dynamodb_local_engine: DynamoDBLocal, counts: str, crashes: bool
 ) -> None:

@@ -57,9 +57,6 @@ def test_what_the_service_model_refuses_never_leaves_the_client(
         send(counters, operation, **request_)
 
 
-PUT = {"Put": {"TableName": "counters", "Item": KEY}}
-
-
 def _keys(number: int) -> list[dict[str, Any]]:
     return [{"pk": {"S": "a"}, "sk": {"S": str(index)}} for index in range(number)]
 
@@ -126,32 +123,6 @@ def test_what_is_not_known_in_memory_is_said_never_passed_over(counters: Counter
         counters.client.batch_write_item(RequestItems={})
     with pytest.raises(AttributeError):
         counters.client.put_itme()
-
-
-def test_filters_projections_and_counts_are_heeded(counters: CountersInMemory) -> None:
-    for number in range(4):
-        put(counters, number, n={"N": str(number)}, t={"S": "x"})
-    found = send(
-        counters,
-        "query",
-        KeyConditionExpression="pk = :a",
-        FilterExpression="n > :one",
-        ProjectionExpression="#n",
-        ExpressionAttributeNames={"#n": "n"},
-        ExpressionAttributeValues={":a": {"S": "a"}, ":one": {"N": "1"}},
-        Limit=3,
-    )
-    assert (found["Items"], found["Count"], found["ScannedCount"]) == ([{"n": {"N": "2"}}], 1, 3)
-    assert found["LastEvaluatedKey"]["sk"] == {"S": "002"}
-    asked = {"FilterExpression": "contains(t, :x)", "ExpressionAttributeValues": {":x": {"S": "x"}}}
-    assert len(send(counters, "scan", **asked)["Items"]) == 4
-    counted = send(counters, "scan", Select="COUNT", **asked)
-    assert ("Items" in counted, counted["Count"]) == (False, 4)
-    got = send(counters, "get_item", Key={"pk": {"S": "a"}, "sk": {"S": "001"}}, ProjectionExpression="t")
-    assert got["Item"] == {"t": {"S": "x"}}
-    keys = {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "001"}}], "ProjectionExpression": "t"}
-    answer = counters.client.batch_get_item(RequestItems={counters.table_name: keys})
-    assert answer["Responses"][counters.table_name] == [{"t": {"S": "x"}}]
 
 
 def test_pages_end_at_one_megabyte(counters: CountersInMemory) -> None:
