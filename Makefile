@@ -9,12 +9,15 @@ ENVIRONMENT := .venv/.installed node_modules/.installed
 # The demo needs a third of the packages, and only the CDK CLI of Node's.
 DEMO_ENVIRONMENT := .venv/.installed-demo node_modules/.installed-demo
 
+# Folders of unit tests with templates, processes or services; the others are of pure rooms.
+SLOW := benchmarks cli demo dev erase handlers http infra queue testing writes
+
 # File names may hold spaces and quotes: recipes read these from the environment, never as make text.
 export LOG DUPLICATES SEED REPORT KEEP
 # Hundreds of processes import the same modules, which pip does not compile: the first one does.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
+.PHONY: help setup check rooms demo bench test docs spec soak mutations engines nightly snapshot cli-examples replay lint audit wheel lock lambda-asset \
 	synth diff deploy aws-smoke clean clean-all
 
 help: ## List the targets
@@ -39,6 +42,12 @@ bench: $(ENVIRONMENT) ## Compare cost, speed and scale with known designs; write
 	[ -z "$$REPORT" ] || set -- "$$@" --report "$$REPORT"; \
 	exec $(PYTHON) -m benchmarks "$$@"
 
+check: $(ENVIRONMENT) ## Check style, types and the pure rooms: what to run while you work, in 90 seconds
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint rooms
+
+rooms: $(ENVIRONMENT)
+	$(PYTHON) -m pytest -q tests/unit --ignore-glob='tests/unit/test_*.py' $(SLOW:%=--ignore=tests/unit/%) $(ARGS)
+
 test: $(ENVIRONMENT) ## Run all tests [ARGS='-k name']
 	@for tool in java mvn; do \
 		command -v $$tool >/dev/null || echo "note: no $$tool on the PATH: tests on DynamoDB Local need JDK 17+ and Maven"; \
@@ -58,8 +67,8 @@ mutations: $(ENVIRONMENT) ## Switch off each safety mechanism in turn and check 
 spec: $(ENVIRONMENT) ## Check the specification and the handler against it; writes docs/spec/README.md [ARGS='--traces 100']
 	$(PYTHON) -m simulation.specification $(ARGS)
 
-engines: $(ENVIRONMENT) ## Run the store tests on DynamoDB Local, moto and the emulator
-	ENGINES=all $(PYTHON) -m pytest tests/integration $(ARGS)
+engines: $(ENVIRONMENT) ## Run the store tests and the benchmarks on every engine
+	ENGINES=all $(PYTHON) -m pytest tests/integration tests/unit/benchmarks $(ARGS)
 
 nightly: mutations soak spec engines ## Run mutations, soak, spec and engines one after the other [MINUTES=30]
 .NOTPARALLEL: nightly
