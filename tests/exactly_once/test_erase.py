@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill, verification
 
 PLAIN = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(hours=9), version="version")
-PACKED = Event(PLAIN.name, PLAIN.pk, PLAIN.sk, PLAIN.retention, PLAIN.version, Packed("at", timedelta(minutes=10)))
+PACKED = replace(PLAIN, packed=Packed("at", timedelta(minutes=10)))
 KINDS = {"plain": PLAIN, "packed": PACKED}
 WRITES = ("put_item", "update_item", "delete_item")
 

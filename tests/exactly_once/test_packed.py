@@ -335,9 +335,7 @@ def test_values_taken_back_that_cannot_be_folded_are_redriven_as_such() -> None:
 
 def test_a_layout_that_changes_without_a_date_is_refused(world: World) -> None:
     assert _status(world.process(), world.sale(1)) == ["accepted"]
-    moved = Event(
-        "sale", SALE.pk, SALE.sk, retention=RETENTION, version="version", packed=Packed("at", timedelta(minutes=1))
-    )
+    moved = replace(SALE, packed=Packed("at", timedelta(minutes=1)))
 
     with pytest.raises(LayoutError):
         world.process().accept(moved, world.sale(1))

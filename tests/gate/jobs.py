@@ -24,17 +24,16 @@ class Invoke(Protocol):
     def __call__(self, event: dict[str, Any], *, throttled: bool = False) -> dict[str, Any]: ...
 
 
-VIEW: Final = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-HIT: Final = Event("hit", pk="PAGE#{url}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
+VIEW: Final = Event("view", key=("url", "time", "clientId"))
+HIT: Final = Event("hit", key=("url", "time"), retention=timedelta(days=7), packed=Packed("time"))
 VIEWS: Final = Aggregate(
     "views",
     VIEW,
-    pk="URL#{url}",
-    sk="STATISTICS",
+    by="url",
     measures={"views": Count(), "bytes": Sum("bytes")},
     ranking=Ranking(measure="views", leaderboard="URLS"),
 )
-ROLLING: Final = Window("rolling", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
+ROLLING: Final = Window("rolling", VIEW, by="url", time="time", retention=timedelta(hours=25))
 SHARDS: Final = 50
 """So many that the watermarks of an item which all of them feed are worth pruning."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.unit.fold.streams import NOW, image, record
 
 DAY = 86_400
 SALE = Event("sale", pk="CLIENT#{client}", sk="SALE#{at}#{id}", retention=timedelta(days=7))
-PACKED = Event(SALE.name, SALE.pk, SALE.sk, SALE.retention, packed=Packed("at"))
+PACKED = replace(SALE, packed=Packed("at"))
 EVENTS = {"plain": SALE, "packed": PACKED}
 
 
@@ -54,7 +55,7 @@ def _stored(store: Store) -> str:
 def test_an_entry_is_kept_no_longer_than_its_event(
     any_store: Store, kind: str, retention_days: float, kept_days: int
 ) -> None:
-    event = Event(SALE.name, SALE.pk, SALE.sk, timedelta(days=retention_days), packed=EVENTS[kind].packed)
+    event = replace(SALE, retention=timedelta(days=retention_days), packed=EVENTS[kind].packed)
     _accept(any_store, event, _sale("ann", amount="much"))
 
     aggregator = Aggregator(any_store.table, (_sums(event),), quarantine_retention_seconds=90.0 * DAY)

@@ -8,6 +8,7 @@ import random
 import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,7 +22,7 @@ from tests.unit.writes.clients import FaultyClient, failure
 _BEGIN = NOW // 600 * 600
 _PACKED = Packed("time", timedelta(minutes=10))
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", packed=_PACKED)
-_KEPT = Event("view", _VIEW.pk, _VIEW.sk, retention=timedelta(hours=1), packed=_PACKED)
+_KEPT = replace(_VIEW, retention=timedelta(hours=1), packed=_PACKED)
 
 
 def _view(url: str = "/", time: Any = _BEGIN, client: Any = "c", **others: Any) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def test_a_bucket_of_many_chunks(store: Store, engine: Engine) -> None:
     writer = _process(store)
     noise = random.Random(1)
     # Each fills a chunk of the least size by itself.
-    event = Event("view", _VIEW.pk, _VIEW.sk, packed=Packed("time", timedelta(minutes=10), chunk_bytes=1024))
+    event = replace(_VIEW, packed=Packed("time", timedelta(minutes=10), chunk_bytes=1024))
     events = [{**view, "noise": noise.randbytes(500).hex()} for view in _views(*range(many))]
 
     assert Counter(_status(writer, events, event)) == {"accepted": many}

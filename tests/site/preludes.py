@@ -5,14 +5,14 @@ from __future__ import annotations
 PRELUDES = {
     "constructs/function-options.md": """
 from dynamodb_counters import Aggregate, Count, Event
-VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
+VIEW = Event("view", key=("url", "time", "clientId"))
+VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
 """,
     "erasure.md": """
 import boto3
 from dynamodb_counters import Counters, Event
 from simulation.engines.tables import create_table
-VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+VIEW = Event("view", key=("url", "time", "clientId"))
 client = boto3.Session().client("dynamodb")
 create_table(client, "mine")
 counters = Counters("mine", client=client)
@@ -50,8 +50,8 @@ counters = Counters(table_name)
     "windows.md": """
 from datetime import UTC, datetime, timedelta
 from dynamodb_counters import Counters, Distinct, Event, Window
-VIEW = Event("view", pk="URL#{url}", sk="T#{at}")
-JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
+VIEW = Event("view", key=("url", "at"))
+JOB = Event("job", key=("customer", "id"))
 counters = Counters(table_name)
 then = end = datetime(2026, 11, 20, 12, tzinfo=UTC)
 start = end - timedelta(days=7)

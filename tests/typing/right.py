@@ -29,12 +29,11 @@ class Trade:
     desk: str
 
 
-PURCHASE = Event("purchase", pk="USER#{user}", sk="PURCHASE", attributes=Purchase)
-TRADE = Event("trade", pk="TRADE#{id}", sk="TRADE", attributes=Trade)
+PURCHASE = Event("purchase", key="user", attributes=Purchase)
+TRADE = Event("trade", key="id", attributes=Trade)
 VIEW = Event(
     "view",
-    pk="URL#{url}",
-    sk="T#{time}",
+    key=("url", "time"),
     attributes={
         "url": str,
         "time": datetime,
@@ -43,9 +42,9 @@ VIEW = Event(
         "plan": Attribute(str, one_of=["free", "pro"], required=False),
     },
 )
-VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count(), "size": Sum("size")})
-SPENT = Window("spent", PURCHASE, pk="USER#{user}", time="at", measure=Sum("amount"))
-VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url")
+VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count(), "size": Sum("size")})
+SPENT = Window("spent", PURCHASE, by="user", time="at", measure=Sum("amount"))
+VISITORS = Distinct("visitors", VIEW, by=(), member="url")
 RISK = Hierarchy("risk", TRADE, pk="RISK", levels={"all": "ALL", "desk": "DESK#{desk}"}, measures={"trades": Count()})
 
 

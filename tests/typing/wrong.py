@@ -8,28 +8,28 @@ from cdk_dynamodb_counters import DedupCountTable  # refused
 from dynamodb_counters import Aggregate, Attr, Attribute, Count, Counters, Distinct, Event, Quota, Sum, Window
 from dynamodb_counters import Widow  # refused
 
-VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
-VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url")
-LAST_DAY = Window("last_day", VIEW, pk="URL#{url}", time="time")
+VIEW = Event("view", key=("url", "time"))
+VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
+VISITORS = Distinct("visitors", VIEW, by=(), member="url")
+LAST_DAY = Window("last_day", VIEW, by="url", time="time")
 
-Event("view", pk="URL#{url}", sk="T#{time}", atributes={"url": str})  # refused
-Event("view", pk="URL#{url}", sk="T#{time}", attributes=["url"])  # refused
-Event("view", pk="URL#{url}", sk="T#{time}", retention=7)  # refused
+Event("view", key=("url", "time"), atributes={"url": str})  # refused
+Event("view", key=("url", "time"), attributes=["url"])  # refused
+Event("view", key=("url", "time"), retention=7)  # refused
 Attribute(str, format="e-mail")  # refused
 Attribute(int, minimum="1")  # refused
-Aggregate("views", "view", pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})  # refused
-Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures=Count())  # refused
-Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, on_expiry="forget")  # refused
-Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count})  # refused
-Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, where="url = /")  # refused
+Aggregate("views", "view", by="url", measures={"views": Count()})  # refused
+Aggregate("views", VIEW, by="url", measures=Count())  # refused
+Aggregate("views", VIEW, by="url", measures={"views": Count()}, on_expiry="forget")  # refused
+Aggregate("views", VIEW, by="url", measures={"views": Count})  # refused
+Aggregate("views", VIEW, by="url", measures={"views": Count()}, where="url = /")  # refused
 Sum("total", cap=9.99)  # refused
 Attr("total") > 100  # refused
-Window("last_day", VIEWS, pk="URL#{url}", time="time")  # refused
-Window("last_day", VIEW, pk="URL#{url}", time="time", retention=24)  # refused
-Window("last_day", VIEW, pk="URL#{url}", time="time", late="ignore")  # refused
+Window("last_day", VIEWS, by="url", time="time")  # refused
+Window("last_day", VIEW, by="url", time="time", retention=24)  # refused
+Window("last_day", VIEW, by="url", time="time", late="ignore")  # refused
 Quota("calls", limit=100, per="daily")  # refused
-Quota("calls", limit=100, per="day", by="customer")  # refused
+Quota("calls", limit=100, per="day", by={"customer"})  # refused
 
 
 def read(counters: Counters) -> None:

@@ -16,61 +16,64 @@ from decimal import Decimal
 from dynamodb_counters import Aggregate, Attr, Attribute, Average, Count, Counters, Distinct, Event
 from dynamodb_counters import Packed, Quota, Ranking, Sum, Window
 
-VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
-VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-VISITORS = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url")
-LAST_DAY = Window("last_day", VIEW, pk="URL#{url}", time="time", retention=timedelta(days=2))
+VIEW = Event("view", key=("url", "time"))
+VIEWS = Aggregate("views", VIEW, by="url", measures={"views": Count()})
+VISITORS = Distinct("visitors", VIEW, by=(), member="url")
+LAST_DAY = Window("last_day", VIEW, by="url", time="time", retention=timedelta(days=2))
 
-ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", attributes={"id": str, "shop": str, "total": Decimal})
-SHOPS = Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"orders": Count(), "total": Sum("total")})
+ORDER = Event("order", key="id", attributes={"id": str, "shop": str, "total": Decimal})
+SHOPS = Aggregate("shops", ORDER, by="shop", measures={"orders": Count(), "total": Sum("total")})
 
-HIT = Event("hit", pk="PAGE#{page}", sk="T#{time}", retention=timedelta(days=7), packed=Packed("time"))
-HITS = Aggregate("hits", HIT, pk="PAGE#{page}", sk="HITS", measures={"hits": Count()})
+HIT = Event("hit", key=("page", "time"), retention=timedelta(days=7), packed=Packed("time"))
+HITS = Aggregate("hits", HIT, by="page", measures={"hits": Count()})
 
-READING = Event("reading", pk="SENSOR#{sensor}", sk="AT#{at}")  # its attributes are not declared
-HEAT = Aggregate("heat", READING, pk="SENSOR#{sensor}", sk="HEAT", measures={"degrees": Average("degrees")})
-RECENT = Window("recent", READING, pk="SENSOR#{sensor}", time="at", retention=timedelta(days=2), late="quarantine")
+READING = Event("reading", key=("sensor", "at"))  # its attributes are not declared
+HEAT = Aggregate("heat", READING, by="sensor", measures={"degrees": Average("degrees")})
+RECENT = Window("recent", READING, by="sensor", time="at", retention=timedelta(days=2), late="quarantine")
 
-CALLS = Quota("calls", limit=100, per="day", by=("customer",))
+CALLS = Quota("calls", limit=100, per="day", by="customer")
 """
 """What the lines use."""
 
 DECLARING: Final = (
     "from dynamodb_counters import Widow",
-    'Event("view", pk="URL#{url}", sk="T#{time}", atributes={"url": str})',
-    'Event("page view", pk="URL#{url}", sk="T#{time}")',
+    'Event("view", key=("url", "time"), atributes={"url": str})',
+    'Event("page view", key=("url", "time"))',
+    'Event("view", key=("url", "time"), pk="URL#{url}")',
+    'Event("view", key=("url", "{time}"))',
+    'Event("view", key=("ttl", "time"))',
     'Event("view", pk="URL#{}", sk="T#{time}")',
     'Event("view", pk="{url}{time}", sk="VIEW")',
-    'Event("view", pk="URL#{ttl}", sk="T#{time}")',
-    'Event("view", pk="URL#{url}", sk="T#{time}", retention=7)',
-    'Event("view", pk="URL#{url}", sk="T#{time}", attributes=["url"])',
-    'Event("order", pk="ORDER#{orderId}", sk="ORDER", attributes={"order_id": str})',
-    'Event("order", pk="ORDER#{id}", sk="ORDER", attributes={"id": "string"})',
+    'Event("view", key=("url", "time"), retention=7)',
+    'Event("view", key=("url", "time"), attributes=["url"])',
+    'Event("order", key="orderId", attributes={"order_id": str})',
+    'Event("order", key="id", attributes={"id": "string"})',
     'Attribute(str, format="e-mail")',
-    'Aggregate("views", "view", pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})',
-    'Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count})',
-    'Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, where="url = /")',
-    'Aggregate("shops", ORDER, pk="SHOP#{store}", sk="SALES", measures={"orders": Count()})',
-    'Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"total": Sum("totl")})',
-    'Aggregate("shops", ORDER, pk="SHOP#{shop}", sk="SALES", measures={"total": Sum("shop")})',
-    'Aggregate("paid", ORDER, pk="SHOP#{shop}", sk="PAID", measures={"n": Count()}, where=Attr("state").eq("paid"))',
+    'Aggregate("views", "view", by="url", measures={"views": Count()})',
+    'Aggregate("views", VIEW, measures={"views": Count()})',
+    'Aggregate("views", VIEW, by="url", measures={"views": Count})',
+    'Aggregate("views", VIEW, by="url", measures={"views": Count()}, where="url = /")',
+    'Aggregate("shops", ORDER, by="store", measures={"orders": Count()})',
+    'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("totl")})',
+    'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("shop")})',
+    'Aggregate("paid", ORDER, by="shop", measures={"n": Count()}, where=Attr("state").eq("paid"))',
     'Sum("total", cap=9.99)',
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',
-    'Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="url", retention=timedelta(days=7))',
-    'Distinct("visitors", VIEW, pk="SITE", sk="DAY#{time:day}", member="url", retention=7)',
-    'Distinct("visitors", VIEW, pk="SITE", sk="DAY#{time:day}", member="url", retention=timedelta(days=7), on_expiry="subtract")',
+    'Distinct("visitors", VIEW, by=(), member="url", retention=timedelta(days=7))',
+    'Distinct("visitors", VIEW, by="time:day", member="url", retention=7)',
+    'Distinct("visitors", VIEW, by="time:day", member="url", retention=timedelta(days=7), on_expiry="subtract")',
 )
 
 WINDOWS: Final = (
-    'Window("last_day", VIEWS, pk="URL#{url}", time="time")',
-    'Window("last_day", ORDER, pk="SHOP#{shop}", time="created_at")',
-    'Window("last_day", VIEW, pk="URL#{url}", time="time", retention=24)',
-    'Window("last_day", VIEW, pk="URL#{url}", time="time", precision=timedelta(minutes=5))',
-    'Window("last_day", VIEW, pk="URL#{url}", time="time", late="ignore")',
-    'Event("hit", pk="PAGE#{page}", sk="ID#{id}", packed=Packed("time"))',
+    'Window("last_day", VIEWS, by="url", time="time")',
+    'Window("last_day", ORDER, by="shop", time="created_at")',
+    'Window("last_day", VIEW, by="url", time="time", retention=24)',
+    'Window("last_day", VIEW, by="url", time="time", precision=timedelta(minutes=5))',
+    'Window("last_day", VIEW, by="url", time="time", late="ignore")',
+    'Event("hit", key=("page", "id"), packed=Packed("time"))',
     'Quota("calls", limit=100, per="daily")',
-    'Quota("calls", limit=100, per="day", by="customer")',
+    'Quota("calls", limit=100, per="day", by={"customer"})',
     'Quota("calls", limit=100, per="day", tz="Berlin")',
 )
 
@@ -79,7 +82,7 @@ COMPOSING: Final = (
     'StreamAggregator(self, "Aggregator", table=counters)',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[LAST_DAY])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, replace(VIEWS, sk="OTHER")])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, sk="T#ALL")])',
+    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, sk="view#ALL")])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, name="all", source=SHOPS, pk="ALL", measures={"total": Sum("total")})])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, ranking=Ranking("views", "URLS"))])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS], source_table=Table.from_table_name(self, "T", "orders"))',

@@ -46,7 +46,7 @@ def _members(kind: type) -> dict[str, Any]:
     """Public members that our own classes define; fields of dataclasses are listed by themselves."""
     ours = [base for base in reversed(kind.__mro__) if base.__module__.partition(".")[0] in _PACKAGES]
     found = {name: value for base in ours for name, value in vars(base).items() if not name.startswith("_")}
-    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    fields = getattr(kind, "__dataclass_fields__", {})  # with those that only the constructor takes
     return {name: value for name, value in found.items() if name not in fields}
 
 

@@ -1,4 +1,7 @@
-"""A blog's counts: unique views per url and in total, requests per visitor, and views in the last 24 hours."""
+"""A blog's counts: unique views per url and in total, requests per visitor, and views in the last 24 hours.
+
+The design that it follows prescribes the keys of its items, hence the templates.
+"""
 
 from __future__ import annotations
 

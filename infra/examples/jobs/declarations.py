@@ -1,4 +1,7 @@
-"""A job service's counts: jobs per customer, in all and in the last 24 hours."""
+"""A job service's counts: jobs per customer, in all and in the last 24 hours.
+
+The design that it follows prescribes the keys of its items, hence the templates.
+"""
 
 from __future__ import annotations
 

@@ -11,14 +11,13 @@ from dynamodb_counters import Aggregate, Count, Event, Histogram, Ranking, Sum
 
 MOST_PATHS: Final = 12
 
-PATH: Final = Event("path", pk="PLAYER#{player}", sk="PATH#{path}", attributes={"player": str, "path": str})
+PATH: Final = Event("path", key=("player", "path"), attributes={"player": str, "path": str})
 """A player found a path. The same path by the same player again is the same event."""
 
 PLAYERS: Final = Aggregate(
     "players",
     PATH,
-    pk="PLAYER#{player}",
-    sk="STATISTICS",
+    by="player",
     measures={"paths": Count()},
     ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
 )
@@ -27,8 +26,7 @@ PLAYERS: Final = Aggregate(
 LEADERBOARD: Final = Aggregate(
     "leaderboard",
     PLAYERS,
-    pk="LEADERBOARD",
-    sk="STATISTICS",
+    by=(),
     measures={
         "active_players": Count(),
         "total_paths": Sum("paths", cap=MOST_PATHS),

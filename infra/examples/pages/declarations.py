@@ -6,19 +6,19 @@ from typing import Final
 
 from dynamodb_counters import Aggregate, Count, Distinct, Event
 
-PAGE: Final = Event("page", pk="PAGE#{page}", sk="PAGE", attributes={"page": str})
+PAGE: Final = Event("page", key="page", attributes={"page": str})
 """A page was created."""
 
-VIEW: Final = Event("page_view", pk="PAGE#{page}", sk="VIEW#{user}", attributes={"page": str, "user": str})
+VIEW: Final = Event("page_view", key=("page", "user"), attributes={"page": str, "user": str})
 """A user viewed a page. The same user viewing it again is the same event."""
 
-VIEWS: Final = Aggregate("views", VIEW, pk="PAGE#{page}", sk="STATISTICS", measures={"views": Count()})
+VIEWS: Final = Aggregate("views", VIEW, by="page", measures={"views": Count()})
 """Views of each page. As a view is unique per user, this is also the number of unique visitors."""
 
-PAGES: Final = Aggregate("pages", PAGE, pk="SITE", sk="PAGES", measures={"pages": Count()})
+PAGES: Final = Aggregate("pages", PAGE, by=(), measures={"pages": Count()})
 
-TOTAL: Final = Aggregate("total", VIEW, pk="SITE", sk="VIEWS", measures={"views": Count()}, write_shards=4)
+TOTAL: Final = Aggregate("total", VIEW, by=(), measures={"views": Count()}, write_shards=4)
 """Views of all pages. Every batch of every shard updates it, so it is split into four items that a read adds up."""
 
-VISITORS: Final = Distinct("visitors", VIEW, pk="SITE", sk="VISITORS", member="user")
+VISITORS: Final = Distinct("visitors", VIEW, by=(), member="user")
 """Users who have viewed any page."""

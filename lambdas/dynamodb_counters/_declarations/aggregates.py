@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
-    key_fields,
     require_choice,
     require_count,
     require_key,
@@ -17,6 +16,7 @@ from dynamodb_counters._declarations.checks import (
     require_retention,
     require_where,
 )
+from dynamodb_counters._declarations.default_keys import Fields, fields_instead, keys_beside
 from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.measures import MEASURES, Count, Measure, Sum
 from dynamodb_counters._declarations.member_paths import member_list, require_no_member
@@ -95,10 +95,14 @@ class Aggregate:
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event, Items or Aggregate
         The items it counts. Another aggregate's items have its fields and measures as attributes.
-    pk, sk : str
-        Key templates of its items. Their fields, attributes of the source, make up the group. ``{outer.inner}`` reaches
-        into a map, ``{tags[]}`` counts an item once under each member of a list, ``{lines[].sku}`` under what each
-        member of a list of maps has, ``{at:day}`` is the UTC minute, hour, day or month of a time.
+    by : str or sequence of str, optional
+        The fields that make up a group, attributes of the source; ``()`` for one group of all. ``outer.inner`` reaches
+        into a map, ``tags[]`` counts an item once under each member of a list, ``lines[].sku`` under what each member
+        of a list of maps has, ``at:day`` is the UTC minute, hour, day or month of a time. Items are named after the
+        aggregate; they lie in the partition of the source's items if `by` begins with the fields of its partition key.
+    pk, sk : str, optional
+        Key templates instead of `by`, if you care how items are named. Their fields, as in ``{at:day}``, make up the
+        group.
     measures : mapping of str to Count, Sum, Average or Histogram
         What to keep, by name; at most 120 attributes in total. ``Sum("lines[].quantity")`` adds up members of a list:
         in each group those that belong to it.
@@ -128,15 +132,19 @@ class Aggregate:
 
     Examples
     --------
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
+    >>> view = Event("view", key=("url", "time", "clientId"))
+    >>> Aggregate("views", view, by="url", measures={"views": Count()}).fields
+    ('url',)
     >>> Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}).fields
     ('url',)
     """
 
     name: str
     source: Event | Items | Aggregate
-    pk: str
-    sk: str
+    _: KW_ONLY
+    by: InitVar[Fields | None] = None
+    pk: str = ""
+    sk: str = ""
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
@@ -150,13 +158,14 @@ class Aggregate:
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items | Aggregate):
             raise InvalidArgumentError("source", self.source, "an Event, Items or Aggregate")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         require_choice("on_expiry", self.on_expiry, ON_EXPIRY)
         require_choice("on_change", self.on_change, ON_CHANGE)
+        self._set_keys(by)
         require_key("pk", self.pk)
         require_key("sk", self.sk)
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
@@ -171,12 +180,12 @@ class Aggregate:
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
-            self._require_known(self.source)
+            self._require_known(self.source, ("pk", "sk") if by is None else ("by", "by"))
         else:
             member_list(fields, self.measured)
             require_no_member("where", self.where.attributes if self.where is not None else ())
         if isinstance(self.source, Event):
-            self._require_declared(self.source)
+            self._require_declared(self.source, ("pk", "sk") if by is None else ("by", "by"))
         if self.ranking is not None:
             if not isinstance(self.ranking, Ranking):
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
@@ -209,18 +218,29 @@ class Aggregate:
         """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
 
-    def _require_declared(self, source: Event) -> None:
-        source.known.require_key("pk", key_fields("pk", self.pk))
-        source.known.require_key("sk", key_fields("sk", self.sk))
+    def _set_keys(self, by: Fields | None) -> None:
+        fields = fields_instead(self.name, "by", by, pk=self.pk, sk=self.sk)
+        if fields is not None:
+            source = self.source
+            templates = None if isinstance(source, Items) else (source.pk_template, source.sk_template)
+            pk, sk = keys_beside(self.name, fields, templates)
+            object.__setattr__(self, "pk", pk)
+            object.__setattr__(self, "sk", sk)
+
+    def _require_declared(self, source: Event, said: tuple[str, str]) -> None:
+        """Refuse what the event does not have; `said` are the arguments that name the fields of both keys."""
+        for argument, template in zip(said, (self.pk_template, self.sk_template), strict=True):
+            source.known.require_key(argument, [name for name in template.fields if not is_reserved(name)])
         for attribute in self.measured:
             source.known.require_number("measures", attribute)
         source.known.require_where(self.where)
 
-    def _require_known(self, source: Aggregate) -> None:
+    def _require_known(self, source: Aggregate, said: tuple[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
-        for argument in ("pk", "sk"):
-            self._require_among(argument, key_fields(argument, getattr(self, argument)), source.fields, "fields")
+        for argument, template in zip(said, (self.pk_template, self.sk_template), strict=True):
+            names = [name for name in template.fields if not is_reserved(name)]
+            self._require_among(argument, names, source.fields, "fields")
         self._require_among("measures", self.measured, source.attributes, "measures")
         tested = self.where.attributes if self.where is not None else ()
         self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")

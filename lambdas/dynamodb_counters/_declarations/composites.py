@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
 from dynamodb_counters._declarations.aggregates import MAX_GROUPS, Aggregate, OnChange, OnExpiry
 from dynamodb_counters._declarations.checks import is_name, require_name, require_retention
+from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.measures import Count, Measure
 from dynamodb_counters._declarations.sources import Event, Items
@@ -26,7 +27,7 @@ class Distinct:
     """How many different members a group has: visitors of a page, active players.
 
     It keeps a count per member and counts the members with a count above 0. So a member counts once however many items
-    it has, and no longer when all of them are gone. A group such as ``VISITORS#{at:day}`` has the exact number per day;
+    it has, and no longer when all of them are gone. A group by ``at:day`` has the exact number per day;
     the number for several days is not the sum of theirs, as a member may be in each.
 
     Parameters
@@ -35,7 +36,7 @@ class Distinct:
         A letter, then up to 55 letters, digits, ``-`` or ``_``; unique in a table.
     member : str
         Attribute that identifies a member.
-    source, pk, sk, where, on_expiry, max_groups, on_change
+    source, by, pk, sk, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
     retention : timedelta or None, optional
         How long a group goes on counting after the end of the minute, hour, day or month in its key. Its members are
@@ -44,21 +45,22 @@ class Distinct:
 
     Examples
     --------
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")
-    >>> visitors = Distinct("visitors", view, pk="URL#{url}", sk="VISITORS", member="clientId")
+    >>> view = Event("view", key=("url", "time", "clientId"))
+    >>> visitors = Distinct("visitors", view, by="url", member="clientId")
     >>> [part.name for part in visitors.parts]
     ['visitors-members', 'visitors']
 
     By the day, each day's members kept for a month:
 
-    >>> daily = Distinct("daily", view, pk="URL#{url}", sk="VISITORS#{time:day}", member="clientId",
-    ...                  retention=timedelta(days=31))
+    >>> daily = Distinct("daily", view, by=("url", "time:day"), member="clientId", retention=timedelta(days=31))
     """
 
     name: str
     source: Event | Items | Aggregate
-    pk: str
-    sk: str
+    _: KW_ONLY
+    by: InitVar[Fields | None] = None
+    pk: str = ""
+    sk: str = ""
     member: str
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
@@ -69,8 +71,12 @@ class Distinct:
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
+        if fields_instead(self.name, "by", by, pk=self.pk, sk=self.sk) is not None:
+            total = Aggregate(self.name, self.source, by=by, measures={"items": Count()})
+            object.__setattr__(self, "pk", total.pk)
+            object.__setattr__(self, "sk", total.sk)
         if isinstance(self.source, Event) and isinstance(self.member, str):
             self.source.known.require_key("member", [self.member])
         if not isinstance(self.member, str) or self.member in self.total.fields:
@@ -119,40 +125,46 @@ class Distinct:
 class Hierarchy:
     """The same measures at several levels: for a region, each of its desks, each type of a desk.
 
-    All levels of a top group share a partition key, so one Query reads them.
+    Each level goes on grouping by one field more. All levels of a top group share a partition key, so one Query reads
+    them.
 
     Parameters
     ----------
     name : str
         Unique in a table; a level's aggregate is named after both, such as ``risk-desk``.
-    pk : str
-        Key template of the top group.
-    levels : mapping of str to str, or tuple of str
+    by : sequence of str, optional
+        The fields from the top level down, each of which names a level: ``("region", "desk")`` has a level ``region``,
+        by region, and a level ``desk``, by region and desk.
+    pk : str, optional
+        Key template of the top group, instead of `by`.
+    levels : mapping of str to str, or tuple of str, optional
         Sort key templates from the top level down, by the level's name; without names they are called 0, 1, ….
     source, measures, where, on_expiry, max_groups, on_change
         As in `Aggregate`.
 
     Examples
     --------
-    >>> trade = Event("trade", pk="TRADE#{id}", sk="TRADE")
-    >>> risk = Hierarchy("risk", trade, pk="REGION#{region}", levels={"total": "TOTAL", "desk": "DESK#{desk}"},
-    ...                  measures={"trades": Count()})
+    >>> trade = Event("trade", key="id")
+    >>> risk = Hierarchy("risk", trade, by=("region", "desk"), measures={"trades": Count()})
     >>> risk.level("desk").fields
     ('region', 'desk')
     """
 
     name: str
     source: Event | Items | Aggregate
-    pk: str
-    levels: Mapping[str, str] | tuple[str, ...]
+    _: KW_ONLY
+    by: InitVar[Fields | None] = None
+    pk: str = ""
+    levels: Mapping[str, str] | tuple[str, ...] = ()
     measures: Mapping[str, Measure]
     where: Condition | None = None
     on_expiry: OnExpiry = "keep"
     max_groups: int = MAX_GROUPS
     on_change: OnChange = "backfill"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name)
+        self._set_levels(by)
         if not isinstance(self.levels, tuple | Mapping) or not self.levels:
             raise InvalidArgumentError("levels", self.levels, "sort key templates by name, or a tuple of them")
         for level in self.levels if isinstance(self.levels, Mapping) else ():
@@ -161,6 +173,21 @@ class Hierarchy:
         object.__setattr__(self, "measures", self.parts[0].measures)
         if isinstance(self.levels, Mapping):
             object.__setattr__(self, "levels", Frozen(self.levels))
+
+    def _set_levels(self, by: Fields | None) -> None:
+        fields = fields_instead(self.name, "by", by, pk=self.pk)
+        if fields is None:
+            return
+        if self.levels:
+            raise InvalidArgumentError("levels", self.levels, "no levels where by is given, which names them")
+        if not fields or not all(map(is_name, fields)):
+            raise InvalidArgumentError("by", by, "attributes that name the levels; for others, pk and levels")
+        levels = dict[str, str]()
+        for depth, name in enumerate(fields):
+            part = Aggregate(f"{self.name}-{name}", self.source, by=fields[: depth + 1], measures=self.measures)
+            object.__setattr__(self, "pk", self.pk or part.pk)
+            levels[name] = named_key(part.name, fields[1 : depth + 1])
+        object.__setattr__(self, "levels", levels)
 
     def level(self, level: str | int) -> Aggregate:
         """The aggregate of a level, by its name or, if levels have none, its number.
@@ -201,8 +228,8 @@ class Hierarchy:
 def with_parts(names: Iterable[str], declared: Collection[Aggregate | Window]) -> set[str]:
     """Names as a person gives them, with what they mean: of a `Distinct` its members, too, of a `Hierarchy` its levels.
 
-    >>> view = Event("view", pk="URL#{url}", sk="T#{time}")
-    >>> declared = Distinct("visitors", view, pk="URL#{url}", sk="VISITORS", member="client").parts
+    >>> view = Event("view", key=("url", "time"))
+    >>> declared = Distinct("visitors", view, by="url", member="client").parts
     >>> sorted(with_parts(["visitors"], declared))
     ['visitors', 'visitors-members']
     """

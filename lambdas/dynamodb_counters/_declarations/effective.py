@@ -263,7 +263,7 @@ class _Merge:
         if source.name not in self._new_items:
             names = (f"{source.name}~{number}" for number in count(1))
             free = next(name for name in names if name not in self._taken)
-            self._new_items[source.name] = Items(free, source.where)
+            self._new_items[source.name] = replace(source, name=free)
         return self._new_items[source.name]
 
     def _require_consistent(self) -> None:

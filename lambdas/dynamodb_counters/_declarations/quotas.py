@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Any, Final, NamedTuple
 
-from dynamodb_counters._declarations.checks import require_attribute, require_count, require_duration, require_name
-from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._declarations.checks import require_count, require_duration, require_name
+from dynamodb_counters._declarations.default_keys import Fields, field_names, named_key
 from dynamodb_counters._items.key_templates import KeyTemplate, key_template
 from dynamodb_counters._items.table_schema import LEASES_PREFIX, MAX_LEASE_FIELDS, MAX_PK_BYTES
 from dynamodb_counters._timeline.calendars import PERIODS, Period, period_start, periods, time_zone
@@ -43,8 +43,8 @@ class Quota:
     per : {"hour", "day", "week", "month", "year"} or timedelta
         A calendar's period in the time zone `tz`, weeks from Monday; or a length of whole seconds, a minute or more,
         counted from 1970 on.
-    by : tuple of str, optional
-        The fields that make up a group, three at most, such as ``("customer",)``. Default: one group.
+    by : str or sequence of str, optional
+        The fields that make up a group, three at most. Default: one group.
     tz : str or tzinfo, optional
         Time zone of the calendar: an IANA name such as ``"Europe/Berlin"``. Default ``"UTC"``.
     portion : int, optional
@@ -57,7 +57,7 @@ class Quota:
 
     Examples
     --------
-    >>> calls = Quota("calls", limit=10_000, per="day", by=("customer",), tz="Europe/Berlin")
+    >>> calls = Quota("calls", limit=10_000, per="day", by="customer", tz="Europe/Berlin")
     >>> calls.portion_size
     100
     """
@@ -65,7 +65,7 @@ class Quota:
     name: str
     limit: int
     per: Period | timedelta
-    by: tuple[str, ...] = ()
+    by: Fields = ()
     tz: str | tzinfo = "UTC"
     portion: int | None = None
     clock_error: timedelta = timedelta(seconds=1)
@@ -74,13 +74,10 @@ class Quota:
         require_name(self.name)
         require_count("limit", self.limit, MOST_CALLS)
         self._require_period()
-        allowed = f"a tuple of up to {MAX_LEASE_FIELDS} different names, such as ('customer',)"
-        if not isinstance(self.by, tuple) or len(self.by) > MAX_LEASE_FIELDS or len({*self.by}) < len(self.by):
-            raise InvalidArgumentError("by", self.by, allowed)
-        for field in self.by:
-            require_attribute("by", field)
-            if any(mark in field for mark in (".", LIST_MARK, TIER_MARK)):
-                raise InvalidArgumentError("by", field, "a plain name")
+        fields = field_names("by", self.by, plain=True)
+        if len(fields) > MAX_LEASE_FIELDS:
+            raise InvalidArgumentError("by", self.by, f"at most {MAX_LEASE_FIELDS} attributes")
+        object.__setattr__(self, "by", fields)
         _ = self.pk_template
         time_zone(self.tz)
         if self.portion is not None:
@@ -97,8 +94,7 @@ class Quota:
     @property
     def pk_template(self) -> KeyTemplate:
         """The partition key's template, which tells the group."""
-        fields = "".join(f"#{{{field}}}" for field in self.by)
-        return key_template(f"{LEASES_PREFIX}{self.name}{fields}", MAX_PK_BYTES, "by")
+        return key_template(LEASES_PREFIX + named_key(self.name, self.by), MAX_PK_BYTES, "by")
 
     def period(self, moment: float) -> QuotaPeriod:
         """The period that holds a moment, in seconds since 1970."""

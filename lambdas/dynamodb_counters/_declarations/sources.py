@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
 from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
+from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
 from dynamodb_counters._declarations.frozen import Frozen, shown
 from dynamodb_counters._declarations.packed import Packed
@@ -28,8 +29,11 @@ class Event:
     ----------
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
-    pk, sk : str
-        Key templates. Their fields together are the event key: what makes an event unique.
+    key : str or sequence of str, optional
+        The event key: the attributes that make an event unique. The first one is the partition key, so put first what
+        you mostly count by. Items are named after the event: ``view#{url}`` and ``view#{time}#{clientId}``.
+    pk, sk : str, optional
+        Key templates instead of `key`, if you care how items are named. Their fields together are the event key.
     retention : timedelta or None, optional
         How long an accepted event is remembered so that its repetition is recognized. Default None: for good.
     version : str or None, optional
@@ -47,16 +51,18 @@ class Event:
     --------
     >>> from decimal import Decimal
     >>> from dynamodb_counters import Aggregate, Sum
-    >>> sale = Event("sale", pk="SALE#{id}", sk="SALE", attributes={"id": str, "shop": str, "price": Decimal})
-    >>> Aggregate("shops", sale, pk="SHOP#{store}", sk="STATISTICS", measures={"taken": Sum("price")})
+    >>> sale = Event("sale", key="id", attributes={"id": str, "shop": str, "price": Decimal})
+    >>> Aggregate("shops", sale, by="store", measures={"taken": Sum("price")})
     Traceback (most recent call last):
     ...
-    dynamodb_counters.errors.InvalidArgumentError: invalid pk='store': expected attributes of 'sale': id, shop, price
+    dynamodb_counters.errors.InvalidArgumentError: invalid by='store': expected attributes of 'sale': id, shop, price
     """
 
     name: str
-    pk: str
-    sk: str
+    _: KW_ONLY
+    key: InitVar[Fields | None] = None
+    pk: str = ""
+    sk: str = ""
     retention: timedelta | None = None
     version: str | None = None
     packed: Packed | None = None
@@ -64,8 +70,14 @@ class Event:
 
     __repr__ = shown
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, key: Fields | None) -> None:
         require_name(self.name)
+        fields = fields_instead(self.name, "key", key, plain=True, pk=self.pk, sk=self.sk)
+        if fields is not None:
+            if not fields:
+                raise InvalidArgumentError("key", key, "at least one attribute")
+            object.__setattr__(self, "pk", named_key(self.name, fields[:1]))
+            object.__setattr__(self, "sk", named_key(self.name, fields[1:]))
         require_plain_key("pk", self.pk)
         require_plain_key("sk", self.sk)
         require_duration("retention", self.retention)
@@ -74,8 +86,8 @@ class Event:
         self._require_packable()
         if self.attributes is not None:
             object.__setattr__(self, "attributes", Frozen(attributes_of(self.attributes)))
-        self.known.require_key("pk", self.pk_template.fields)
-        self.known.require_key("sk", self.sk_template.fields)
+        self.known.require_key("pk" if key is None else "key", self.pk_template.fields)
+        self.known.require_key("sk" if key is None else "key", self.sk_template.fields)
         if self.version is not None:
             self.known.require_version(self.version)
         for layout in () if self.packed is None else self.packed.layouts:
@@ -92,7 +104,7 @@ class Event:
 
         Examples
         --------
-        >>> Event("view", pk="URL#{url}", sk="T#{time}").json_schema["required"]
+        >>> Event("view", key=("url", "time")).json_schema["required"]
         ['url', 'time']
         """
         if self.declared_attributes is not None:
@@ -167,6 +179,7 @@ class Items:
     """
 
     name: str
+    _: KW_ONLY
     where: Condition | None = None
     pk: str | None = None
     sk: str | None = None

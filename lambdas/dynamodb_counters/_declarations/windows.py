@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from dynamodb_counters._declarations.checks import (
     require_name,
     require_where,
 )
+from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.measures import Count, Sum
 from dynamodb_counters._declarations.member_paths import require_no_member
 from dynamodb_counters._declarations.sources import Event, Items
@@ -50,8 +51,11 @@ class Window:
     name : str
         A letter, then up to 63 letters, digits, ``-`` or ``_``; unique in a table.
     source : Event or Items
-    pk : str
-        Key template of its items' partition. Its fields, attributes of the source, make up the group.
+    by : str or sequence of str, optional
+        The fields that make up a group, attributes of the source; ``()`` for one group of all. Items lie in the
+        partition of the source's if these are the fields of its partition key, else in one named after the window.
+    pk : str, optional
+        Key template of its items' partition instead of `by`. Its fields make up the group.
     time : str
         Attribute that holds the event's time: ISO 8601 with an offset, or epoch seconds or milliseconds.
     retention : timedelta or None, optional
@@ -77,14 +81,16 @@ class Window:
 
     Examples
     --------
-    >>> job = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
-    >>> Window("jobs", job, pk="CUSTOMER#{customer}", time="at", retention=timedelta(hours=25)).fields
+    >>> job = Event("job", key=("customer", "id"))
+    >>> Window("jobs", job, by="customer", time="at", retention=timedelta(hours=25)).fields
     ('customer',)
     """
 
     name: str
     source: Event | Items
-    pk: str
+    _: KW_ONLY
+    by: InitVar[Fields | None] = None
+    pk: str = ""
     time: str
     retention: timedelta | None = None
     measure: Count | Sum = field(default_factory=Count)
@@ -98,14 +104,19 @@ class Window:
     on_change: OnChange = "backfill"
     carries: Window | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, by: Fields | None) -> None:
         require_name(self.name, generations=True)
         if not isinstance(self.source, Event | Items):
             raise InvalidArgumentError("source", self.source, "an Event or Items")
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
+        fields = fields_instead(self.name, "by", by, pk=self.pk)
+        if fields is not None:
+            is_shared = isinstance(self.source, Event) and fields and fields == self.source.pk_template.fields
+            object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
         require_key("pk", self.pk)
+        said, given = ("pk", self.pk) if fields is None else ("by", by)
         if any(LIST_MARK in name for name in self.fields):
-            raise InvalidArgumentError("pk", self.pk, "fields that are not lists; an Aggregate counts each member")
+            raise InvalidArgumentError(said, given, "fields that are not lists; an Aggregate counts each member")
         require_attribute("time", self.time)
         if not isinstance(self.measure, Count | Sum):
             raise InvalidArgumentError("measure", self.measure, "Count() or Sum('attribute')")
@@ -124,11 +135,11 @@ class Window:
         if self.longest is not None and not self.precision <= self.longest <= (self.retention or timedelta.max):
             raise InvalidArgumentError("longest", self.longest, "from the precision up to the retention")
         if isinstance(self.source, Event):
-            self._require_declared(self.source)
+            self._require_declared(self.source, said)
         self._require_tiers()
         taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
         if not taken.isdisjoint(self.fields):
-            raise InvalidArgumentError("pk", self.pk, f"fields other than {', '.join(sorted(taken))}")
+            raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(taken))}")
 
     @property
     def longest_window(self) -> timedelta:
@@ -169,8 +180,8 @@ class Window:
         """The attributes that make up a group, in the order of the key."""
         return self.pk_template.fields
 
-    def _require_declared(self, source: Event) -> None:
-        source.known.require_key("pk", self.fields)
+    def _require_declared(self, source: Event, said: str) -> None:
+        source.known.require_key(said, self.fields)
         source.known.require_time("time", self.time)
         if isinstance(self.measure, Sum):
             source.known.require_number("measure", self.measure.attribute)

@@ -122,6 +122,16 @@ def key_template(text: str, max_bytes: int, argument: str) -> KeyTemplate:
     return KeyTemplate(text, max_bytes, argument)
 
 
+def is_field(name: str) -> bool:
+    """Whether a template may have a field of this name.
+
+    >>> is_field("address.city"), is_field("time:day"), is_field("tags[]:day"), is_field("a}")
+    (True, True, False, False)
+    """
+    path, marked, tier = name.partition(":")
+    return _FIELD_NAME.fullmatch(path) is not None and (not marked or (tier in BY_NAME and "[]" not in path))
+
+
 def is_hashed(key: str) -> bool:
     """Whether a rendered key ends in a hash, so that `KeyTemplate.parse` cannot return its values."""
     return HASH_MARKER in key
@@ -139,10 +149,10 @@ def _split(argument: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         literals[-1] += literal
         if name is None:
             continue
-        if conversion or not _FIELD_NAME.fullmatch(name) or (spec and (spec not in BY_NAME or "[]" in name)):
+        name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
+        if conversion or not is_field(name):
             allowed = "fields of the form {name}, {outer.inner}, {list[]}, {list[].inner} or {time:day}"
             raise InvalidArgumentError(argument, text, allowed)
-        name = f"{name}:{spec}" if spec else name  # noqa: PLW2901
         if name in fields:
             raise InvalidArgumentError(argument, text, f"each field once ({name!r} is repeated)")
         fields.append(name)

@@ -43,7 +43,7 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> counters.partition(RISK.parts, {"region": "emea"})["risk-0"]  # doctest: +SKIP
+        >>> counters.partition(RISK.parts, {"region": "emea"})["risk-region"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
         if isinstance(aggregates, Hierarchy):

@@ -55,7 +55,7 @@ _CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
     lambda inner: st.one_of(st.builds(Condition.__and__, inner, inner), inner.map(Condition.__invert__)),
     max_leaves=4,
 )
-_EVENTS = st.builds(Event, _NAMES, _TEMPLATES, _TEMPLATES, st.none() | _DURATIONS)
+_EVENTS = st.builds(Event, _NAMES, pk=_TEMPLATES, sk=_TEMPLATES, retention=st.none() | _DURATIONS)
 _ITEMS = st.builds(
     Items,
     _NAMES,

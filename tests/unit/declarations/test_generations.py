@@ -249,8 +249,8 @@ def test_two_that_change_places_do_not_count_each_other() -> None:
     assert found.effective == (_bins(old), old)
 
 
-def test_items_with_another_condition_are_other_items() -> None:
-    small, big = Items("path", where=~_BIG), Items("path", where=_BIG)
+def test_items_with_another_condition_are_other_items_of_the_same_form() -> None:
+    small, big = (Items("path", pk="PLAYER#{player}", where=where) for where in (~_BIG, _BIG))
     old, new = _views(source=small), _views(source=big)
     added = Aggregate("added", big, pk="ADDED", sk="ALL", measures={"n": Count()})
 
@@ -260,7 +260,7 @@ def test_items_with_another_condition_are_other_items() -> None:
     Plan(found.effective)
     assert {each.name: each.source for each in found.effective} == {
         "added": big,
-        "views": Items("path~1", where=~_BIG),
+        "views": replace(small, name="path~1"),
     }
     assert merged((old,), (_views(source=replace(small, name="renamed")),)).effective == (old,)
 

@@ -1,0 +1,84 @@
+"""Key templates for declarations that only name fields. Pure.
+
+Every sort key begins with the name of its declaration, which is unique in a table, so no two write the same item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from dynamodb_counters._items.attributes import LIST_MARK, TIER_MARK
+from dynamodb_counters._items.key_templates import KeyTemplate, is_field, key_template
+from dynamodb_counters._items.table_schema import MAX_SK_BYTES, is_reserved
+from dynamodb_counters.errors import InvalidArgumentError
+
+Fields: TypeAlias = str | Sequence[str]
+"""The names of fields, or of the only one."""
+
+_TAKEN: Final = ("CHECKPOINT", "LEASES", "PACK", "QUARANTINE", "WINDOW")
+"""First words of bookkeeping's keys, as which no key may begin."""
+
+_PLAIN: Final = "an attribute name or a sequence of different ones, such as ('url', 'clientId')"
+_ANY: Final = "a field or a sequence of different ones, such as 'url', 'address.city', 'tags[]' or 'time:day'"
+
+
+def field_names(argument: str, given: object, *, plain: bool = False) -> tuple[str, ...]:
+    """The names of some fields; refuses others than attributes if they must be `plain`."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or isinstance(names, bytes) or len({*map(repr, names)}) < len(names):
+        raise InvalidArgumentError(argument, given, _PLAIN if plain else _ANY)
+    for name in names:
+        if not isinstance(name, str) or not is_field(name):
+            raise InvalidArgumentError(argument, name, _PLAIN if plain else _ANY)
+        if is_reserved(name):
+            raise InvalidArgumentError(argument, name, "fields that are not reserved (pk, sk, ttl, _…)")
+        if plain and any(mark in name for mark in (".", LIST_MARK, TIER_MARK)):
+            allowed = "plain attributes, not parts of maps, list members or times rounded down"
+            raise InvalidArgumentError(argument, name, allowed)
+    return tuple(names)
+
+
+def fields_instead(
+    name: str, argument: str, given: Fields | None, *, plain: bool = False, **templates: str
+) -> tuple[str, ...] | None:
+    """The fields given instead of `templates`, None if those are given; refuses both, and neither."""
+    those = " and ".join(templates)
+    if given is None:
+        if not any(templates.values()):
+            raise InvalidArgumentError(argument, None, f"fields such as 'url', or {those}")
+        return None
+    if any(templates.values()):
+        raise InvalidArgumentError(argument, given, f"None where {those} {'are' if 'and' in those else 'is'} given")
+    if name in _TAKEN:
+        allowed = f"a name other than {', '.join(_TAKEN)} where {argument} is given, as keys begin with the name"
+        raise InvalidArgumentError("name", name, allowed)
+    return field_names(argument, given, plain=plain)
+
+
+def named_key(name: str, fields: Sequence[str]) -> str:
+    """A template that begins with a name.
+
+    >>> named_key("views", ["url", "time:day"])
+    'views#{url}#{time:day}'
+    """
+    return "#".join([name, *(f"{{{field}}}" for field in fields)])
+
+
+def keys_beside(name: str, fields: tuple[str, ...], source: tuple[KeyTemplate, KeyTemplate] | None) -> tuple[str, str]:
+    """Templates of a group's keys: in the partition of its source if that tells the group, else in one of its own.
+
+    In the source's partition a single shard of the stream feeds the group, and one Query reads both.
+
+    >>> view = key_template("view#{url}", 2048, "pk"), key_template("view#{time}", 1024, "sk")
+    >>> keys_beside("views", ("url",), view), keys_beside("daily", ("url", "time:day"), view)
+    (('view#{url}', 'views'), ('view#{url}', 'daily#{time:day}'))
+    >>> keys_beside("visitors", ("clientId",), view), keys_beside("site", (), view)
+    (('visitors#{clientId}', 'visitors'), ('site', 'site'))
+    """
+    if source is not None:
+        pk, sk = source
+        count, rest = len(pk.fields), named_key(name, fields[len(pk.fields) :])
+        if count and fields[:count] == pk.fields and not key_template(rest, MAX_SK_BYTES, "sk").overlaps(sk):
+            return pk.text, rest
+    return named_key(name, fields[:1]), named_key(name, fields[1:])
