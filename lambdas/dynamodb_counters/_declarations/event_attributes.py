@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.attribute_types import Described, described, fields_of
 from dynamodb_counters._declarations.checks import require_choice
+from dynamodb_counters._declarations.frozen import Frozen
 from dynamodb_counters._items.decimals import Number, require_storable
 from dynamodb_counters._items.table_schema import is_reserved
 from dynamodb_counters.errors import InvalidArgumentError
@@ -53,7 +54,7 @@ class Attribute:
     >>> Attribute(str, one_of=["free", "pro"], required=False).one_of
     ('free', 'pro')
     >>> Attribute(list[str]).of
-    Attribute(type=<class 'str'>)
+    Attribute(type=str)
     """
 
     type: Any
@@ -65,8 +66,8 @@ class Attribute:
     maximum: Number | None = None
     min_length: int | None = None
     max_length: int | None = None
-    of: Any = field(default=None, hash=False)
-    attributes: Any = field(default=None, hash=False)
+    of: Any = None
+    attributes: Any = None
 
     def __post_init__(self) -> None:
         found = described(self.type)
@@ -91,9 +92,8 @@ class Attribute:
     def __repr__(self) -> str:
         """Show what is not the default."""
         names = [name for name in self.__slots__ if name != "type" and getattr(self, name) != _DEFAULTS[name]]
-        return (
-            f"Attribute({', '.join([f'type={self.type!r}', *(f'{name}={getattr(self, name)!r}' for name in names)])})"
-        )
+        said = [f"type={self.type.__name__}", *(f"{name}={getattr(self, name)!r}" for name in names)]
+        return f"Attribute({', '.join(said)})"
 
     def _take(self, found: Described) -> None:
         """Note what the type says; what was said besides stands."""
@@ -156,11 +156,11 @@ def as_attribute(declared: Any) -> Attribute:
     return declared if isinstance(declared, Attribute) else Attribute(declared)
 
 
-def attributes_of(declared: AttributeTypes) -> dict[str, Attribute]:
+def attributes_of(declared: AttributeTypes) -> Frozen[str, Attribute]:
     """Attributes by name, of whatever declares them.
 
     >>> attributes_of({"user": str, "plan": Attribute(str, required=False)})
-    {'user': Attribute(type=<class 'str'>), 'plan': Attribute(type=<class 'str'>, required=False)}
+    {'user': Attribute(type=str), 'plan': Attribute(type=str, required=False)}
     """
     if isinstance(declared, Mapping):
         found: Mapping[Any, Any] = declared
@@ -173,4 +173,4 @@ def attributes_of(declared: AttributeTypes) -> dict[str, Attribute]:
     for name in found:
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("attributes", name, "names that are not reserved (pk, sk, ttl, _…)")
-    return {name: as_attribute(each) for name, each in found.items()}
+    return Frozen({name: as_attribute(each) for name, each in found.items()})

@@ -12,7 +12,7 @@ from dynamodb_counters._declarations.attribute_schema import json_schema
 from dynamodb_counters._declarations.checks import require_duration, require_name, require_plain_key, require_where
 from dynamodb_counters._declarations.default_keys import Fields, fields_instead, named_key
 from dynamodb_counters._declarations.event_attributes import Attribute, AttributeTypes, attributes_of
-from dynamodb_counters._declarations.frozen import Frozen, shown
+from dynamodb_counters._declarations.frozen import shown
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.table_keys import OURS, TableKeys
 from dynamodb_counters._items.conditions import Condition
@@ -85,7 +85,7 @@ class Event:
             raise InvalidArgumentError("version", self.version, "an attribute that is not reserved, or None")
         self._require_packable()
         if self.attributes is not None:
-            object.__setattr__(self, "attributes", Frozen(attributes_of(self.attributes)))
+            object.__setattr__(self, "attributes", attributes_of(self.attributes))
         self.known.require_key("pk" if key is None else "key", self.pk_template.fields)
         self.known.require_key("sk" if key is None else "key", self.sk_template.fields)
         if self.version is not None:

@@ -49,6 +49,9 @@ class Condition:
     attribute: str | None
     operands: tuple[Any, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operands", tuple(self.operands))
+
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes it tests."""

@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import copy
+import datetime as datetime_module
 import pickle
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+import zoneinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Hierarchy, Histogram, Quota, Sum, Window
+import dynamodb_counters
+from dynamodb_counters import (
+    Aggregate,
+    Attr,
+    Attribute,
+    Average,
+    Condition,
+    Count,
+    Distinct,
+    Event,
+    Hierarchy,
+    Histogram,
+    Items,
+    Packed,
+    Quota,
+    Ranking,
+    Sum,
+    TableKeys,
+    Window,
+)
+
+
+@dataclass
+class _Inner:
+    size: int
+
 
 _WEEK = timedelta(days=7)
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}", attributes={"url": str, "time": str, "bytes": int})
@@ -68,7 +96,37 @@ def test_a_declaration_does_not_change(declared: Any, name: str) -> None:
     assert getattr(declared, name) == before
 
 
-def test_a_declaration_shows_its_retention_and_its_attributes() -> None:
-    for declared in (_VIEWS, _DECLARED[3]):
-        assert f"retention={_WEEK!r}" in repr(declared)
-    assert "attributes={'url': Attribute(type=<class 'str'>)" in repr(_VIEW)
+_SHOWN: list[Any] = [
+    *_DECLARED,
+    Event("typed", key="id", version="id", attributes={"id": str, "n": list[Literal[1, 2]], "m": Attribute(_Inner)}),
+    Event("hit", key=("page", "at"), packed=Packed("at", since=datetime(2030, 1, 1, tzinfo=UTC))),
+    Aggregate(
+        "top",
+        Items("order", where=Attr("n").between(1, Decimal("1.5")), pk="C#{c}", keys=TableKeys("PK", "SK")),
+        by="c",
+        measures={"n": Sum("n", cap=Decimal(2)), "m": Average("m")},
+        ranking=Ranking("n", "ALL"),
+    ),
+    Hierarchy("by", _VIEW, by=("url", "time"), measures={"n": Count()}),
+    Quota("hours", limit=5, per=_WEEK, tz=zoneinfo.ZoneInfo("Europe/Berlin")),
+]
+
+
+@pytest.mark.parametrize("declared", _SHOWN, ids=lambda each: each.name)
+def test_the_repr_of_a_declaration_is_a_call_that_makes_it(declared: Any) -> None:
+    names = {"datetime": datetime_module, "zoneinfo": zoneinfo, "Decimal": Decimal}
+    names |= {name: getattr(dynamodb_counters, name) for name in dynamodb_counters.__all__}
+
+    assert eval(repr(declared), names) == declared
+
+
+def test_the_mappings_and_sequences_in_an_attribute_do_not_change() -> None:
+    given: dict[str, Any] = {"a": str}
+    attribute = Attribute(dict, attributes={"b": Attribute(dict, attributes=given)})
+    given["c"] = int
+
+    assert attribute == Attribute(dict, attributes={"b": Attribute(dict, attributes={"a": str})})
+    assert hash(attribute) == hash(copy.deepcopy(attribute))
+    with pytest.raises(TypeError, match=r"dataclasses\.replace"):
+        attribute.attributes["b"].attributes.clear()
+    assert hash(Condition("eq", "a", [1])) == hash(Attr("a").eq(1))  # type: ignore[arg-type]
