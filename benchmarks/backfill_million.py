@@ -220,7 +220,7 @@ def differences(engine: Engine) -> list[str]:
                 want[item["customer"]["S"]] += int(item["cents"]["N"])
     counters = Counters(NAME, client=engine.client)
     wrong = []
-    total = counters.get(TOTAL, {}, consistent=True)
+    total = counters.get(TOTAL, consistent=True)
     if (total.measures["orders"], total.measures["cents"], total.complete) != (orders, want.total(), True):
         wrong.append(f"total: expected {orders} orders, {want.total()} cents, found {dict(total.measures)}")
     names = [f"c{number}" for number in range(CUSTOMERS)]

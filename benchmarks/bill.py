@@ -104,7 +104,7 @@ def write_units(way: str) -> float:
         counters.accept_many(together[way], views)
     for view in views if way not in together else ():
         if way == "increment":
-            counters.increment(VIEWS, {"url": view["url"]})
+            counters.increment(VIEWS, url=view["url"])
         elif way == "record_once":
             counters.record_once(VIEW, view, [VIEWS])
         else:

@@ -148,7 +148,7 @@ def _counted(counters: Counters) -> int:
 
 
 def _site_views(counters: Counters) -> int:
-    return int(counters.get(SITE, {}).measures["site_views"])
+    return int(counters.get(SITE).measures["site_views"])
 
 
 def _wrong(counters: Counters, number: int) -> list[str]:

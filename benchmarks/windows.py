@@ -82,7 +82,7 @@ class PackedBuckets:
 
     def last_day(self, provider: str, now: int) -> int:
         as_of = datetime.fromtimestamp(now, UTC)
-        return int(self._counters.window(_JOBS, {"provider": provider}, last=_DAY, as_of=as_of).count)
+        return int(self._counters.window(_JOBS, provider=provider).last(_DAY, as_of=as_of).count)
 
     def _record(self, job: Job) -> dict[str, Any]:
         image = {"_type": {"S": "job"}, "provider": {"S": job.provider}, "at": {"N": str(job.second)}}

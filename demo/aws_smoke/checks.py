@@ -134,7 +134,7 @@ def quarantine(deployed: Deployed) -> None:
     deployed.settle(
         "views of the repaired group",
         1,
-        lambda: counters.get(VIEWS, {"url": _SPOILED}, consistent=True).measures["views"],
+        lambda: counters.get(VIEWS, url=_SPOILED, consistent=True).measures["views"],
     )
     expectations.check("what waits after the redrive", 0, len(list(counters.quarantined())))
 

@@ -31,7 +31,7 @@ def read_rolling(
     found: dict[str, WindowCount] = {}
 
     def ask(value: str) -> WindowCount:
-        return counters.window(window, {field: value}, last=_DAY, as_of=as_of)
+        return counters.window(window, {field: value}).last(_DAY, as_of=as_of)
 
     # An interrupt does not wait for the queries still queued: `map` cancels them.
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dynamodb_counters._reads.rankings import Ranked as Ranked
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
+    from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
     from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
     from dynamodb_counters._writes.leases import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
@@ -58,6 +59,7 @@ _NAMES = {
     "_items.conditions": "Attr Condition",
     "_reads.rankings": "Ranked",
     "_reads.window_counts": "Comparison WindowCount",
+    "_reads.window_reader": "WindowReader",
     "_stream.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "

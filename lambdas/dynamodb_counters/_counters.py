@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Quota
+from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.rankings import RankingReads
-from dynamodb_counters._reads.window_reads import WindowReads
+from dynamodb_counters._reads.window_reader import WindowReads
 from dynamodb_counters._stream import redrive_entries
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
@@ -160,7 +161,13 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         return require_taken(record_once(self._table, event, values, declarations))
 
     def increment(
-        self, aggregate: Aggregate, values: Mapping[str, object], amount: Mapping[str, Number] | Number = 1
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        amount: Mapping[str, Number] | Number = 1,
+        **fields: object,
     ) -> dict[str, Any]:
         """Add to a group at once. 1 write unit. Not idempotent: calling it again counts again.
 
@@ -170,20 +177,25 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Parameters
         ----------
         aggregate : Aggregate
-        values : mapping of str to str or number
-            The group: a value per field.
         amount : int, Decimal or mapping, optional
             What to add to each measure; a single number if the aggregate has one measure. Default 1.
+        values, **fields
+            The group, as in `get`.
 
         Returns
         -------
         dict
             All measures afterward; of a write-sharded group, those of the one item that was written. If the answer was
             lost, what others added meanwhile is in them.
-        """
-        return increments.increment(self._table, aggregate, values, amount)
 
-    def leases(self, quota: Quota, values: Mapping[str, object] | None = None) -> Leases:
+        Examples
+        --------
+        >>> counters.increment(VIEWS, url="/", amount=3)  # doctest: +SKIP
+        {'views': 45}
+        """
+        return increments.increment(self._table, aggregate, given(values, fields), amount)
+
+    def leases(self, quota: Quota, values: Mapping[str, object] | None = None, /, **fields: object) -> Leases:
         """Take calls from a quota that is never exceeded, at a fraction of a write unit per call.
 
         Keep the result as long as the process serves the group, and release it at the end. Threads may share it.
@@ -191,8 +203,8 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         Parameters
         ----------
         quota : Quota
-        values : mapping of str to str or number, optional
-            The group: a value per field of `by`. Default: none.
+        values, **fields
+            The group, as in `get`: a value per field of `by`.
 
         Raises
         ------
@@ -201,11 +213,11 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
 
         Examples
         --------
-        >>> with counters.leases(CALLS, {"customer": "c1"}) as leases:  # doctest: +SKIP
+        >>> with counters.leases(CALLS, customer="c1") as leases:  # doctest: +SKIP
         ...     leases.take()
         True
         """
-        return Leases(self._table, quota, values or {})
+        return Leases(self._table, quota, given(values, fields))
 
     def retract(self, event: Event, values: Mapping[str, Any]) -> bool:
         """Delete an event and return whether it existed; the stream takes back what it counted.
@@ -257,14 +269,16 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         """
         return Eraser(self._table, event, values, queues, buckets).erase(counts, uncounted)
 
-    def reset(self, aggregate: Aggregate, values: Mapping[str, object]) -> dict[str, Any]:
+    def reset(
+        self, aggregate: Aggregate, values: Mapping[str, object] | None = None, /, **fields: object
+    ) -> dict[str, Any]:
         """Set the measures of a group to 0; redelivered records that were counted before count nothing.
 
         1 write unit and a strongly consistent read per item; what it returns is not lost with an answer.
 
         Parameters
         ----------
-        aggregate, values
+        aggregate, values, **fields
             As in `increment`.
 
         Returns
@@ -272,7 +286,7 @@ class Counters(AggregateReads, EventReads, RankingReads, WindowReads):
         dict
             All measures as they were. What is counted meanwhile is either in here or in the group, never both.
         """
-        return increments.reset(self._table, aggregate, values)
+        return increments.reset(self._table, aggregate, given(values, fields))
 
     def quarantined(self, *, redriven: bool = False) -> Iterator[Quarantined]:
         """List the records and deltas that could not be counted, in no particular order.

@@ -227,7 +227,7 @@ def _read(
         if isinstance(current, Window):
             assert isinstance(declared, Window)
             start = datetime.fromtimestamp(int(group[-1]), UTC)
-            count = counters.between(declared, values, start, start + timedelta(hours=1), consistent=True)
+            count = counters.window(declared, values).between(start, start + timedelta(hours=1), consistent=True)
             assert count.complete
             parts = {"total": Decimal(count.count)}
         else:

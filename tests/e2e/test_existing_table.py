@@ -6,7 +6,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -73,7 +72,7 @@ def test_counts_of_an_existing_table_are_exact_beside_it(deployment: Deployment)
             **by_customer,
             **by_status,
             "customers": counters.distinct(CUSTOMERS, {}),
-            "last day": counters.window(LAST_DAY, {}, last=timedelta(days=1)).count,
+            "last day": counters.window(LAST_DAY).last(days=1).count,
         }
 
     def _customers() -> set[str]:

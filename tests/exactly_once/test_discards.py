@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,7 +60,7 @@ def test_a_discarded_event_from_the_future_is_not_taken_back_when_it_is_retracte
     world.bench.clock.advance(2 * HOUR)
     assert world.is_right()
     world.retract(view)
-    assert world.bench.counters.window(AHEAD, {"url": "/"}, last=timedelta(hours=3)).count == 1
+    assert world.bench.counters.window(AHEAD, url="/").last(hours=3).count == 1
     assert world.is_right()
 
 

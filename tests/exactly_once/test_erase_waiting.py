@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
@@ -66,7 +65,7 @@ class World(Delivered):
 
     def counts(self) -> tuple[int, int]:
         """What the window and the aggregate have counted."""
-        held = self.bench.counters.window(self.ahead, {"url": "/"}, last=timedelta(hours=3)).count
+        held = self.bench.counters.window(self.ahead, url="/").last(hours=3).count
         return int(held), int(self.bench.counters.get(self.views, {}).measures["n"])
 
     def stored(self) -> str:

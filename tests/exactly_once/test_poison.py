@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -112,7 +112,7 @@ def test_an_entry_that_somebody_has_edited_stops_nothing_and_counts_for_nothing(
     bench.deliver_all()
 
     assert bench.counters.get(SALES, {"shop": "a"}).measures["n"] == 2
-    assert bench.counters.window(HOURS, {"shop": "a"}, last=timedelta(hours=1)).count == 3
+    assert bench.counters.window(HOURS, shop="a").last(hours=1).count == 3
     assert len(list(bench.counters.quarantined())) == 1
 
 
@@ -130,7 +130,7 @@ def _counts(bench: Workbench, now: int) -> dict[str, tuple[int, int]]:
     return {
         shop: (
             int(bench.counters.get(SALES, {"shop": shop}).measures["n"]),
-            int(bench.counters.window(HOURS, {"shop": shop}, last=timedelta(hours=1), as_of=as_of).count),
+            int(bench.counters.window(HOURS, shop=shop).last(hours=1, as_of=as_of).count),
         )
         for shop in SHOPS
     }

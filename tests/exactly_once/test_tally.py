@@ -158,7 +158,7 @@ def test_counts_kept_of_erased_events_survive_a_backfill(kind: str) -> None:
     world.redefine(*changed)
     world.backfill()
     assert world.sold(changed[0]) == (25, 250)
-    assert world.counters.window(changed[1], {"shop": "oslo"}, last=timedelta(hours=2)).count == 25
+    assert world.counters.window(changed[1], shop="oslo").last(hours=2).count == 25
     assert world.verified() == {}
 
 

@@ -271,7 +271,7 @@ def test_what_a_group_is_ranked_by_is_verified_and_repaired_on_its_own(
 ) -> None:
     site = Site(RANKED)
     site.view(4)
-    site.bench.counters.increment(RANKED, {"url": "/"}, {"views": 10})
+    site.bench.counters.increment(RANKED, {"url": "/"}, amount={"views": 10})
     for name, by in spoiled.items():
         spoil(site.bench, RANKED, name, by, url="/")
     verifying = site.verify()

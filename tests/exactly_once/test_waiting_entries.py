@@ -57,7 +57,7 @@ def test_a_windows_event_from_the_future_is_counted_once(event: Event) -> None:
     assert verifying.repair(unknown=True) == (0, 0)
     redrive_all(bench, stream)
     assert verify(bench, stream).differences == []
-    assert bench.counters.window(ahead, {"url": "/"}, last=timedelta(hours=3)).count == 2
+    assert bench.counters.window(ahead, url="/").last(hours=3).count == 2
 
 
 def tagged() -> tuple[Workbench, Stream]:

@@ -32,7 +32,7 @@ class Limiter:
 
     def ask(self, now: float, n: int = 1) -> bool:
         self.buckets.now = now
-        admitted = self.buckets.counters.allow(self.window, _C, self.limit, last=self.last, n=n)
+        admitted = self.buckets.counters.window(self.window, _C).allow(self.limit, self.last, n=n)
         if admitted:
             self.buckets.write(fold(self.window, [(int(now), n)], created=now))
             self.log.append((now, n))

@@ -82,7 +82,7 @@ def counts(counters: Counters) -> dict[str, Any]:
     shops = {shop: counters.get(SHOPS, {"shop": shop}).measures for shop in "abcdef"}
     sizes = counters.get(SIZES, {}).measures
     soon = datetime.now(UTC) + timedelta(minutes=2)
-    pace = {shop: counters.window(PACE, {"shop": shop}, last=timedelta(hours=1), as_of=soon).count for shop in "abcdef"}
+    pace = {shop: counters.window(PACE, shop=shop).last(hours=1, as_of=soon).count for shop in "abcdef"}
     return {
         "sales": {shop: found["sales"] for shop, found in shops.items() if found["sales"]},
         "taken": {shop: found["taken"] for shop, found in shops.items() if found["taken"]},

@@ -79,7 +79,7 @@ def _count(store: Store, aggregate: Aggregate = _SITE) -> Any:
 def test_an_increment_sent_again_counts_once(store: Store, wire: Wire, lost: int) -> None:
     assert wire.counters.increment(_SITE, {}) == {"n": 1}
     wire.lost = lost
-    assert wire.counters.increment(_SITE, {}, 41) == {"n": 42}
+    assert wire.counters.increment(_SITE, {}, amount=41) == {"n": 42}
 
     assert (wire.sent, wire.lost) == (2 + lost, 0)
     assert _count(store) == {"n": 42}
@@ -87,7 +87,7 @@ def test_an_increment_sent_again_counts_once(store: Store, wire: Wire, lost: int
 
 def test_an_increment_that_nobody_can_tell_of_any_more_raises_and_counts_once(store: Store, wire: Wire) -> None:
     wire.lost = 1
-    wire.meanwhile = lambda: [wire.counters.increment(_SITE, {}, 10) for _ in range(KEPT)]
+    wire.meanwhile = lambda: [wire.counters.increment(_SITE, {}, amount=10) for _ in range(KEPT)]
 
     with pytest.raises(CountersError, match="an answer was lost"):
         wire.counters.increment(_SITE, {})
@@ -95,14 +95,14 @@ def test_an_increment_that_nobody_can_tell_of_any_more_raises_and_counts_once(st
 
 
 def test_a_throttled_increment_is_sent_until_it_counts(store: Store, wire: Wire) -> None:
-    wire.meanwhile = lambda: [store.counters.increment(_SITE, {}, 10) for _ in range(KEPT)]
+    wire.meanwhile = lambda: [store.counters.increment(_SITE, {}, amount=10) for _ in range(KEPT)]
     wire.throttled = 2
 
     assert wire.counters.increment(_SITE, {}) == {"n": 20 * KEPT + 1}
 
 
 def test_a_reset_sent_again_returns_what_the_first_one_took(store: Store, wire: Wire) -> None:
-    store.counters.increment(_SHOP, {}, {"n": 100, "sum": -7})
+    store.counters.increment(_SHOP, {}, amount={"n": 100, "sum": -7})
     viewed = record(1, image("view", url="/", id="1", bytes=3))
     wire.lost, wire.meanwhile = 1, lambda: store.deliver([viewed], _SHOP)
 
@@ -113,14 +113,14 @@ def test_a_reset_sent_again_returns_what_the_first_one_took(store: Store, wire: 
 
 
 def test_two_resets_at_once_share_what_there_is(store: Store) -> None:
-    store.counters.increment(_SITE, {}, 100)
+    store.counters.increment(_SITE, {}, amount=100)
     others: list[Any] = []
 
     def other_first(name: str, _: Any) -> None:
         if name == "update_item" and not others:
             others.append(None)
             others[0] = store.counters.reset(_SITE, {})
-            store.counters.increment(_SITE, {}, 1)
+            store.counters.increment(_SITE, {}, amount=1)
 
     store.client.before = other_first
 

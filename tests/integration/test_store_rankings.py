@@ -52,7 +52,7 @@ def counters(engine: Engine) -> Iterator[Counters]:
 
 
 def _add(counters: Counters, scores: Aggregate, player: str, points: int, country: str = "no") -> None:
-    counters.increment(scores, {"player": player, "country": country}, {"games": 1, "points": points})
+    counters.increment(scores, {"player": player, "country": country}, amount={"games": 1, "points": points})
 
 
 def _top(counters: Counters, scores: Aggregate, count: int, country: str = "no") -> list[tuple[str, object]]:

@@ -27,7 +27,7 @@ def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
 
 
 def _window(store: Store, window: Window, url: str = "/", **asked: Any) -> WindowCount:
-    return store.counters.window(window, {"url": url}, **asked, consistent=True)
+    return store.counters.window(window, url=url).last(**asked, consistent=True)
 
 
 def _at(seconds: float) -> datetime:
@@ -50,7 +50,7 @@ def test_more_groups_than_a_call_takes_come_in_the_order_asked(store: Store) -> 
 
 def test_fractions_are_exact(store: Store) -> None:
     for part in ("0.1", "0.2", "1E-20"):
-        store.counters.increment(_VIEWS, {"url": "/"}, {"bytes": Decimal(part)})
+        store.counters.increment(_VIEWS, {"url": "/"}, amount={"bytes": Decimal(part)})
 
     found = store.counters.get(_VIEWS, {"url": "/"}, consistent=True)
     assert found.measures["bytes"] == Decimal("0.30000000000000000001")
@@ -59,11 +59,11 @@ def test_fractions_are_exact(store: Store) -> None:
 def test_a_window_is_read_by_one_query(store: Store) -> None:
     store.deliver(_views([NOW - 3600 * hour for hour in range(30, -1, -1)]), _KEPT)
     # A process asks once a minute which items hold the counts.
-    store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=24))
+    store.counters.window(_KEPT, url="/").last(hours=24)
     before = len(store.client.calls)
     queries = store.answers_of_queries()
 
-    assert store.counters.window(_KEPT, {"url": "/"}, last=timedelta(hours=24)).count >= 24
+    assert store.counters.window(_KEPT, url="/").last(hours=24).count >= 24
     assert len(queries) == 1
     assert len(store.client.calls) == before
 
@@ -83,13 +83,13 @@ def test_a_window_longer_than_a_page_is_read_whole(store: Store, engine: Engine)
 
 
 def test_a_window_cannot_reach_beyond_what_is_retained(store: Store) -> None:
-    store.counters.window(_SHORT, {"url": "/"}, last=timedelta(hours=25))
+    store.counters.window(_SHORT, url="/").last(hours=25)
 
     with pytest.raises(InvalidArgumentError, match="retains no more") as refused:
-        store.counters.window(_SHORT, {"url": "/"}, last=timedelta(hours=25, minutes=1))
+        store.counters.window(_SHORT, url="/").last(hours=25, minutes=1)
     assert refused.value.argument == "last"
     with pytest.raises(InvalidArgumentError, match="retains no more"):
-        store.counters.window(_SHORT, {"url": "/"}, last=timedelta(hours=2), as_of=_at(NOW - 24 * 3600))
+        store.counters.window(_SHORT, url="/").last(hours=2, as_of=_at(NOW - 24 * 3600))
 
 
 _NOT_WHOLE_MINUTES = [timedelta(0), timedelta(seconds=90), timedelta(minutes=-1), 60, None]

@@ -26,15 +26,15 @@ def _view(number: int = 1, **values: Any) -> dict[str, Any]:
 
 def test_the_first_increment_starts_at_zero_and_the_next_add(store: Store) -> None:
     assert store.counters.increment(_SITE, {}) == {"n": 1}
-    assert store.counters.increment(_SITE, {}, 41) == {"n": 42}
-    assert store.counters.increment(_SITE, {}, -2) == {"n": 40}
-    assert store.counters.increment(_SITE, {}, 0) == {"n": 40}
+    assert store.counters.increment(_SITE, {}, amount=41) == {"n": 42}
+    assert store.counters.increment(_SITE, {}, amount=-2) == {"n": 40}
+    assert store.counters.increment(_SITE, {}, amount=0) == {"n": 40}
     assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 40}
 
 
 def test_several_measures_are_added_at_once_and_all_are_told(store: Store) -> None:
-    first = store.counters.increment(_VIEWS, {"url": "#"}, {"bytes": Decimal("0.1")})
-    second = store.counters.increment(_VIEWS, {"url": "#"}, {"bytes": Decimal("0.2"), "n": 2})
+    first = store.counters.increment(_VIEWS, {"url": "#"}, amount={"bytes": Decimal("0.1")})
+    second = store.counters.increment(_VIEWS, {"url": "#"}, amount={"bytes": Decimal("0.2"), "n": 2})
 
     assert (first, second) == ({"n": 0, "bytes": Decimal("0.1")}, {"n": 2, "bytes": Decimal("0.3")})
     assert store.counters.get(_VIEWS, {"url": "/"}).measures == {"n": 0, "bytes": 0}
@@ -47,7 +47,7 @@ def test_an_event_recorded_once_is_counted_when_the_call_returns(store: Store) -
     assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 1, "bytes": Decimal("1.5")}
     assert store.counters.get(_SITE, {}, consistent=True).measures == {"n": 1}
     assert store.counters.get(_PAID, {}, consistent=True).measures == {"n": 0}
-    assert store.counters.window(_RECENT, {"url": "/"}, last=timedelta(minutes=1), consistent=True).count == 1
+    assert store.counters.window(_RECENT, url="/").last(minutes=1, consistent=True).count == 1
 
 
 def test_an_accepted_event_cannot_be_recorded_and_the_other_way_round(store: Store) -> None:
@@ -83,10 +83,10 @@ def test_very_long_groups_are_counted_apart(store: Store) -> None:
 
 def test_a_group_too_long_for_its_item_is_refused(store: Store) -> None:
     longest = "x" * MAX_GROUP_BYTES
-    assert store.counters.increment(_VIEWS, {"url": longest}, {"n": 1}) == {"n": 1, "bytes": 0}
+    assert store.counters.increment(_VIEWS, {"url": longest}, amount={"n": 1}) == {"n": 1, "bytes": 0}
 
     with pytest.raises(InvalidArgumentError, match=f"expected at most {MAX_GROUP_BYTES} bytes"):
-        store.counters.increment(_VIEWS, {"url": longest + "x"}, {"n": 1})
+        store.counters.increment(_VIEWS, {"url": longest + "x"}, amount={"n": 1})
     with pytest.raises(RejectedEventError):
         store.counters.record_once(_VIEW, _view(url=longest + "x"), [_VIEWS])
     assert len(store.items()) == 1

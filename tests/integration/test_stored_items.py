@@ -76,7 +76,7 @@ def _write(store: Store) -> None:
     store.counters.record_once(
         _ORDER, {"id": "3", "revision": 2, "region": "west", "shop": "s", "price": 2, "size": 2}, [_SALES]
     )
-    store.counters.increment(_SALES, {"region": "west"}, {"orders": 5, "price": 3})
+    store.counters.increment(_SALES, {"region": "west"}, amount={"orders": 5, "price": 3})
     store.counters.reset(_VIEWS, {"url": ""})
 
 

@@ -107,7 +107,7 @@ def test_one_query_of_full_buckets_takes_at_most_3_read_units(
         engine.client.put_item(TableName=table, Item=item)
     store = Customers(engine, table, window)
     answers = store.answers_of_queries()
-    assert store.counters.window(window, _C, last=last).count > 0
+    assert store.counters.window(window, _C).last(last).count > 0
 
     [query] = answers
     units, sizes = query["ConsumedCapacity"]["CapacityUnits"], [item_bytes(item) for item in query["Items"]]

@@ -49,7 +49,7 @@ RISK = Hierarchy("risk", TRADE, pk="RISK", levels={"all": "ALL", "desk": "DESK#{
 
 
 def read(counters: Counters) -> tuple[int, datetime]:
-    group = counters.get(VIEWS, {"url": "/"}, consistent=True)
-    total: int = group["views"] + counters.get(RISK.level("desk"), {"desk": "a"})["trades"]
-    spent = counters.window(SPENT, {"user": "ann"}, last=timedelta(hours=24))
-    return total + counters.distinct(VISITORS, {}), spent.end
+    group = counters.get(VIEWS, url="/", consistent=True)
+    total: int = group["views"] + counters.get(RISK.level("desk"), desk="a")["trades"]
+    spent = counters.window(SPENT, user="ann").last(hours=24)
+    return total + counters.distinct(VISITORS), spent.end

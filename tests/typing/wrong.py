@@ -33,21 +33,21 @@ Quota("calls", limit=100, per="day", by={"customer"})  # refused
 
 
 def read(counters: Counters) -> None:
-    counters.get(LAST_DAY, {"url": "/"})  # refused
-    counters.get(VISITORS, {})  # refused
-    counters.get("views", {"url": "/"})  # refused
-    counters.window(VIEWS, {"url": "/"}, last=timedelta(hours=24))  # refused
-    counters.window(LAST_DAY, {"url": "/"}, last=24)  # refused
-    counters.window(LAST_DAY, {"url": "/"})  # refused
-    counters.distinct(VIEWS, {})  # refused
+    counters.get(LAST_DAY, url="/")  # refused
+    counters.get(VISITORS)  # refused
+    counters.get("views", url="/")  # refused
+    counters.window(VIEWS, url="/").last(hours=24)  # refused
+    counters.window(LAST_DAY, url="/").last(24)  # refused
+    counters.window(LAST_DAY, url="/").last(hour=24)  # refused
+    counters.distinct(VIEWS)  # refused
     counters.accept(VIEWS, {"url": "/"})  # refused
     counters.acept(VIEW, {"url": "/"})  # refused
     counters.accept("view", {"url": "/"})  # refused
     counters.accept_many(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"})  # refused
     counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)  # refused
-    counters.increment(VIEWS, {"url": "/"}, amount=0.5)  # refused
+    counters.increment(VIEWS, url="/", amount=0.5)  # refused
     counters.redrive("1")  # refused
-    counters.leases(LAST_DAY, {"url": "/"})  # refused
-    counters.partition(VIEWS, {"url": "/"})  # refused
-    counters.calendar(LAST_DAY, {"url": "/"}, "today")  # refused
-    counters.allow(LAST_DAY, {"url": "/"}, last=timedelta(hours=24), limit="300")  # refused
+    counters.leases(LAST_DAY, url="/")  # refused
+    counters.partition(VIEWS, url="/")  # refused
+    counters.window(LAST_DAY, url="/").calendar("today")  # refused
+    counters.window(LAST_DAY, url="/").allow("300", hours=24)  # refused

@@ -124,11 +124,11 @@ WRITING: Final = (
     'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
     'counters.accept(HIT, {"page": "/", "time": "2026-11-20T10:00"})',
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
-    'counters.increment(VIEWS, {"url": "/"}, amount=0.5)',
-    'counters.increment(SHOPS, {"shop": "a"})',
+    'counters.increment(VIEWS, url="/", amount=0.5)',
+    'counters.increment(SHOPS, shop="a")',
     'counters.increment(replace(VIEWS, name="daily", sk="DAY#{time:day}", retention=timedelta(days=7)), {"url": "/", "time:day": "2026-11-01"})',
     'counters.redrive("1")',
-    'counters.leases(LAST_DAY, {"url": "/"})',
+    'counters.leases(LAST_DAY, url="/")',
 )
 
 COUNTING: Final = (
@@ -139,20 +139,21 @@ COUNTING: Final = (
 )
 
 READING: Final = (
-    "counters.get(VIEWS, {})",
-    'counters.get(VIEWS, {"url": "/", "day": "2026-11-20"})',
-    'counters.get(VIEWS, {"url": "/"})["view"]',
-    'counters.get("views", {"url": "/"})',
-    'counters.get(LAST_DAY, {"url": "/"})',
-    "counters.get(VISITORS, {})",
-    'counters.partition(VIEWS, {"url": "/"})',
+    "counters.get(VIEWS)",
+    'counters.get(VIEWS, url="/", day="2026-11-20")',
+    'counters.get(VIEWS, url="/")["view"]',
+    'counters.get("views", url="/")',
+    'counters.get(LAST_DAY, url="/")',
+    "counters.get(VISITORS)",
+    'counters.partition(VIEWS, url="/")',
     "counters.top(VIEWS)",
-    'counters.window(VIEWS, {"url": "/"}, last=timedelta(hours=24))',
-    'counters.window(LAST_DAY, {"url": "/"}, last=24)',
-    'counters.window(LAST_DAY, {"url": "/"}, last=timedelta(days=30))',
-    'counters.between(LAST_DAY, {"url": "/"}, datetime(2026, 11, 19), datetime(2026, 11, 20))',
-    'counters.calendar(LAST_DAY, {"url": "/"}, "today")',
-    'counters.allow(LAST_DAY, {"url": "/"}, last=timedelta(hours=24), limit="300")',
+    'counters.window(VIEWS, url="/").last(hours=24)',
+    'counters.window(LAST_DAY, url="/").last(24)',
+    'counters.window(LAST_DAY, url="/").last(hour=24)',
+    'counters.window(LAST_DAY, url="/").last(days=30)',
+    'counters.window(LAST_DAY, url="/").between(datetime(2026, 11, 19), datetime(2026, 11, 20))',
+    'counters.window(LAST_DAY, url="/").calendar("today")',
+    'counters.window(LAST_DAY, url="/").allow("300", hours=24)',
     "list(counters.events(VIEW))",
 )
 

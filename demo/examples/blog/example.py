@@ -70,7 +70,7 @@ class Blog(Example):
         return dict.fromkeys((self.noun, f"{self.noun} by url", f"{self.noun} by clientId"), self.truth.total)
 
     def _site_views(self, counters: Counters) -> int:
-        return int(counters.get(self.declared.site, {}).measures["site_views"])
+        return int(counters.get(self.declared.site).measures["site_views"])
 
     def _groups(self, counters: Counters) -> dict[str, dict[str, int]]:
         return {

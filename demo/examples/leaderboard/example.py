@@ -40,16 +40,16 @@ class Leaderboard(Example):
         return [Feed(PATH, self.game, "paths")]
 
     def totals(self, counters: Counters) -> dict[str, int]:
-        return {"paths": int(counters.get(LEADERBOARD, {}).measures["total_paths"])}
+        return {"paths": int(counters.get(LEADERBOARD).measures["total_paths"])}
 
     def expected_totals(self) -> dict[str, int]:
         return {"paths": self.truth.total}
 
     def read(self, counters: Counters, progress: Progress) -> Reading:  # noqa: ARG002
         # One Query returns everything on the page but the ranking.
-        groups = counters.partition([LEADERBOARD], {})["leaderboard"]
-        measures = groups[0].measures if groups else counters.get(LEADERBOARD, {}).measures
-        histogram = counters.histogram(LEADERBOARD, {}, "players_by_paths")
+        groups = counters.partition([LEADERBOARD])["leaderboard"]
+        measures = groups[0].measures if groups else counters.get(LEADERBOARD).measures
+        histogram = counters.histogram(LEADERBOARD, measure="players_by_paths")
         ranked = counters.top(PLAYERS, count=_TOP)
         return Reading(
             {

@@ -42,9 +42,9 @@ class Pages(Example):
 
     def totals(self, counters: Counters) -> dict[str, int]:
         return {
-            "pages": int(counters.get(PAGES, {}).measures["pages"]),
-            "page views": int(counters.get(TOTAL, {}).measures["views"]),
-            "users": counters.distinct(VISITORS, {}),
+            "pages": int(counters.get(PAGES).measures["pages"]),
+            "page views": int(counters.get(TOTAL).measures["views"]),
+            "users": counters.distinct(VISITORS),
         }
 
     def expected_totals(self) -> dict[str, int]:

@@ -72,6 +72,17 @@ def group_of(
     )
 
 
+def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """Values as a call states them: by keyword, or in one mapping where a name is an option's or no identifier."""
+    if values is None:
+        return fields
+    if fields:
+        raise InvalidArgumentError("values", values, "keyword arguments or one mapping, not both")
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("values", values, "a mapping of names to values")
+    return values
+
+
 def require_fields(name: str, fields: Collection[str], values: object) -> None:
     """Refuse fields that the declaration of this name does not have; what lacks is refused where keys are rendered.
 

@@ -100,7 +100,7 @@ class CountResources:
             raise ProblemError(HTTPStatus.NOT_FOUND, f"no histogram {measure!r} in {name!r}")
         parameters = QueryParameters.parse(query_string, aggregate.fields, GROUP_OPTIONS, bound)
         values = parameters.values(aggregate.fields)
-        counts = self._counters.histogram(aggregate, values, measure, consistent=parameters.consistent())
+        counts = self._counters.histogram(aggregate, values, measure=measure, consistent=parameters.consistent())
         bins = [{"bin": key, "count": count} for key, count in sorted(counts.items())]
         return {"aggregate": name, "measure": measure, "values": values, "bins": bins}
 
@@ -110,7 +110,7 @@ class CountResources:
         values, last, as_of = parameters.values(window.fields), parameters.last(window), parameters.as_of(self._clock())
         interval = Interval.ending_at(as_of.timestamp(), last, window.unit)
         _require_affordable(plan_queries(window.kept_tiers, interval))
-        count = self._counters.window(window, values, last=last, as_of=as_of, consistent=parameters.consistent())
+        count = self._counters.window(window, values).last(last, as_of=as_of, consistent=parameters.consistent())
         return {"window": name, "values": values, **_count_json(count)}
 
     def series(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class CountResources:
             )
         interval = Interval.ending_at(parameters.as_of(self._clock()).timestamp(), last, window.unit)
         _require_affordable(series_spans(window, steps(interval.start, interval.end, step, UTC, window.unit)))
-        counts = self._counters.series(window, values, utc(interval.start), utc(interval.end), step=step)
+        counts = self._counters.window(window, values).series(utc(interval.start), utc(interval.end), step=step)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
 
     def events(self, name: str, query_string: str, bound: Bound = _NONE) -> dict[str, Any]:

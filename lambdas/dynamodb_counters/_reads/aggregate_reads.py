@@ -7,7 +7,7 @@ from typing import Final
 
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy, Histogram
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._declarations.groups import Group, group_of, require_fields, values_of
+from dynamodb_counters._declarations.groups import Group, given, group_of, require_fields, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate, require_distinct
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
@@ -23,7 +23,13 @@ class AggregateReads(GroupReads):
     """Reads aggregates of one table. Part of `Counters`."""
 
     def partition(
-        self, aggregates: Sequence[Aggregate], values: Mapping[str, object], *, consistent: bool = False
+        self,
+        aggregates: Sequence[Aggregate],
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        consistent: bool = False,
+        **fields: object,
     ) -> dict[str, list[Group]]:
         """Read all groups of some aggregates that share a partition key by one Query.
 
@@ -31,10 +37,10 @@ class AggregateReads(GroupReads):
         ----------
         aggregates : sequence of Aggregate
             Aggregates with one ``pk`` template and ``write_shards=1``, such as the ``parts`` of a `Hierarchy`.
-        values : mapping of str to str or number
-            A value per field of that template.
-        consistent
+        values, consistent
             As in `get`.
+        **fields : str or number
+            A value per field of that template.
 
         Returns
         -------
@@ -43,7 +49,7 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> counters.partition(RISK.parts, {"region": "emea"})["risk-region"]  # doctest: +SKIP
+        >>> counters.partition(RISK.parts, region="emea")["risk-region"]  # doctest: +SKIP
         [Group(values={'region': 'emea'}, measures={'trades': 7}, complete=True)]
         """
         if isinstance(aggregates, Hierarchy):
@@ -58,15 +64,23 @@ class AggregateReads(GroupReads):
         shared = len({aggregate.pk for aggregate in aggregates}) == 1
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
-        fields = [field for one in (*declared, *aggregates) for field in one.pk_template.fields]
-        require_fields(" and ".join(names), fields, values)
+        values = given(values, fields)
+        known = [field for one in (*declared, *aggregates) for field in one.pk_template.fields]
+        require_fields(" and ".join(names), known, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
         for _, aggregate, group in self._groups(aggregates, values, _sort_key_range(aggregates), consistent):
             found[base_name(aggregate.name)].append(group)
         return found
 
     def scan(
-        self, aggregate: Aggregate, values: Mapping[str, object], *, after: str = "", consistent: bool = False
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        after: str = "",
+        consistent: bool = False,
+        **fields: object,
     ) -> Iterator[tuple[str, Group]]:
         """Read the groups of one partition as they are asked for, in the order of their sort keys.
 
@@ -74,12 +88,12 @@ class AggregateReads(GroupReads):
         ----------
         aggregate : Aggregate
             One with ``write_shards=1``.
-        values : mapping of str to str or number
-            A value per field of its ``pk`` template.
         after : str, optional
             Only groups whose sort keys come after this one, of the same aggregate. Default: all.
-        consistent
+        values, consistent
             As in `get`.
+        **fields : str or number
+            A value per field of its ``pk`` template.
 
         Returns
         -------
@@ -88,8 +102,9 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> key, group = next(counters.scan(PER_CLIENT, {"url": "/"}))  # doctest: +SKIP
+        >>> key, group = next(counters.scan(PER_CLIENT, url="/"))  # doctest: +SKIP
         """
+        values = given(values, fields)
         declared, aggregate = aggregate, self._current(aggregate)
         require_fields(declared.name, (*declared.pk_template.fields, *aggregate.pk_template.fields), values)
         if aggregate.write_shards > 1:
@@ -129,25 +144,41 @@ class AggregateReads(GroupReads):
                     group = group_of(aggregate, known, [item], complete=whole[aggregate.name])
                     yield item[SK]["S"], aggregate, group
 
-    def distinct(self, declared: Distinct, values: Mapping[str, object], *, consistent: bool = False) -> int:
+    def distinct(
+        self,
+        declared: Distinct,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        consistent: bool = False,
+        **fields: object,
+    ) -> int:
         """Read the number of different members of a group.
 
         Parameters
         ----------
         declared : Distinct
-        values, consistent
+        values, consistent, **fields
             As in `get`.
 
         Examples
         --------
-        >>> counters.distinct(VISITORS, {"url": "/"})  # doctest: +SKIP
+        >>> counters.distinct(VISITORS, url="/")  # doctest: +SKIP
         17
         """
         require_distinct(declared)
-        return int(self.get(declared.total, values, consistent=consistent).measures["distinct"])
+        group = self.get(declared.total, given(values, fields), consistent=consistent)
+        return int(group.measures["distinct"])
 
     def histogram(
-        self, aggregate: Aggregate, values: Mapping[str, object], measure: str, *, consistent: bool = False
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        measure: str,
+        consistent: bool = False,
+        **fields: object,
     ) -> Mapping[Number, Number]:
         """Read the histogram that a group keeps as `measure`.
 
@@ -155,7 +186,7 @@ class AggregateReads(GroupReads):
         ----------
         measure : str
             Name of a `Histogram` of the aggregate.
-        aggregate, values, consistent
+        aggregate, values, consistent, **fields
             As in `get`.
 
         Returns
@@ -165,7 +196,7 @@ class AggregateReads(GroupReads):
 
         Examples
         --------
-        >>> counters.histogram(LEADERBOARD, {}, "players_by_paths")  # doctest: +SKIP
+        >>> counters.histogram(LEADERBOARD, measure="players_by_paths")  # doctest: +SKIP
         {1: 20, 2: 12, 3: 5}
         """
         require_aggregate(aggregate)
@@ -174,7 +205,8 @@ class AggregateReads(GroupReads):
             raise InvalidArgumentError(
                 "measure", measure, f"a Histogram of {aggregate.name!r}: {', '.join(known) or 'it has none'}"
             )
-        bins: Mapping[Number, Number] = self.get(aggregate, values, consistent=consistent).measures[measure]
+        group = self.get(aggregate, given(values, fields), consistent=consistent)
+        bins: Mapping[Number, Number] = group.measures[measure]
         return bins
 
 

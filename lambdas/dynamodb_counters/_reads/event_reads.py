@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.checks import require_attribute
 from dynamodb_counters._declarations.event_identity import EventIdentity, digest_of
+from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._items.attributes import Image, reader, text_reader
 from dynamodb_counters._items.chunks import LAST_PATH, MAX_NUMBER, Chunk, chunk_bucket, chunk_key, decode_chunk
@@ -38,12 +39,14 @@ class EventReads:
         self,
         event: Event,
         values: Values | None = None,
+        /,
         *,
         start: datetime | None = None,
         end: datetime | None = None,
         time: str | None = None,
         after: str = "",
         consistent: bool = False,
+        **fields: object,
     ) -> Iterator[dict[str, Any]]:
         """Read accepted events back, page by page as they are asked for; retracted and replaced ones are left out.
 
@@ -54,8 +57,7 @@ class EventReads:
         ----------
         event : Event
         values : mapping of str to str or number, optional
-            Attributes that the events have. Required for all fields of `pk`; of a packed event for its tenant, if it
-            has one. Default: any.
+            Attributes that the events have, as a mapping where a name is an option's: ``{"time": noon}``.
         start, end : datetime, optional
             The events' times, from `start` to before `end`, both with a time zone. Default: any.
         time : str, optional
@@ -64,6 +66,9 @@ class EventReads:
             Of events that are not packed, only those whose sort keys come after this one. Default: all.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
+        **fields : str or number
+            Attributes that the events have. Required for all fields of `pk`; of a packed event for its tenant, if it
+            has one. Default: any.
 
         Returns
         -------
@@ -72,10 +77,10 @@ class EventReads:
 
         Examples
         --------
-        >>> next(counters.events(VIEW, {"url": "/"}))  # doctest: +SKIP
+        >>> next(counters.events(VIEW, url="/"))  # doctest: +SKIP
         {'url': '/', 'time': '2026-11-20T10:00:00Z', 'clientId': 'c1'}
         """
-        wanted = _wanted(event, {} if values is None else values)
+        wanted = _wanted(event, given(values, fields))
         first = -math.inf if start is None else seconds_of("start", start)
         last = math.inf if end is None else seconds_of("end", end)
         if event.packed is None:
@@ -168,10 +173,8 @@ class EventReads:
             yield from page["Items"]
 
 
-def _wanted(event: Event, values: object) -> dict[str, str]:
+def _wanted(event: Event, values: Values) -> dict[str, str]:
     require_event(event)
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of attribute names to values, or None")
     for name in values:
         require_attribute("values", name)
     return {name: key_text(name, value) for name, value in values.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dynamodb_counters._declarations import Aggregate
-from dynamodb_counters._declarations.groups import Group, group_keys, group_of, identity, require_fields
+from dynamodb_counters._declarations.groups import Group, given, group_keys, group_of, identity, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters._statuses import Statuses
@@ -17,23 +17,33 @@ class GroupReads:
 
     _table: Table
 
-    def get(self, aggregate: Aggregate, values: Mapping[str, object], *, consistent: bool = False) -> Group:
+    def get(
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        consistent: bool = False,
+        **fields: object,
+    ) -> Group:
         """Read one group; its measures are 0 if nothing was counted.
 
         Parameters
         ----------
         aggregate : Aggregate
-        values : mapping of str to str or number
-            The group: a value per field.
+        values : mapping of str to str or number, optional
+            The group as a mapping, where a field has a name that no keyword can have: ``{"tags[]": "red"}``.
         consistent : bool, optional
             Whether to read strongly consistently, at twice the read units. Default False.
+        **fields : str or number
+            The group: a value per field.
 
         Examples
         --------
-        >>> counters.get(VIEWS, {"url": "/"}).measures["views"]  # doctest: +SKIP
+        >>> counters.get(VIEWS, url="/").measures["views"]  # doctest: +SKIP
         42
         """
-        current = self._current(aggregate)
+        values, current = given(values, fields), self._current(aggregate)
         require_fields(aggregate.name, (*aggregate.fields, *current.fields), values)
         if current.write_shards > 1:
             return self.get_many([(aggregate, values)], consistent=consistent)[0]

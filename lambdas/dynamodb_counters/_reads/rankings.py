@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
-from dynamodb_counters._declarations.groups import group_keys, identity, require_fields, values_of
+from dynamodb_counters._declarations.groups import given, group_keys, identity, require_fields, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
@@ -45,17 +45,27 @@ class RankingReads:
 
     _table: Table
 
-    def top(self, aggregate: Aggregate, values: Mapping[str, object] | None = None, *, count: int = 10) -> list[Ranked]:
+    def top(
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        count: int = 10,
+        **fields: object,
+    ) -> list[Ranked]:
         """Read the first groups of a leaderboard, highest score first; equal scores come in no stated order.
 
         Parameters
         ----------
         aggregate : Aggregate
             A ranked aggregate.
-        values : mapping of str to str or number, optional
-            A value per field of the leaderboard's key. Default: it has no fields.
         count : int, optional
             Most groups to return. Default 10.
+        values
+            As in `get`.
+        **fields : str or number
+            A value per field of the leaderboard's key.
 
         Examples
         --------
@@ -65,31 +75,40 @@ class RankingReads:
         _require_positive("count", count)
         require_aggregate(aggregate)
         declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
-        fields = [name for one in (declared, aggregate) for name in _ranking(one).template.fields]
-        known = [name for name in fields if name != WRITE_SHARD_FIELD]
-        require_fields(declared.name, known, {} if values is None else values)
-        found = _scores(self._table, _ranking(aggregate), values or {}, count, descending=True)
+        values = given(values, fields)
+        known = [name for one in (declared, aggregate) for name in _ranking(one).template.fields]
+        require_fields(declared.name, [name for name in known if name != WRITE_SHARD_FIELD], values)
+        found = _scores(self._table, _ranking(aggregate), values, count, descending=True)
         return _ranked(self._table, aggregate, found)
 
-    def around(self, aggregate: Aggregate, values: Mapping[str, object], *, count: int = 5) -> list[Ranked]:
+    def around(
+        self,
+        aggregate: Aggregate,
+        values: Mapping[str, object] | None = None,
+        /,
+        *,
+        count: int = 5,
+        **fields: object,
+    ) -> list[Ranked]:
         """Read a group with its neighbors on the leaderboard, highest score first; none if it was never counted.
 
         Parameters
         ----------
         aggregate : Aggregate
             A ranked aggregate.
-        values : mapping of str to str or number
-            The group: a value per field.
         count : int, optional
             Most groups to return above it, and below it. Default 5.
+        values, **fields
+            The group, as in `get`.
 
         Examples
         --------
-        >>> counters.around(PLAYERS, {"player": "ann"}, count=2)  # doctest: +SKIP
+        >>> counters.around(PLAYERS, player="ann", count=2)  # doctest: +SKIP
         """
         _require_positive("count", count)
         require_aggregate(aggregate)
         declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
+        values = given(values, fields)
         require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
         table, ranking = self._table, _ranking(aggregate)
         [key] = group_keys(aggregate, values)

@@ -30,7 +30,7 @@ class Leases:
 
     Examples
     --------
-    >>> leases = counters.leases(CALLS, {"customer": "c1"})  # doctest: +SKIP
+    >>> leases = counters.leases(CALLS, customer="c1")  # doctest: +SKIP
     >>> leases.take()  # doctest: +SKIP
     True
     >>> leases.release()  # doctest: +SKIP
@@ -38,8 +38,8 @@ class Leases:
 
     def __init__(self, table: Table, quota: Quota, values: Mapping[str, object]) -> None:
         if not isinstance(quota, Quota):
-            raise InvalidArgumentError("quota", quota, "a Quota; a Window is asked by allow()")
-        if not isinstance(values, Mapping) or set(values) != set(quota.by):
+            raise InvalidArgumentError("quota", quota, "a Quota; for a Window, use window(…).allow(…)")
+        if set(values) != set(quota.by):
             allowed = f"values for {', '.join(quota.by)}" if quota.by else "no values: the quota has one group"
             raise InvalidArgumentError("values", values, allowed)
         self._table, self._quota = table, quota

@@ -70,7 +70,7 @@ def test_get_draws_histograms_and_writes_their_bins_as_names(blog: Blog) -> None
 
 def test_window_counts_and_compares(blog: Blog) -> None:
     asked = ("window", "pace", "url=/", "--json")
-    expected = library(blog).window(PACE, {"url": "/"}, last=timedelta(hours=6))
+    expected = library(blog).window(PACE, url="/").last(hours=6)
     found = counters(blog, *asked, "--last", "6h").document
     assert (found["count"], found["end"]) == (expected.count, "2026-11-20T17:31:00Z")
     compared = counters(blog, *asked, "--last", "6h", "--compare").document
@@ -82,7 +82,7 @@ def test_window_counts_and_compares(blog: Blog) -> None:
 def test_series_has_each_step_and_draws_it(blog: Blog) -> None:
     found = counters(blog, "series", "site", "--last", "12h", "--step", "1h", "--json").document
     since, until = datetime(2026, 11, 20, 6, tzinfo=UTC), datetime(2026, 11, 20, 18, tzinfo=UTC)
-    expected = library(blog).series(SITE, {}, since, until, step=timedelta(hours=1))
+    expected = library(blog).window(SITE).series(since, until, step=timedelta(hours=1))
     assert [one["count"] for one in found["points"]] == [one.count for one in expected]
     assert found["total"] == sum(one.count for one in expected)
     shown = counters(blog, "series", "site", "--last", "12h", "--step", "1h").out

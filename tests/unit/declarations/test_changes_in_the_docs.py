@@ -155,7 +155,7 @@ class _Shop:
         group = {name: value for name, value in known.items() if name in wanted.fields}
         counters = Counters(self.bench.table.name, client=cast("Any", self.bench.table), clock=self.bench.clock)
         if isinstance(wanted, Window):
-            return str(counters.window(wanted, group, last=timedelta(hours=24)).count)
+            return str(counters.window(wanted, group).last(hours=24).count)
         value = counters.get(wanted, group).measures.get(measure, "-")
         return " / ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 

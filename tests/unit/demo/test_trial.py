@@ -40,7 +40,8 @@ class Table:
     def _groups(self, aggregate: Aggregate) -> list[Group]:
         return evaluate(self.declarations, self.events.values()).get(aggregate.name, [])
 
-    def get(self, aggregate: Aggregate, values: Mapping[str, Any]) -> Group:
+    def get(self, aggregate: Aggregate, values: Mapping[str, Any] | None = None) -> Group:
+        values = values or {}
         error = self.errors.get(aggregate.name, 0)
         for group in self._groups(aggregate):
             if group.values == values:
@@ -51,14 +52,14 @@ class Table:
     def get_many(self, groups: Iterable[tuple[Aggregate, Mapping[str, Any]]]) -> list[Group]:
         return [self.get(aggregate, values) for aggregate, values in groups]
 
-    def partition(self, aggregates: list[Aggregate], values: Mapping[str, Any]) -> dict[str, list[Group]]:
-        return {aggregate.name: [self.get(aggregate, values)] if self.events else [] for aggregate in aggregates}
+    def partition(self, aggregates: list[Aggregate]) -> dict[str, list[Group]]:
+        return {aggregate.name: [self.get(aggregate)] if self.events else [] for aggregate in aggregates}
 
-    def histogram(self, aggregate: Aggregate, values: Mapping[str, Any], measure: str) -> Any:
-        return self.get(aggregate, values).measures[measure]
+    def histogram(self, aggregate: Aggregate, measure: str) -> Any:
+        return self.get(aggregate).measures[measure]
 
-    def distinct(self, declared: Distinct, values: Mapping[str, Any]) -> int:
-        return int(self.get(declared.total, values).measures["distinct"])
+    def distinct(self, declared: Distinct) -> int:
+        return int(self.get(declared.total).measures["distinct"])
 
     def top(self, aggregate: Aggregate, count: int) -> list[Ranked]:
         ranked = [Ranked(group.values, group.measures["paths"]) for group in self._groups(aggregate)]

@@ -120,9 +120,9 @@ def test_no_read_misses_an_event_that_was_late(precision: timedelta) -> None:
         span = (datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(now, UTC))
         if folded.late:
             with pytest.raises(InvalidArgumentError, match="retains no more"):
-                buckets.counters.between(window, _C, *span)
+                buckets.counters.window(window, _C).between(*span)
         elif at >= now - 31 * _DAY:
-            assert buckets.counters.between(window, _C, *span).count == 1
+            assert buckets.counters.window(window, _C).between(*span).count == 1
 
 
 def test_what_ttl_deletes_is_never_needed() -> None:
@@ -131,9 +131,9 @@ def test_what_ttl_deletes_is_never_needed() -> None:
     buckets.write(fold(_MONTH, moments, _MAY))
     for now in range(_MAY + 31 * _DAY, _MAY + 60 * _DAY, 36_001):
         buckets.now = now
-        before = buckets.counters.window(_MONTH, _C, last=timedelta(days=31))
+        before = buckets.counters.window(_MONTH, _C).last(days=31)
         buckets.expire()
-        assert buckets.counters.window(_MONTH, _C, last=timedelta(days=31)) == before
+        assert buckets.counters.window(_MONTH, _C).last(days=31) == before
         assert before.count > 700
 
 
@@ -143,8 +143,8 @@ def test_a_bucket_that_is_expired_but_present_never_counts() -> None:
 
     day = (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC))
     with pytest.raises(InvalidArgumentError, match=r"start=.*2026-05-30T00:00:00.*retains no more"):
-        buckets.counters.between(_MONTH, _C, *day)
-    assert buckets.counters.window(_MONTH, _C, last=timedelta(days=31)).count == 0
+        buckets.counters.window(_MONTH, _C).between(*day)
+    assert buckets.counters.window(_MONTH, _C).last(days=31).count == 0
 
 
 def test_a_late_redelivery_that_makes_an_expired_bucket_again_does_not_count() -> None:
@@ -158,7 +158,7 @@ def test_a_late_redelivery_that_makes_an_expired_bucket_again_does_not_count() -
     buckets.write(first)
 
     for last in (timedelta(days=31), timedelta(days=30), timedelta(hours=24)):
-        assert buckets.counters.window(_MONTH, _C, last=last).count == 0
+        assert buckets.counters.window(_MONTH, _C).last(last).count == 0
 
 
 def test_a_shorter_retention_refuses_at_once_what_it_no_longer_keeps() -> None:
@@ -166,9 +166,9 @@ def test_a_shorter_retention_refuses_at_once_what_it_no_longer_keeps() -> None:
     buckets.write(fold(_MONTH, [(_MAY + day * _DAY, 1) for day in range(20)], _MAY))
     shorter = replace(_MONTH, retention=timedelta(days=10), longest=timedelta(days=10), tiers=("hour", "day"))
 
-    assert buckets.counters.window(shorter, _C, last=timedelta(days=10)).count == 9
+    assert buckets.counters.window(shorter, _C).last(days=10).count == 9
     with pytest.raises(InvalidArgumentError, match="retains no more"):
-        buckets.counters.window(shorter, _C, last=timedelta(days=11))
+        buckets.counters.window(shorter, _C).last(days=11)
 
 
 def test_a_longer_retention_holds_for_windows_that_begin_after_the_change() -> None:
@@ -182,6 +182,6 @@ def test_a_longer_retention_holds_for_windows_that_begin_after_the_change() -> N
     buckets.now = changed + 25 * _DAY
     buckets.expire()
 
-    assert buckets.counters.window(_MONTH, _C, last=timedelta(days=25)).count == 24
+    assert buckets.counters.window(_MONTH, _C).last(days=25).count == 24
     # What was deleted by the shorter retention does not come back, and nothing tells.
-    assert buckets.counters.window(_MONTH, _C, last=timedelta(days=30)).count == 24
+    assert buckets.counters.window(_MONTH, _C).last(days=30).count == 24

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -106,7 +106,7 @@ def _erase(counters: Counters) -> None:
 def _read(counters: Counters) -> None:
     counters.get(VIEWS, {"url": "/"})
     counters.get_many([(VIEWS, {"url": "/"})])
-    counters.window(ROLLING, {"url": "/"}, last=timedelta(hours=24))
+    counters.window(ROLLING, url="/").last(hours=24)
     assert [*counters.events(VIEW, {"url": "/"}), *counters.events(HIT)] == []
 
 
@@ -118,7 +118,7 @@ def _lease(counters: Counters) -> None:
 JOBS: dict[str, Callable[[Counters], object]] = {
     "grant_accept": _accept,
     "grant_record_once": lambda counters: counters.record_once(VIEW, VALUES, [VIEWS, ROLLING]),
-    "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, {"views": 1}),
+    "grant_increment": lambda counters: counters.increment(VIEWS, {"url": "/"}, amount={"views": 1}),
     "grant_erase": _erase,
     "grant_leases": _lease,
     "grant_retract": lambda counters: counters.retract(VIEW, VALUES),

@@ -135,7 +135,7 @@ def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
     assert counters.retract(_SALE, {"day": date(2026, 11, 20), "id": _ID})
     assert counters.record_once(_SALE, typed, [_TOTALS]).status == "accepted"
     assert counters.get(_TOTALS, {"day": date(2026, 11, 20)}).measures == {"n": 1, "price": Decimal("9.99")}
-    assert counters.increment(_TOTALS, {"day": date(2026, 11, 20)}, {"n": 1})["n"] == 2
+    assert counters.increment(_TOTALS, {"day": date(2026, 11, 20)}, amount={"n": 1})["n"] == 2
 
 
 def test_events_are_evaluated_as_they_are_accepted() -> None:

@@ -88,7 +88,7 @@ class World:
 def _last(world: World) -> list[WindowCount]:
     as_of = world.aware(world.moment())
     last = world.unit * world.random.randint(1, max(1, world.longest // world.unit))
-    answer = world.buckets.counters.window(world.window, _C, last=last, as_of=as_of)
+    answer = world.buckets.counters.window(world.window, _C).last(last, as_of=as_of)
     assert as_of < answer.end <= as_of + world.unit
     assert answer.end - answer.start == last
     return [answer]
@@ -98,7 +98,7 @@ def _between(world: World) -> list[WindowCount]:
     start, end = sorted([world.aware(world.moment()), world.aware(world.moment())])
     if start == end:
         return []
-    answer = world.buckets.counters.between(world.window, _C, start, end)
+    answer = world.buckets.counters.window(world.window, _C).between(start, end)
     assert start - world.unit < answer.start <= start
     assert end <= answer.end < end + world.unit
     return [answer]
@@ -107,7 +107,7 @@ def _between(world: World) -> list[WindowCount]:
 def _calendar(world: World) -> list[WindowCount]:
     zone, as_of = world.random.choice(_ZONES), world.aware(world.moment())
     period: Any = world.random.choice(["day", "week", "month", "year"])
-    answer = world.buckets.counters.calendar(world.window, _C, period, tz=zone, as_of=as_of)
+    answer = world.buckets.counters.window(world.window, _C).calendar(period, tz=zone, as_of=as_of)
     assert as_of < answer.end <= as_of + world.unit
     asked = _began(period, as_of, ZoneInfo(zone))
     assert asked - world.unit < answer.start <= asked
@@ -116,7 +116,7 @@ def _calendar(world: World) -> list[WindowCount]:
 
 def _compare(world: World) -> list[WindowCount]:
     last = world.unit * world.random.randint(1, max(1, world.longest // world.unit))
-    found = world.buckets.counters.compare(world.window, _C, last=last, as_of=world.aware(world.moment()))
+    found = world.buckets.counters.window(world.window, _C).compare(last, as_of=world.aware(world.moment()))
     assert found.previous.end == found.current.start
     assert found.previous.start == found.current.start - last
     assert found.change == found.current.count - found.previous.count
@@ -130,7 +130,7 @@ def _series(world: World) -> list[WindowCount]:
         return []
     length = {"hour": 1 / 24, "day": 1, "week": 7, "month": 31}.get(step) if isinstance(step, str) else None
     end = start + (timedelta(days=length) if length else step) * world.random.randint(1, 9) + timedelta(seconds=1)
-    answers = world.buckets.counters.series(world.window, _C, start, end, step=step, tz=zone)
+    answers = world.buckets.counters.window(world.window, _C).series(start, end, step=step, tz=zone)
     assert start - world.unit < answers[0].start <= start
     assert end <= answers[-1].end < end + world.unit
     assert all(one.end == two.start for one, two in pairwise(answers))
@@ -185,7 +185,7 @@ def test_the_days_of_a_year_are_where_the_clocks_show_them(zone: str, year: int)
     buckets, tz = Buckets(), ZoneInfo(zone)
     window = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
     start, end = (_midnight(date(each, 1, 1), tz) for each in (year, year + 1))
-    days = buckets.counters.series(window, _C, start, end, step="day", tz=zone)
+    days = buckets.counters.window(window, _C).series(start, end, step="day", tz=zone)
 
     expected = [_midnight(date(year, 1, 1) + timedelta(days=number), tz) for number in range(len(days))]
     assert [day.start for day in days] == expected

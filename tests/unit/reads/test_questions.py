@@ -32,7 +32,7 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
 
 
 def test_an_empty_window_is_zero_over_the_interval() -> None:
-    answer = _written(_JOBS).counters.window(_JOBS, _C, last=_DAY)
+    answer = _written(_JOBS).counters.window(_JOBS, _C).last(_DAY)
 
     assert answer.count == 0
     assert (answer.start, answer.end) == (_utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31))
@@ -41,18 +41,18 @@ def test_an_empty_window_is_zero_over_the_interval() -> None:
 def test_an_event_on_the_boundary_counts_at_the_start_and_not_at_the_end() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31), _utc(2026, 11, 19, 10, 30, 59))
 
-    assert buckets.counters.window(_JOBS, _C, last=_DAY).count == 1
+    assert buckets.counters.window(_JOBS, _C).last(_DAY).count == 1
 
 
 def test_before_the_first_event_there_is_nothing() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 20, 10))
 
-    assert buckets.counters.window(_JOBS, _C, last=_DAY, as_of=_utc(1999, 12, 31)).count == 0
+    assert buckets.counters.window(_JOBS, _C).last(_DAY, as_of=_utc(1999, 12, 31)).count == 0
 
 
 def test_today_is_the_local_day_so_far() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
-    today = buckets.counters.calendar(_JOBS, _C, "day", tz="Asia/Kathmandu")
+    today = buckets.counters.window(_JOBS, _C).calendar("day", tz="Asia/Kathmandu")
 
     assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
     assert today.end == _utc(2026, 11, 20, 10, 31)
@@ -69,7 +69,7 @@ def test_today_is_the_local_day_so_far() -> None:
     ],
 )
 def test_periods_begin_where_the_local_calendar_says(period: Any, start: datetime) -> None:
-    assert _written(_JOBS).counters.calendar(_JOBS, _C, period, tz="Europe/Berlin").start == start
+    assert _written(_JOBS).counters.window(_JOBS, _C).calendar(period, tz="Europe/Berlin").start == start
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_periods_begin_where_the_local_calendar_says(period: Any, start: datetim
 )
 def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, day: tuple[int, int, int], hours: float) -> None:
     noon = datetime(*day, 12, tzinfo=ZoneInfo(zone))
-    start = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz=zone, as_of=noon).start
-    end = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz=zone, as_of=noon + _DAY).start
+    start = _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz=zone, as_of=noon).start
+    end = _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz=zone, as_of=noon + _DAY).start
 
     assert end - start == timedelta(hours=hours)
-    half = _written(_JOBS).counters.series(_JOBS, _C, start, end, step="hour", tz=zone)
+    half = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="hour", tz=zone)
     assert len(half) in (int(hours), int(hours + 0.5))
     assert sum((each.end - each.start for each in half), timedelta(0)) == timedelta(hours=hours)
 
@@ -101,22 +101,24 @@ def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
     # At St John's, on 2010-11-07 a minute after midnight it was 23:01 again: the new day had begun, and stayed.
     counters, first = _written(_JOBS).counters, _utc(2010, 11, 7, 2, 30)
     for as_of in (first, first + timedelta(seconds=30), first + timedelta(minutes=30), first + timedelta(hours=2)):
-        assert counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=as_of).start == first
-    before = counters.calendar(_JOBS, _C, "day", tz="America/St_Johns", as_of=first - timedelta(seconds=1))
+        assert counters.window(_JOBS, _C).calendar("day", tz="America/St_Johns", as_of=as_of).start == first
+    before = counters.window(_JOBS, _C).calendar("day", tz="America/St_Johns", as_of=first - timedelta(seconds=1))
     assert before.start == _utc(2010, 11, 6, 2, 30)
 
 
 def test_a_day_whose_midnight_is_amid_what_clocks_skip_begins_when_they_do() -> None:
     # In Toronto, on 1919-03-30 after 23:30 it was 00:30.
     as_of = _utc(1919, 3, 31, 12)
-    start = _written(_JOBS).counters.calendar(_JOBS, _C, "day", tz="America/Toronto", as_of=as_of).start
+    start = _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz="America/Toronto", as_of=as_of).start
 
     assert start == _utc(1919, 3, 31, 4, 30)
 
 
 def test_a_day_that_a_zone_skipped_has_no_step() -> None:
-    days = _written(_JOBS).counters.series(
-        _JOBS, _C, _utc(2011, 12, 29, 10), _utc(2011, 12, 31, 10), step="day", tz="Pacific/Apia"
+    days = (
+        _written(_JOBS)
+        .counters.window(_JOBS, _C)
+        .series(_utc(2011, 12, 29, 10), _utc(2011, 12, 31, 10), step="day", tz="Pacific/Apia")
     )
 
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
@@ -124,7 +126,7 @@ def test_a_day_that_a_zone_skipped_has_no_step() -> None:
 
 def test_coarse_precision_states_what_it_covers_of_a_crooked_offset() -> None:
     buckets = _written(_HOURLY, _utc(2026, 11, 19, 18, 10))
-    today = buckets.counters.calendar(_HOURLY, _C, "day", tz="Asia/Kathmandu")
+    today = buckets.counters.window(_HOURLY, _C).calendar("day", tz="Asia/Kathmandu")
 
     assert (today.start, today.count) == (_utc(2026, 11, 19, 18), 1)
 
@@ -133,14 +135,14 @@ def test_a_leap_day_has_its_slot() -> None:
     daily = replace(_JOBS, precision=_DAY, longest=timedelta(days=366))
     buckets = _written(daily, _utc(2024, 2, 28, 23, 59, 59), _utc(2024, 2, 29), _utc(2024, 2, 29, 23), _utc(2024, 3, 1))
 
-    assert buckets.counters.between(daily, _C, _utc(2024, 2, 29), _utc(2024, 3, 1)).count == 2
-    year = buckets.counters.window(daily, _C, last=366 * _DAY, as_of=_utc(2024, 12, 31, 5))
+    assert buckets.counters.window(daily, _C).between(_utc(2024, 2, 29), _utc(2024, 3, 1)).count == 2
+    year = buckets.counters.window(daily, _C).last(366 * _DAY, as_of=_utc(2024, 12, 31, 5))
     assert (year.count, year.start) == (4, _utc(2024, 1, 1))
 
 
 def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 18, 1), _utc(2026, 11, 20, 1), _utc(2026, 11, 20, 2))
-    days = buckets.counters.series(_JOBS, _C, _utc(2026, 11, 17), _utc(2026, 11, 21), step="day")
+    days = buckets.counters.window(_JOBS, _C).series(_utc(2026, 11, 17), _utc(2026, 11, 21), step="day")
 
     assert [day.count for day in days] == [0, 1, 0, 2]
     assert len(buckets.queries) == 1
@@ -149,7 +151,7 @@ def test_a_series_has_zeros_where_nothing_happened_and_reads_once() -> None:
 def test_a_series_is_read_from_the_coarsest_tier_that_tells_its_steps_apart() -> None:
     year = replace(_JOBS, longest=timedelta(days=366))
     counters = (buckets := _written(year)).counters
-    counters.series(year, _C, _utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
+    counters.window(year, _C).series(_utc(2025, 1, 1), _utc(2026, 1, 1), step="month")
     [query] = buckets.queries
 
     assert query["ExpressionAttributeValues"][":first"] == {"S": "WINDOW#jobs#N#2025-01"}
@@ -158,7 +160,7 @@ def test_a_series_is_read_from_the_coarsest_tier_that_tells_its_steps_apart() ->
 
 def test_a_series_is_cut_off_at_both_ends() -> None:
     start, end = _utc(2026, 11, 17, 12), _utc(2026, 11, 19, 12, 0, 30)
-    days = _written(_JOBS).counters.series(_JOBS, _C, start, end, step="day")
+    days = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="day")
 
     assert (days[0].start, days[-1].end, len(days)) == (start, _utc(2026, 11, 19, 12, 1), 3)
 
@@ -166,7 +168,7 @@ def test_a_series_is_cut_off_at_both_ends() -> None:
 def test_a_step_of_an_hour_needs_that_precision() -> None:
     daily = replace(_JOBS, precision=_DAY)
     with pytest.raises(InvalidArgumentError, match=r"^invalid step='hour'"):
-        _written(daily).counters.series(daily, _C, _utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
+        _written(daily).counters.window(daily, _C).series(_utc(2026, 1, 1), _utc(2026, 1, 2), step="hour")
 
 
 def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None:
@@ -174,7 +176,7 @@ def test_a_series_of_too_many_steps_is_refused_before_anything_is_read() -> None
     steps: list[Any] = [timedelta(minutes=1), "hour"]
     for step in steps:
         with pytest.raises(InvalidArgumentError, match=r"^invalid step=.*10000"):
-            buckets.counters.series(_JOBS, _C, _utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
+            buckets.counters.window(_JOBS, _C).series(_utc(2020, 1, 1), _utc(2026, 1, 2), step=step)
     assert buckets.queries == []
 
 
@@ -218,15 +220,15 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
     kept = replace(_JOBS, retention=timedelta(hours=25))
     counters = _written(kept).counters
 
-    assert counters.window(kept, _C, last=timedelta(hours=25)).count == 0
+    assert counters.window(kept, _C).last(hours=25).count == 0
     asks: list[Any] = [
-        lambda: counters.window(kept, _C, last=timedelta(hours=25, minutes=1)),
-        lambda: counters.window(kept, _C, last=timedelta(hours=1), as_of=_utc(2026, 11, 1)),
-        lambda: counters.compare(kept, _C, last=timedelta(hours=24)),
-        lambda: counters.calendar(kept, _C, "week"),
-        lambda: counters.series(kept, _C, _utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
-        lambda: counters.window_many([(kept, _C)], last=timedelta(hours=26)),
-        lambda: counters.allow(kept, _C, 5, last=timedelta(hours=26)),
+        lambda: counters.window(kept, _C).last(hours=25, minutes=1),
+        lambda: counters.window(kept, _C).last(hours=1, as_of=_utc(2026, 11, 1)),
+        lambda: counters.window(kept, _C).compare(hours=24),
+        lambda: counters.window(kept, _C).calendar("week"),
+        lambda: counters.window(kept, _C).series(_utc(2026, 11, 1), _utc(2026, 11, 2), step="hour"),
+        lambda: counters.window_many([(kept, _C)], hours=26),
+        lambda: counters.window(kept, _C).allow(5, hours=26),
     ]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match=r"'jobs' retains no more"):
@@ -236,18 +238,18 @@ def test_longer_than_retained_is_an_error_that_says_so() -> None:
 def test_this_day_is_compared_with_the_one_before() -> None:
     now = _utc(2026, 11, 20, 10, 30, 30)
     buckets = _written(_JOBS, *[now - timedelta(hours=hours) for hours in (1, 2, 23, 25, 47, 49)])
-    found = buckets.counters.compare(_JOBS, _C, last=_DAY)
+    found = buckets.counters.window(_JOBS, _C).compare(_DAY)
 
     assert (found.current.count, found.previous.count, found.change, found.ratio) == (3, 2, 1, 0.5)
-    assert buckets.counters.compare(_JOBS, {"customer": "nobody"}, last=_DAY).ratio is None
+    assert buckets.counters.window(_JOBS, customer="nobody").compare(_DAY).ratio is None
 
 
 def test_several_groups_are_counted_in_one_call() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 20, 1))
-    found = buckets.counters.window_many([(_JOBS, _C), (_JOBS, {"customer": "d"}), (_JOBS, _C)], last=_DAY)
+    found = buckets.counters.window_many([(_JOBS, _C), (_JOBS, {"customer": "d"}), (_JOBS, _C)], _DAY)
 
     assert [each.count for each in found] == [1, 0, 1]
-    assert buckets.counters.window_many([], last=_DAY) == []
+    assert buckets.counters.window_many([], _DAY) == []
 
 
 def test_sums_are_exact() -> None:
@@ -255,7 +257,7 @@ def test_sums_are_exact() -> None:
     at = _utc(2026, 11, 20, 1)
     buckets = _written(paid, (at, Decimal("0.1")), (at, Decimal("0.2")), (at, -5), (at, Decimal("1E-30")))
 
-    answer = buckets.counters.window(paid, _C, last=_DAY).count
+    answer = buckets.counters.window(paid, _C).last(_DAY).count
     assert answer == Decimal("-4.699999999999999999999999999999")
 
 
@@ -265,4 +267,4 @@ def test_sums_are_exact() -> None:
 def test_a_call_is_allowed_that_keeps_the_limit(limit: Any, n: Any, allowed: bool) -> None:
     counters = _written(_JOBS, _utc(2026, 11, 20, 9, 40), _utc(2026, 11, 20, 9, 50), _utc(2026, 11, 20, 9)).counters
 
-    assert counters.allow(_JOBS, _C, limit, last=timedelta(hours=1), n=n) is allowed
+    assert counters.window(_JOBS, _C).allow(limit, hours=1, n=n) is allowed

@@ -50,20 +50,20 @@ OF_AGGREGATES: dict[str, Call] = {
     "get_many": lambda counters, declared: counters.get_many([(declared, HOME)]),
     "partition": lambda counters, declared: counters.partition([declared], HOME),
     "scan": lambda counters, declared: next(counters.scan(declared, HOME)),
-    "histogram": lambda counters, declared: counters.histogram(declared, HOME, "views"),
+    "histogram": lambda counters, declared: counters.histogram(declared, HOME, measure="views"),
     "top": lambda counters, declared: counters.top(declared),
     "around": lambda counters, declared: counters.around(declared, HOME),
     "increment": lambda counters, declared: counters.increment(declared, HOME),
     "reset": lambda counters, declared: counters.reset(declared, HOME),
 }
 OF_WINDOWS: dict[str, Call] = {
-    "window": lambda counters, declared: counters.window(declared, HOME, last=DAY),
-    "window_many": lambda counters, declared: counters.window_many([(declared, HOME)], last=DAY),
-    "compare": lambda counters, declared: counters.compare(declared, HOME, last=DAY),
-    "allow": lambda counters, declared: counters.allow(declared, HOME, 5, last=DAY),
-    "calendar": lambda counters, declared: counters.calendar(declared, HOME, "day"),
-    "between": lambda counters, declared: counters.between(declared, HOME, NOW - DAY, NOW),
-    "series": lambda counters, declared: counters.series(declared, HOME, NOW - DAY, NOW, step=DAY),
+    "window": lambda counters, declared: counters.window(declared, HOME).last(DAY),
+    "window_many": lambda counters, declared: counters.window_many([(declared, HOME)], DAY),
+    "compare": lambda counters, declared: counters.window(declared, HOME).compare(DAY),
+    "allow": lambda counters, declared: counters.window(declared, HOME).allow(5, DAY),
+    "calendar": lambda counters, declared: counters.window(declared, HOME).calendar("day"),
+    "between": lambda counters, declared: counters.window(declared, HOME).between(NOW - DAY, NOW),
+    "series": lambda counters, declared: counters.window(declared, HOME).series(NOW - DAY, NOW, step=DAY),
 }
 OF_EVENTS: dict[str, Call] = {
     "accept": lambda counters, declared: counters.accept(declared, HOME),
@@ -135,9 +135,9 @@ def test_a_misspelt_histogram_names_those_there_are() -> None:
     declared = Aggregate("sized", VIEW, pk="SITE", sk="ALL", measures=both)
 
     with pytest.raises(InvalidArgumentError, match="invalid measure='size': expected a Histogram of 'sized': 'sizes'"):
-        _counters().histogram(declared, {}, "size")
+        _counters().histogram(declared, {}, measure="size")
     with pytest.raises(InvalidArgumentError, match="a Histogram of 'views': it has none"):
-        _counters().histogram(VIEWS, HOME, "views")
+        _counters().histogram(VIEWS, HOME, measure="views")
 
 
 def test_a_level_is_read_by_its_name() -> None:

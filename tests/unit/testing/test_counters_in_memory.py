@@ -45,7 +45,7 @@ def test_a_write_is_counted_once_when_it_returns(faults: Faults | None, seed: in
         assert counters.get(VIEWS, HOME).measures == {"views": 39}
         assert counters.distinct(VISITORS, HOME) == 2
         counters.clock.advance(timedelta(minutes=1))
-        assert counters.window(HOUR, HOME, last=timedelta(hours=1)).count == 39
+        assert counters.window(HOUR, HOME).last(hours=1).count == 39
 
 
 @pytest.mark.parametrize("faults", [None, ALL_FAULTS])
@@ -55,15 +55,15 @@ def test_a_correction_replaces_what_was_counted(faults: Faults | None) -> None:
         counters.accept(ORDER, order)
         counters.accept(ORDER, {**order, "price": 7, "revision": 3})
         assert counters.accept(ORDER, {**order, "price": 9, "revision": 1}).status == "duplicate"
-        assert counters.get(TAKEN, {"shop": "a"}).measures == {"taken": 7}
+        assert counters.get(TAKEN, shop="a").measures == {"taken": 7}
 
 
 def test_the_clock_expires_items_and_moves_windows() -> None:
     with counters_in_memory([VIEWS, LIVE, HOUR]) as counters:
         counters.accept(VIEW, view())
         counters.clock.advance(timedelta(hours=23))
-        assert counters.window(HOUR, HOME, last=timedelta(hours=1)).count == 0
-        assert counters.window(HOUR, HOME, last=timedelta(hours=24)).count == 1
+        assert counters.window(HOUR, HOME).last(hours=1).count == 0
+        assert counters.window(HOUR, HOME).last(hours=24).count == 1
         assert counters.get(LIVE, HOME).measures == {"views": 1}
 
         counters.clock.advance(timedelta(hours=1))
@@ -105,7 +105,7 @@ def test_own_items_are_counted_as_they_change(
     with counters_in_memory([teams], faults=faults) as counters:
 
         def red() -> dict[str, Any]:
-            return dict(counters.get(teams, {"team": "red"}).measures)
+            return dict(counters.get(teams, team="red").measures)
 
         counters.table.put_item(Item=item)
         assert red() == {"n": 1, "points": 2}

@@ -161,7 +161,7 @@ def _check(counters: CountersInMemory, written: list[tuple[Event | Items, dict[s
             ]
             last = timedelta(days=counters.clock.now.timetuple().tm_yday)
             as_of = counters.clock.now + timedelta(hours=1)
-            assert counters.window(window, {"team": team}, last=last, as_of=as_of).count == sum(days)
+            assert counters.window(window, team=team).last(last, as_of=as_of).count == sum(days)
 
 
 def _groups(fields: tuple[str, ...]) -> list[dict[str, str]]:

@@ -59,7 +59,7 @@ def series(
         # The last step is the one that has begun: steps begin at round times.
         end = _rounded_up(end, step, zone)
         start = _rounded_up(start, step, zone)
-    found = session.counters.series(declared, values, start, end, step=step, tz=zone, consistent=consistent)
+    found = session.counters.window(declared, values).series(start, end, step=step, tz=zone, consistent=consistent)
     total = sum(one.count for one in found)
     document = {
         "window": name,

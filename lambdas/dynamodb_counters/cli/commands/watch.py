@@ -155,7 +155,7 @@ def _series(session: Session, window: Window, values: Mapping[str, str], length:
     unit = timedelta(seconds=window.unit)
     step = max(1, -(-length // (unit * _TREND))) * unit
     end = datetime.fromtimestamp(-(-session.clock() // window.unit) * window.unit, UTC)
-    return [one.count for one in session.counters.series(window, values, end - length, end, step=step)]
+    return [one.count for one in session.counters.window(window, values).series(end - length, end, step=step)]
 
 
 def _screen(session: Session, watched: Sequence[Watched], every: timedelta, problem: str | None) -> Lines:

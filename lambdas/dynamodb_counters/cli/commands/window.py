@@ -41,12 +41,12 @@ def window(
     start, end = span_of(session.clock(), last, since, until)
     previous = None
     if compare:
-        compared = session.counters.compare(declared, values, last=end - start, as_of=end, consistent=consistent)
+        compared = session.counters.window(declared, values).compare(end - start, as_of=end, consistent=consistent)
         found, previous = compared.current, compared.previous
     elif last is not None:
-        found = session.counters.window(declared, values, last=last, as_of=end, consistent=consistent)
+        found = session.counters.window(declared, values).last(last, as_of=end, consistent=consistent)
     else:
-        found = session.counters.between(declared, values, start, end, consistent=consistent)
+        found = session.counters.window(declared, values).between(start, end, consistent=consistent)
     rows: dict[str, str | Text] = {
         "count": Text(number(found.count), HEADING),
         "from": moment_text(found.start),

@@ -29,7 +29,7 @@ PAGES = Aggregate("pages", HIT, pk="URL#{url}", sk="STATISTICS", measures={"hits
 class World:
     def __init__(self) -> None:
         self.bench = Workbench([PAGES])
-        self.bench.counters.increment(PAGES, {"url": "/none"}, {"hits": 0})
+        self.bench.counters.increment(PAGES, {"url": "/none"}, amount={"hits": 0})
 
     def replay(self, file: Path, *arguments: str, client: Any = None, **outside: Any) -> Done:
         clock = self.bench.clock
