@@ -9,8 +9,6 @@ above it:
 - `faults`: what can go wrong with a call, and invocations that stop before each call;
 - `oracle`: declarations, each beside plain Python that says what it must count;
 - `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
-- `protocol`, `packed_protocol`: committing a batch and writing a log of chunks, each alone and tried in every
-  interleaving;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
 - `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one, also those of

@@ -60,7 +60,7 @@ _ROOMS = {
         queue
         delivery
         faults
-        protocol packed_protocol oracle
+        oracle
         schedules
         mechanisms handler_process workbench throttled_burst
         run_mechanisms quota_mechanisms retention_mechanisms tally_mechanisms
