@@ -6,8 +6,7 @@ from typing import Final
 
 from simulation.mechanisms import Mutation
 
-_BACKFILLS: Final = "test_backfill_schedules.py::test_every_backfill_and_redefinition_is_exact_whatever_goes_wrong"
-_VERIFICATIONS: Final = "test_backfill_schedules.py::test_verifications_find_what_was_spoiled_and_nothing_else"
+_PAIRS: Final = "test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong"
 _GUARDS: Final = "test_run_guards.py::"
 _DISCARDS: Final = "test_discards.py::"
 _WAITING: Final = "test_waiting_entries.py::"
@@ -21,7 +20,7 @@ RUN_MUTATIONS: Final = (
         "_stream/run_logs.py",
         "rows = list(logged(run, plan, told, unfoldable))",
         "rows = []",
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "a backfill does not wait for the log",
@@ -42,28 +41,28 @@ RUN_MUTATIONS: Final = (
         "_stream/run_logs.py",
         'client.put_item(**put, ConditionExpression=f"attribute_not_exists({PK})")',
         "client.put_item(**put)",
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "of an item's images the last one counts",
         "_backfill/baseline.py",
         "or place < found[change.digest][0]",
         "or place > found[change.digest][0]",
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "a baseline is added again",
         "_backfill/backfill.py",
         '"attribute_not_exists(#baseline)"',
         '"attribute_not_exists(#baseline) OR attribute_exists(#baseline)"',
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "a run begins to count at once",
         "_assumptions.py",
         "RUN_OPEN_AFTER: Final = FRESH + 2 * CLOCKS",
         "RUN_OPEN_AFTER: Final = 1.0",
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "a run completes whose generation was dropped",
@@ -77,14 +76,14 @@ RUN_MUTATIONS: Final = (
         "_stream/deployments.py",
         "whole=not since, since=since",
         "whole=True, since=since",
-        _BACKFILLS,
+        _PAIRS,
     ),
     Mutation(
         "a repair is done twice",
         "_backfill/repair.py",
         'request["ConditionExpression"] = "attribute_not_exists(#repaired)"',
         'request["ConditionExpression"] = "attribute_not_exists(#repaired) OR attribute_exists(#repaired)"',
-        _VERIFICATIONS,
+        _PAIRS,
     ),
     Mutation(
         "any page of a shard's log says that it is past the scan",

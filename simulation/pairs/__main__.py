@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from simulation.backfill.local_table import DatedLocalBackend
 from simulation.engines import dynamodb_local
 from simulation.pairs import features
 from simulation.pairs.schedule import PairOutcome, PairSchedule, WrongPairError
 from simulation.schedules.backend import MakeBackend, MemoryBackend
+from simulation.schedules.local_table import DatedLocalBackend
 
 ENGINES: Final = ("memory", "dynamodb-local")
 _ALL: Final = 2000
@@ -60,10 +60,10 @@ def main() -> int:
     pairs: Counter[features.Pair] = Counter()
     happened: Counter[str] = Counter()
     faults: Counter[str] = Counter()
-    verdicts: Counter[str] = Counter()
+    reached: Counter[str] = Counter()
     for outcome in _outcomes(options):
         pairs, happened, faults = pairs + outcome.pairs, happened + outcome.happened, faults + outcome.faults
-        verdicts += outcome.verdicts
+        reached += outcome.reached
         if outcome.wrong:
             wrong += 1
             print(WrongPairError(outcome, options.engine, options.without), flush=True)
@@ -71,8 +71,8 @@ def main() -> int:
     print(f"{faults.total():,} faults in {time.monotonic() - begun:.0f} s")
     for name in features.FEATURES:
         print(f"  {happened[name]:>9,}  {name}")
-    for verdict, number in verdicts.most_common():
-        print(f"  {number:>9,}  groups verified: {verdict}")
+    for name, number in reached.most_common():
+        print(f"  {number:>9,}  {name}")
     left = features.uncovered(pairs)
     for pair in left[:20]:
         print(f"not covered: {' and '.join(pair)}")

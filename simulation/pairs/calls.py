@@ -1,13 +1,15 @@
-"""Processes of writers and operators: each makes one call at a time, request by request, among faults."""
+"""Processes of writers and operators, each with one call at a time, and of runs: request by request, among faults."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._backfill.backfill import Backfill
+from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes import nonces
 from dynamodb_counters.errors import CountersError
@@ -18,6 +20,9 @@ from simulation.pairs.ledger import Purpose
 from simulation.schedules.backend import Backend
 
 _LANDING_SECONDS: Final = 50.0
+"""A request that is heard of lands at most this long after it was sent; the protocol allows a minute."""
+
+_STEP: Final = "step"
 _SLEEP: Final = "sleep"
 _RETRIED: Final = (Fault.RETRIED, Fault.LATE_RETRIED)
 FAILURES: Final = (ClientError, BotoCoreError, CountersError, TimeoutError, Crashed)
@@ -90,12 +95,7 @@ class Process:
 
     def step(self, faults: FaultPlan | None) -> bool:
         """Go on to the next request; return whether the call has ended."""
-        call = self.call
-        assert call is not None
-        calm = faults is None or call.waiting in (None, _SLEEP)
-        nonces._latest[0] = self._latest
-        call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
-        self._latest = nonces._latest[0]
+        call = self._go_on(faults)
         if not call.done:
             return False
         self.call = None
@@ -105,6 +105,15 @@ class Process:
             raise call.error
         self.crashed = isinstance(call.error, Crashed)
         return True
+
+    def _go_on(self, faults: FaultPlan | None) -> Actor:
+        call = self.call
+        assert call is not None
+        calm = faults is None or call.waiting in (None, _STEP, _SLEEP)
+        others, nonces._latest[0] = nonces._latest[0], self._latest
+        call.step(Fault.NONE if calm or faults is None else faults.draw(str(call.waiting)))
+        self._latest, nonces._latest[0] = nonces._latest[0], others
+        return call
 
     def _pause(self, operation: str) -> Fault:
         assert self.call is not None
@@ -126,3 +135,45 @@ class Process:
 
         delay = self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS))
         self._backend.clock.call_at(self._backend.clock.now + delay, land)
+
+
+class Runner(Process):
+    """A process that runs a backfill or a verification; killed at any step, left behind, doubled, resumed."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        rng: random.Random,
+        *,
+        names: Collection[str] = (),
+        run: str = "",
+        kind: type[Backfill | Verification] = Backfill,
+    ) -> None:
+        super().__init__(backend, rng)
+        self.run, self.phase = run, ""
+        clock = backend.clock
+        self.work = kind(
+            table=self.table,
+            shards=backend.described,
+            now=lambda: float(int(clock())),
+            names=names,
+            run=run,
+            segments=rng.randint(1, 4),
+            units_per_second=rng.choice((None, None, 5.0, 50.0)),
+            page_items=rng.choice((1, 2, 5)),
+        )
+        self.actor = self.call = Actor(self._run)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it has ended."""
+        return self.actor.error
+
+    def step(self, faults: FaultPlan | None) -> bool:
+        """Go on to the next request, or the next step; return whether it has ended."""
+        return self._go_on(faults).done
+
+    def _run(self) -> None:
+        for progress in self.work.steps():
+            self.run, self.phase = progress.run, progress.phase
+            self.actor.pause(_STEP)

@@ -12,15 +12,15 @@ from dynamodb_counters._stream.catch_up import CatchUp
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record
-from simulation.backfill.rebuilt_truth import audit
 from simulation.faults.disorder import in_disorder
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import declarations
 from simulation.pairs import features
+from simulation.pairs.audit import audit
 from simulation.pairs.calls import OneThread
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Ledger
-from simulation.pairs.truth import PairTruth
+from simulation.pairs.truth import Truth
 from simulation.schedules.restored_tables import Copy, Reader, all_records, copied
 from simulation.schedules.sandbox import QUARANTINE_SECONDS
 
@@ -92,7 +92,7 @@ class Restoring:
             restored.records += [one for one in takeovers if "history" in one[1]["dynamodb"]["NewImage"]]
         engine.note(features.RESTORED)
         backend: Any = restored
-        truth = PairTruth(backend, restored.ledger)
+        truth = Truth(backend, restored.ledger)
         return [f"restored: {text}" for text in audit(backend, restored.declared, whole=False, truth=truth)]
 
     def _count_own_stream(self, restored: _Restored, table: Table) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Sum
 from dynamodb_counters._items.conditions import Attr
-from simulation.backfill.subjects import FAMILIES as OTHERS
-from simulation.backfill.subjects import Counted, Family, Subject, Values, signature
 from simulation.pairs import features
 from simulation.pairs.seldom import Forced
+from simulation.pairs.subjects import FAMILIES as OTHERS
+from simulation.pairs.subjects import Counted, Family, Subject, Values, signature
 
 POISON: Final = "heavy"
 _LIGHT: Final = 1000
@@ -50,7 +50,7 @@ def _varied(family: Family, **changes: Any) -> Family:
 _KEPT: Final = _wider(_with_mended(OTHERS["kept"], "weight"))
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    **{name: OTHERS[name] for name in ("orders", "busy", "ranked", "tags", "per_client", "pace", "tapped")},
+    **{name: OTHERS[name] for name in ("orders", "bins", "busy", "ranked", "tags", "per_client", "pace", "tapped")},
     "kept": _KEPT,
     "visitors": _varied(_KEPT, name="visitors"),
     "tallied": _varied(_KEPT, name="tallied", pk="TALLIED", on_expiry="tally"),
@@ -76,6 +76,7 @@ MENDED: Final[Mapping[str, Sequence[int]]] = {
 }
 """Variants that can count every event; of families that are not here, all can."""
 
+_RETURNED: Final = "a deployment before, once more"
 _NEW_NAMES: Final = {"kept": "visitors", "taps": "presses", "orders": "purchases"}
 _OTHER_NAME: Final = _NEW_NAMES | {new: old for old, new in _NEW_NAMES.items()}
 
@@ -144,10 +145,13 @@ class Deployments:
         draw, now = self._random, dict(self.made[-1])
         missing = [name for name in self._among if name not in now and _OTHER_NAME.get(name) not in now]
         kinds = [features.REDEFINED] * 3 + [features.ADDED] * 2 + [features.REMOVED, features.RENAMED, features.RENAMED]
-        kind = self.first.pop(0) if self.first else draw.choice(kinds)
+        kind = self.first.pop(0) if self.first else draw.choice([*kinds, _RETURNED])
         among = self._forced.among
         renamable = sorted(name for name in now if name in _OTHER_NAME and renames)
-        if kind == features.ADDED and missing:
+        if kind == _RETURNED and (others := [each for each in self.made[:-1] if self._is_like(each)]):
+            kind, before, now = features.REDEFINED, now, dict(draw.choice(others))
+            names = {name for name in {**before, **now} if before.get(name) != now.get(name)}
+        elif kind == features.ADDED and missing:
             names = {draw.choice(among(missing))}
             now |= {name: 0 if self._forced.concerns(names) else draw.randrange(len(FAMILIES[name])) for name in names}
         elif kind == features.REMOVED and len(now) > 1:
@@ -165,6 +169,11 @@ class Deployments:
         return kind, frozenset(
             subject.declaration.name for name, variant in concerned for subject in FAMILIES[name][variant]
         )
+
+    def _is_like(self, deployed: Mapping[str, int]) -> bool:
+        """Whether a deployment before differs from the last one, but has no other name for what counts the same."""
+        now = self.made[-1]
+        return deployed != now and not any(_OTHER_NAME.get(name) in deployed for name in now)
 
     def mend(self) -> None:
         """Deploy what can count every event."""

@@ -12,10 +12,9 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
-from simulation.backfill.backfill_actors import BackfillActor
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import features
-from simulation.pairs.calls import Process, Work
+from simulation.pairs.calls import Process, Runner, Work
 from simulation.pairs.declared import Deployments
 from simulation.pairs.deliveries import Deliveries
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
@@ -28,6 +27,9 @@ from simulation.schedules.function import Function
 _MOST_STEPS: Final = 400_000
 _IN_TROUBLE: Final = 20_000
 _PROCESSES: Final = 4
+NEAR: Final = "shard split near a cut"
+_NEAR: Final = 150.0
+"""Seconds within which a shard is split near a cut."""
 
 Act = tuple[int, Callable[[], Any]]
 
@@ -46,7 +48,13 @@ class PairActor(Protocol):
 class Engine:
     """What all actors share, and the loop that gives each its turn."""
 
-    def __init__(self, seed: int, make_backend: MakeBackend, without: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        seed: int,
+        make_backend: MakeBackend,
+        without: Collection[str] = (),
+        deployments: Deployments | None = None,
+    ) -> None:
         self.seed = seed
         self.without = frozenset(without)
         self.forced = Forced(seed)
@@ -66,21 +74,28 @@ class Engine:
         )
         if "faults" in self.without:
             self.faults.budget = 0
-        self.deployments = Deployments(rng, self.forced, self.without)
+        self.deployments = deployments or Deployments(rng, self.forced, self.without)
         self.function = Function(self.backend, rng, self.faults, self.deployments.subjects)
         self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, self.note)
         self.actors: list[PairActor] = []
-        self.runners: list[BackfillActor] = []
-        self.runner_ended: Callable[[BackfillActor], None] = lambda _: None
+        self.runners: list[Runner] = []
+        self.runner_ended: Callable[[Runner], None] = lambda _: None
+        self.runner_moved: Callable[[Runner], None] = lambda _: None
+        """A run has come to another phase."""
         self._processes = [Process(self.backend, rng) for _ in range(_PROCESSES)]
         self._known: tuple[str, dict[str, Declaration]] = "", {}
         self._queue: list[tuple[Work, Purpose, Callable[[Any], None]]] = []
-        self.operations = rng.randint(25, 60)
+        self.operations = self.most_operations = rng.randint(25, 60)
         self.happened: defaultdict[str, set[str]] = defaultdict(set)
         self.wrong: list[str] = []
-        self.verdicts: Counter[str] = Counter()
+        self.reached: Counter[str] = Counter()
+        """How often verdicts were told, and what runs are about has happened."""
         self.calm = False
-        self.trouble: list[Callable[[], None]] = []
+        self.is_patient = False
+        """Whether changes and runs come in their own time, between the acts."""
+        self.runs_left: Callable[[], int] = lambda: 0
+        """How many changes and runs are still to come, and hold acts back."""
+        self.trouble: list[Callable[[], None]] = [self._split_near, self._retire]
         """What may go wrong beside deliveries."""
 
     def note(self, feature: str, names: Collection[str] = features.EVERYTHING) -> None:
@@ -118,6 +133,8 @@ class Engine:
     def go(self) -> None:
         """Go on until all is done that is to be done, nothing is under way, and everything is delivered."""
         for step in range(_MOST_STEPS):
+            if step == _IN_TROUBLE:
+                self.is_patient = False
             if self._step(trouble=not self.calm and step < _IN_TROUBLE):
                 return
         raise AssertionError(f"seed {self.seed} does not end")
@@ -127,7 +144,7 @@ class Engine:
         draw = self.rng.random
         awake = [runner for runner in self.runners if not runner.is_asleep]
         busy = [process for process in self._calling() if not process.is_asleep]
-        if self.operations > 0 and draw() < self._pace():
+        if self.operations > self._held_back() and draw() < self._pace():
             self._act()
         elif self._queue and draw() < 0.5:
             self._begin()
@@ -138,7 +155,8 @@ class Engine:
         elif draw() < 0.25:
             self.deliveries.start()
         elif trouble and draw() < 0.04:
-            self.rng.choice([*self.deliveries.acts(), *self.trouble, self._land, self._wait, self._wait])()
+            acts = [*self.deliveries.acts(), *self.trouble, self._land, self._wait, self._wait]
+            self.rng.choice([act for act in acts if name_of(act) not in self.without])()
         else:
             return self._invoke(bool(awake))
         return False
@@ -160,11 +178,20 @@ class Engine:
     def _is_over(self) -> bool:
         if self.operations > 0 or self._queue or self.runners or self._calling():
             return False
+        if self.is_patient and self.runs_left():
+            return False
         return not self.clock.hurry(self.rng) and self.deliveries.drained()
 
     def _pace(self) -> float:
+        """How often a step is an act: most are to happen while a run looks at the table."""
         is_looking = any(runner.phase in ("scanning", "draining") for runner in self.runners)
-        return 0.3 if is_looking else 0.06
+        return 0.3 if is_looking else 0.02 if self.runners else 0.1
+
+    def _held_back(self) -> int:
+        """How many acts wait for a run beside which they happen."""
+        left = self.runs_left() if self.is_patient else 0
+        waits = max(0, left - 1) if self.runners else left
+        return self.most_operations * waits // (left + 1)
 
     def _act(self) -> None:
         self.operations -= 1
@@ -198,11 +225,13 @@ class Engine:
         if ended and process.crashed:
             self._replace(process)
 
-    def _step_runner(self, runner: BackfillActor) -> None:
-        runner.step(None if self.calm else self.faults)
-        if runner.done:
+    def _step_runner(self, runner: Runner) -> None:
+        before = runner.phase
+        if runner.step(None if self.calm else self.faults):
             self.runners = [other for other in self.runners if other is not runner]
             self.runner_ended(runner)
+        elif runner.phase != before and not self.calm:
+            self.runner_moved(runner)
 
     def _land(self) -> None:
         self.clock.hurry(self.rng)
@@ -210,9 +239,31 @@ class Engine:
     def _wait(self) -> None:
         self.clock.advance(self.rng.choice((1, 30, 59, 61, 61, 600, 1700)))
 
-    def _pass_time(self) -> None:
-        """Up to when somebody wakes, or a little."""
+    def _retire(self) -> None:
+        """The last process of a deployment before is gone."""
+        if self.rng.random() < 0.3:
+            self.function.deploy(self.deployments.subjects)
+
+    def _split_near(self) -> None:
+        if self.rng.random() < 0.3 and self._is_near_cut(-_NEAR, _NEAR):
+            self.note(features.SPLIT)
+            self.reached[NEAR] += 1
+            self.backend.split(self.rng)
+
+    def _is_near_cut(self, least: float, most: float) -> bool:
+        """Whether the cut of an open run lies so many seconds ahead."""
         now = self.clock()
-        sleepers: list[BackfillActor | Process] = [*self.runners, *self._calling()]
+        return any(least < run.since - now < most for run in read_control(self.table()).runs)
+
+    def _pass_time(self) -> None:
+        """Up to when somebody wakes, or a little; slowly, with acts, where a cut lies."""
+        now = self.clock()
+        is_waiting = not self.calm and any(runner.phase == "waiting" for runner in self.runners)
+        if is_waiting and self._is_near_cut(-3, 6):
+            if self.operations > 0:
+                self._act()
+            self.clock.advance(self.rng.uniform(0.1, 1))
+            return
+        sleepers: list[Process] = [*self.runners, *self._calling()]
         wakes = [sleeper.wakes_at - now for sleeper in sleepers if sleeper.is_asleep]
         self.clock.advance(min(wakes) if wakes and self.rng.random() < 0.6 else self.rng.uniform(0.5, 8))

@@ -34,8 +34,8 @@ class Ledger:
     `direct` has by declaration and item what increments added and resets took, each call once however often it lands;
     `doomed` the items that an erasure has marked to go with their counts kept, and by which time. `opened` has,
     of each generation that a run fills, the ones that readers used when it was opened; `replaced` the one that readers
-    used before it. `spoiled` is what somebody added
-    to the items of a generation behind everybody's back, and no repair has taken back.
+    used before it. `spoiled` is what was added to the items of a generation by no event, and no repair has taken back;
+    of the groups in `lost`, items were deleted.
     """
 
     direct: dict[tuple[str, Key], Numbers] = field(default_factory=dict)
@@ -43,6 +43,7 @@ class Ledger:
     opened: dict[int, dict[str, int]] = field(default_factory=dict)
     spoiled: dict[tuple[str, tuple[str, ...]], Numbers] = field(default_factory=dict)
     replaced: dict[tuple[str, int], int] = field(default_factory=dict)
+    lost: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     _once: set[tuple[int, Key]] = field(default_factory=set)
 
     def hear(self, purpose: Purpose, key: Key, before: Image, after: Image) -> None:
@@ -62,6 +63,12 @@ class Ledger:
         held = self.spoiled.setdefault(place, {})
         for name, number in numbers.items():
             held[name] = held.get(name, Decimal(0)) + number
+
+    def repair_lost(self) -> None:
+        """Two repairs have made groups right whose items were deleted."""
+        for place in self.lost:
+            self.spoiled.pop(place, None)
+        self.lost.clear()
 
     def hear_opening(self, item: Image, generations: Image) -> None:
         """A run is opened."""

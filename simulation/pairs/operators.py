@@ -17,12 +17,12 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters._writes.leases import Leases
 from dynamodb_counters.errors import InvalidArgumentError
-from simulation.backfill.subjects import TAP, VISIT
 from simulation.oracle.truth import is_image
 from simulation.pairs import features
 from simulation.pairs.declared import takes_increments
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Purpose
+from simulation.pairs.subjects import TAP, VISIT
 
 _FIELDS: Final = {"client": "uvw", "customer": ("ann", "bob", "c#d"), "shop": "xyz", "device": "kl", "page": "ab"}
 _FIELDS_OF_LISTS: Final = {"tags[]": "pqr"}
@@ -117,8 +117,10 @@ class Quarantine:
         return [(2, self._redrive), (1, self._discard)]
 
     def redrive_all(self) -> int:
-        waiting = self._waiting()
-        for entry in waiting:
+        """Redrive every image, and every delta that an item could not take."""
+        waiting = list(list_quarantined(self._engine.table(), redriven=False))
+        waiting = [entry for entry in waiting if is_image(entry.key[1]) or "numbers" in entry.content]
+        for entry in sorted(waiting, key=lambda entry: entry.key):
             redrive(self._engine.table(), entry)
         return len(waiting)
 

@@ -5,53 +5,91 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX
+from dynamodb_counters._stream.control import read_control
 from dynamodb_counters.errors import BackfillError
-from simulation.backfill.backfill_actors import BackfillActor
-from simulation.backfill.subjects import Parts
 from simulation.faults.actors import Crashed
 from simulation.pairs import features
+from simulation.pairs.calls import Runner
 from simulation.pairs.engine import Act, Engine
-from simulation.pairs.truth import PairTruth, nonzero
-from simulation.pairs.writers import Writers
+from simulation.pairs.subjects import Parts
+from simulation.pairs.truth import Truth, nonzero, ranked
 
 Place = tuple[str, tuple[str, ...]]
 
 _MOST_CHANGES: Final = 3
 _MOST_RUNS: Final = 3
 _MOST_VERIFICATIONS: Final = 2
+_MOST_RUNNERS: Final = 4
 _TRIES: Final = 3
+_MOST_TRIES: Final = 4
+
+LOST: Final = "item of a group deleted"
+BLOCKED: Final = "group that takes no deltas for a while"
+LEFT: Final = "runner left behind goes on"
+RESUMED: Final = "run resumed by its name"
 
 SETTLED: Final = 30 * 60.0
 """After so long, what Lambda gave up on is in the way of no run, and generations that were replaced are gone."""
 
 
+class Touching(Protocol):
+    """Writers that runs need now and then."""
+
+    def write(self) -> None: ...
+
+    def touch(self) -> None:
+        """A change that is sure to have a record."""
+
+
 class Changes:
     """Deploys something else, and backfills what waits for it."""
 
-    def __init__(self, engine: Engine, writers: Writers) -> None:
+    def __init__(self, engine: Engine, writers: Touching, least: int = 0) -> None:
         self._engine = engine
         self._writers = writers
-        self._changes = len(engine.deployments.first) or engine.rng.randint(0, _MOST_CHANGES)
-        self._runs = engine.rng.randint(0, _MOST_RUNS)
+        self._changes = len(engine.deployments.first) or engine.rng.randint(least, _MOST_CHANGES)
+        self._runs = engine.rng.randint(least, _MOST_RUNS)
+        self._left_behind: list[Runner] = []
+        if not engine.forced.features and (least or engine.rng.random() < 0.5):
+            engine.is_patient, engine.runs_left = True, lambda: self._runs
+            engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
 
     def acts(self) -> Iterable[Act]:
         # Before its first batch, a table tells nobody by which definition a transaction has counted.
-        if self._changes and self._engine.taken_over():
+        is_free = not self._engine.is_patient
+        if self._changes and is_free and self._engine.taken_over():
             yield 20 if self._engine.deployments.first else 2, self._redeclare
-        if self._runs and len(self._engine.runners) < 3:
-            yield 2, self._backfill
-        if self._engine.runners:
+        if self._runs and is_free and len(self._engine.runners) < 3:
+            yield 6 if self._is_wanting() else 1, self._backfill
+        if self._engine.runners or self._left_behind:
             yield 1, self._kill
             yield 1, self._double
+        if self._engine.taken_over():
+            yield 1, self._resume
+
+    def _redeclare_in_time(self) -> None:
+        if self._changes and self._engine.rng.random() < 0.5 and self._engine.taken_over():
+            self._redeclare()
+
+    def _backfill_in_time(self) -> None:
+        if self._runs and len(self._engine.runners) < 3 and (self._is_wanting() or not self._changes):
+            self._backfill()
+
+    def _is_wanting(self) -> bool:
+        """Whether something waits for a backfill."""
+        statuses = read_control(self._engine.table()).statuses
+        return not all(status.whole for status in statuses.values())
 
     def _redeclare(self) -> None:
         engine = self._engine
@@ -59,47 +97,96 @@ class Changes:
         engine.note(*engine.deployments.change(renames="rename" not in engine.without))
         self.deploy(stragglers=engine.rng.random() < 0.15)
 
+    def write(self) -> None:
+        self._writers.write()
+
     def deploy(self, *, stragglers: bool = False) -> None:
         """Deploy what is declared; it takes over with the next batch."""
         self._engine.function.deploy(self._engine.deployments.subjects, stragglers=stragglers)
         self._writers.touch()
 
+    def backfill_all(self) -> bool:
+        """Deploy, and backfill everything that is not whole, with nothing in the way."""
+        engine = self._engine
+        self.deploy()
+        engine.clock.advance(FRESH + 1)
+        for _ in range(_MOST_TRIES):
+            self._writers.touch()
+            engine.go()
+            runner = self.start(Backfill)
+            engine.go()
+            if runner.error is None or "nothing to backfill" in str(runner.error):
+                engine.clock.advance(FRESH + 1)
+                return True
+            engine.clock.advance(SETTLED)
+        engine.wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
+        return False
+
     def _backfill(self) -> None:
         self._runs -= 1
         names = [declared.name for declared in self._engine.deployments.declared]
         some = self._engine.rng.sample(names, self._engine.rng.randint(1, len(names)))
-        self._engine.runners.append(self.runner(Backfill, self._engine.rng.choice(((), (), some))))
+        self.start(Backfill, self._engine.rng.choice(((), (), some)))
 
-    def runner(self, kind: Any, names: Iterable[str] = (), run: str = "") -> BackfillActor:
-        engine = self._engine
-        return BackfillActor(
-            engine.backend, engine.backend.described, engine.rng, names=tuple(names), run=run, kind=kind
-        )
+    def start(self, kind: type[Backfill | Verification], names: Iterable[str] = (), run: str = "") -> Runner:
+        """Have another process begin a run, or go on with one."""
+        runner = Runner(self._engine.backend, self._engine.rng, names=tuple(names), run=run, kind=kind)
+        self._engine.runners.append(runner)
+        return runner
+
+    def _go_on(self, runner: Runner) -> None:
+        """Have another process go on with the run of one that is gone, or is there still."""
+        if runner.run and self._engine.rng.random() < 0.8:
+            self.start(type(runner.work), run=runner.run)
 
     def _kill(self) -> None:
-        """A process dies; usually another one goes on with its run."""
+        """A process dies, or seems dead and goes on later; usually another one goes on with its run."""
         engine = self._engine
-        if engine.faults.strikes("runner killed"):
+        if engine.runners and engine.faults.strikes("runner killed"):
             engine.note(features.CRASHED)
-            runner = engine.rng.choice(engine.runners)
-            engine.runners.remove(runner)
-            if runner.run and engine.rng.random() < 0.8:
-                engine.runners.append(self.runner(type(runner.work), run=runner.run))
+            self._leave(engine.rng.choice(engine.runners), 0.3)
+        elif self._left_behind:
+            engine.reached[LEFT] += 1
+            engine.runners.append(self._left_behind.pop())
+
+    def _leave(self, runner: Runner, alive: float) -> None:
+        self._engine.runners.remove(runner)
+        if self._engine.rng.random() < alive:
+            self._left_behind.append(runner)
+        self._go_on(runner)
+
+    def moved(self, runner: Runner) -> None:
+        """Where a run comes to another phase, another process may begin; perhaps the one before is left behind."""
+        if runner.run and self._engine.rng.random() < 0.15:
+            self.start(type(runner.work), run=runner.run)
+            if self._engine.rng.random() < 0.5:
+                self._engine.runners.remove(runner)
+                self._left_behind.append(runner)
 
     def _double(self) -> None:
         known = [runner for runner in self._engine.runners if runner.run]
-        if known and self._engine.faults.strikes("run doubled"):
-            runner = self._engine.rng.choice(known)
-            self._engine.runners.append(self.runner(type(runner.work), run=runner.run))
+        if known and len(self._engine.runners) < _MOST_RUNNERS and self._engine.faults.strikes("run doubled"):
+            self._go_on(self._engine.rng.choice(known))
 
-    def ended(self, runner: BackfillActor) -> None:
+    def _resume(self) -> None:
+        """Go on with a run that is open, also one whose process died before it showed its name."""
+        known = {runner.run for runner in self._engine.runners}
+        runs = read_control(self._engine.table()).runs
+        if orphans := [run for run in runs if run.id not in known]:
+            run = self._engine.rng.choice(orphans)
+            self._engine.reached[RESUMED] += 1
+            self.start(Backfill if run.kind == "backfill" else Verification, run=run.id)
+
+    def ended(self, runner: Runner) -> None:
         engine, error = self._engine, runner.error
         if error is None:
+            truth = Truth(engine.backend, engine.ledger)
+            if runner.run and truth.phase(runner.run) != "complete":
+                engine.wrong.append(f"run {runner.run}: said to be complete, but is not")
             if isinstance(runner.work, Backfill):
-                engine.note(features.BACKFILLED, PairTruth(engine.backend, engine.ledger).names_of(runner.run))
+                engine.note(features.BACKFILLED, truth.names_of(runner.run))
         elif isinstance(error, ClientError | BotoCoreError | Crashed):
-            if runner.run and engine.rng.random() < 0.8:
-                engine.runners.append(self.runner(type(runner.work), run=runner.run))
+            self._go_on(runner)
         elif not isinstance(error, BackfillError):
             engine.wrong.append(f"run {runner.run}: {type(error).__name__}: {error}")
 
@@ -114,6 +201,7 @@ class Verifying:
         self._spoils = engine.rng.randint(0, 3)
         self._forces = engine.forced.has(features.REPAIRED)
         self._ended: list[Verification] = []
+        self._blocked: set[Place] = set()
 
     def acts(self) -> Iterable[Act]:
         if not self._is_verifying():
@@ -128,13 +216,13 @@ class Verifying:
 
     def _verify(self) -> None:
         self._left -= 1
-        self._engine.runners.append(self._changes.runner(Verification))
+        self._changes.start(Verification)
 
     def verify(self) -> Verification | None:
         """Verify with nothing in the way, unless Lambda has just given up on something; None if it is refused."""
         before = len(self._ended)
         for _ in range(_TRIES):
-            self._engine.runners.append(self._changes.runner(Verification))
+            self._changes.start(Verification)
             self._engine.go()
             if len(self._ended) > before:
                 return self._ended[-1]
@@ -142,34 +230,75 @@ class Verifying:
         return None
 
     def spoil(self) -> None:
-        """Change a group that readers use, behind everybody's back."""
+        """Change a group that readers use, other than by an event; in the end perhaps delete its item."""
         engine, draw = self._engine, self._engine.rng
-        truth = PairTruth(engine.backend, engine.ledger)
-        held = [item for item in engine.backend.items() if item.get("_type", {}).get("S", "") in truth.read_names()]
-        held = [item for item in held if isinstance(truth.folded.get(item["_type"]["S"]), Aggregate)]
-        if not held:
-            return
+        truth = Truth(engine.backend, engine.ledger)
+        held = [item for item in self._held(truth) if _place(truth, item) not in self._blocked]
         if self._forces:
             held = [item for item in held if engine.forced.concerns([item["_type"]["S"]])] or held
+        if not held:
+            return
         self._spoils -= 1
-        item = draw.choice(sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"])))
-        declaration = truth.folded[item["_type"]["S"]]
-        assert isinstance(declaration, Aggregate)
-        attribute, number = draw.choice(declaration.attributes), draw.choice((-3, -1, 1, 2))
-        names = {"#n0": attribute, **({"#n1": "_score"} if _is_score(declaration, attribute) else {})}
-        engine.backend.client.update_item(
-            TableName=engine.backend.name,
-            Key={"pk": item["pk"], "sk": item["sk"]},
-            UpdateExpression="ADD " + ", ".join(f"{name} :n" for name in names),
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues={":n": {"N": str(number)}},
-        )
-        values = values_of(declaration, item)
-        assert values is not None
-        place = declaration.name, tuple(values[field] for field in declaration.fields)
-        engine.ledger.spoil(place, {attribute: Decimal(number)})
+        item = draw.choice(held)
+        place, declaration = _place(truth, item), _declared(truth, item)
+        is_sure = engine.calm and not truth.may_have_expired(declaration.name)
+        if is_sure and draw.random() < 0.3 and not any(name.startswith(TALLY_PREFIX) for name in item):
+            # With it go its watermarks: a first repair may miss some, a second one must not.
+            engine.backend.client.delete_item(TableName=engine.backend.name, Key=_key(item))
+            engine.ledger.lost.add(place)
+            engine.reached[LOST] += 1
+            names = (*declaration.attributes, SCORE)
+            changed = {name: -Decimal(item[name]["N"]) for name in names if name in item}
+        else:
+            changed = self._change(declaration)
+            self._update(item, "ADD", {name: {"N": str(number)} for name, number in changed.items()})
+        engine.ledger.spoil(place, changed)
 
-    def ended(self, runner: BackfillActor) -> None:
+    def block(self) -> None:
+        """Have deltas of a group wait that no aggregate counts: for a while, its item can take none."""
+        engine, draw = self._engine, self._engine.rng
+        truth = Truth(engine.backend, engine.ledger)
+        looked_at = {each.source.name for each in truth.folded.values()}
+        held = [item for item in self._held(truth) if item["_type"]["S"] not in looked_at]
+        if not held:
+            return
+        item = draw.choice(held)
+        self._blocked.add(_place(truth, item))
+        engine.reached[BLOCKED] += 1
+        taken = {name: item[name] for name in _declared(truth, item).attributes if name in item}
+        self._update(item, "SET", {name: {"S": "taken"} for name in taken})
+        for _ in range(draw.randint(5, 15)):
+            self._changes.write()
+        engine.go()
+        self._update(item, "SET", taken)
+
+    def _held(self, truth: Truth) -> list[dict[str, Any]]:
+        """The items of groups that readers use, in a fixed order."""
+        items = [dict(item) for item in self._engine.backend.items()]
+        held = [item for item in items if item.get("_type", {}).get("S", "") in truth.read_names()]
+        held = [item for item in held if isinstance(truth.folded[item["_type"]["S"]], Aggregate)]
+        held = [item for item in held if any(name in item for name in _declared(truth, item).attributes)]
+        return sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+
+    def _change(self, declaration: Aggregate) -> Parts:
+        """What to add to a group: to one or more measures, and to what it is ranked by, or to that alone."""
+        draw = self._engine.rng
+        if self._engine.calm and declaration.ranking is not None and draw.random() < 0.3:
+            return {SCORE: Decimal(draw.choice((-3, 2)))}
+        known = draw.sample(declaration.attributes, draw.randint(1, len(declaration.attributes)))
+        return ranked(declaration, {name: Decimal(draw.choice((-3, -1, 1, 2))) for name in known})
+
+    def _update(self, item: Mapping[str, Any], verb: str, values: Mapping[str, Any]) -> None:
+        between = " = " if verb == "SET" else " "
+        self._engine.backend.client.update_item(
+            TableName=self._engine.backend.name,
+            Key=_key(item),
+            UpdateExpression=f"{verb} " + ", ".join(f"#n{index}{between}:n{index}" for index in range(len(values))),
+            ExpressionAttributeNames={f"#n{index}": name for index, name in enumerate(values)},
+            ExpressionAttributeValues={f":n{index}": value for index, value in enumerate(values.values())},
+        )
+
+    def ended(self, runner: Runner) -> None:
         """Judge a verification, and repair what it says has drifted."""
         work, engine = runner.work, self._engine
         assert isinstance(work, Verification)
@@ -177,12 +306,12 @@ class Verifying:
         if not work.compared:
             # Another process has ended its run, or there is no group.
             return
-        truth = PairTruth(engine.backend, engine.ledger)
+        truth = Truth(engine.backend, engine.ledger)
         verified = truth.names_of(runner.run)
         engine.note(features.VERIFIED, verified)
-        engine.verdicts["compared"] += work.compared
+        engine.reached["groups verified: compared"] += work.compared
         judged = {(each.ref, each.verdict, each.reason) for each in work.differences}
-        engine.verdicts.update(f"{verdict} {reason}".strip() for _, verdict, reason in judged)
+        engine.reached.update(f"groups verified: {verdict} {reason}".strip() for _, verdict, reason in judged)
         told: defaultdict[Place, list[Difference]] = defaultdict(list)
         for each in work.differences:
             told[each.ref[0], truth.group_of(truth.folded[each.ref[0]], dict(each.group))].append(each)
@@ -190,6 +319,8 @@ class Verifying:
         if not engine.deliveries.lost_at(work._cut_at):
             engine.wrong += [f"verification: {text}" for text in self._wrong(truth, told, verified, runner.run)]
         done, refused = work.repair()
+        if work.repair()[0]:
+            engine.wrong.append("verification: a repair was done twice")
         if refused:
             engine.wrong.append(f"verification: {refused} groups could not be repaired")
         if done:
@@ -199,11 +330,12 @@ class Verifying:
                 engine.ledger.spoil(place, _missing(each) if each.verdict == "drift" else {})
 
     def _wrong(
-        self, truth: PairTruth, told: Mapping[Place, list[Difference]], verified: list[str], run: str
+        self, truth: Truth, told: Mapping[Place, list[Difference]], verified: list[str], run: str
     ) -> Iterator[str]:
         spoiled = [place for place, parts in self._engine.ledger.spoiled.items() if nonzero(parts)]
         for place in sorted({*told, *(place for place in spoiled if place[0] in verified)}):
-            lacks, waits = truth.lack(*place, run), truth.waits(place[0])
+            lacks = truth.lack(*place, run)
+            waits = truth.waits(place[0]) or place in self._engine.ledger.lost
             for each in told.get(place, ()):
                 missing = _missing(each)
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
@@ -211,23 +343,36 @@ class Verifying:
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
                     yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.verdict})"
-                if not _may_be(each, truth, place[0]):
+                if not _may_be(each, truth, place[0], is_blocked=place in self._blocked):
                     yield f"{place} is {each.verdict} ({each.reason}), which nothing explains"
             if not waits and lacks.keys() - {name for each in told.get(place, ()) for name in each.missing}:
                 yield f"{place} lacks {lacks}, which is not reported"
 
 
-def _may_be(each: Difference, truth: PairTruth, name: str) -> bool:
+def _may_be(each: Difference, truth: Truth, name: str, *, is_blocked: bool) -> bool:
     """Whether the table shows a reason for a verdict."""
     if each.verdict == "unknown":
         return "transaction" in each.reason or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
-    return each.verdict == "drift" or truth.waits(name, ever=True)
-
-
-def _is_score(declaration: Aggregate, attribute: str) -> bool:
-    return declaration.ranking is not None and declaration.ranking.measure == attribute
+    return each.verdict == "drift" or truth.waits(name, ever=True, deltas=is_blocked)
 
 
 def _missing(each: Difference) -> Parts:
-    return {name: Decimal(number) for name, number in each.missing.items() if name != "_score"}
+    return {name: Decimal(number) for name, number in each.missing.items()}
+
+
+def _declared(truth: Truth, item: Mapping[str, Any]) -> Aggregate:
+    declaration = truth.folded[item["_type"]["S"]]
+    assert isinstance(declaration, Aggregate)
+    return declaration
+
+
+def _place(truth: Truth, item: Mapping[str, Any]) -> Place:
+    declaration = _declared(truth, item)
+    values = values_of(declaration, item)
+    assert values is not None
+    return declaration.name, tuple(values[field] for field in declaration.fields)
+
+
+def _key(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pk": item["pk"], "sk": item["sk"]}

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from random import Random
 from typing import Final
-from unittest.mock import patch
-from uuid import UUID
 
-from dynamodb_counters._assumptions import FRESH
-from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._erase import packed_erase
-from dynamodb_counters._writes import chunk_writes, nonces
-from simulation.backfill.backfill_actors import BackfillActor
-from simulation.backfill.backfill_schedule import adjusted
-from simulation.backfill.rebuilt_truth import audit
 from simulation.pairs import features
+from simulation.pairs.audit import audit
+from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
 from simulation.pairs.deliveries import GivingUp
 from simulation.pairs.engine import Engine
 from simulation.pairs.operators import Direct, Erasing, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
-from simulation.pairs.truth import PairTruth
+from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
 from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.housekeeping import housekeeping
+from simulation.schedules.housekeeping import housekeeping, seeded
 
-_TRIES: Final = 4
 _GIVES_UP: Final = 0.1
+_BLOCKS: Final = 0.3
 _KEPT_SECONDS: Final = 50 * 3600.0
 _CHUNKS_KEPT_SECONDS: Final = 27 * 3600.0
 
@@ -45,7 +36,7 @@ class PairOutcome:
     pairs: Counter[features.Pair] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
-    verdicts: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
 
 
 class WrongPairError(AssertionError):
@@ -72,9 +63,9 @@ class PairSchedule:
         engine.actors = [self._writers, Direct(engine), Erasing(engine), self._quarantine, self._changes]
         self._restoring = Restoring(engine)
         engine.actors += [self._verifying, self._housekeeper, self._sharing, self._restoring]
-        engine.runner_ended = self._runner_ended
+        engine.runner_ended, engine.runner_moved = self._runner_ended, self._changes.moved
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
-            engine.trouble = [self._give_up]
+            engine.trouble.append(self._give_up)
         if engine.forced.has(features.GIVEN_UP, features.BUCKET):
             engine.actors.append(GivingUp(engine.deliveries))
         self._eager = engine.rng.random() < 0.5
@@ -82,13 +73,13 @@ class PairSchedule:
 
     def run(self) -> PairOutcome:
         engine = self._engine
-        with housekeeping(eager=self._eager), adjusted(engine.rng, small=self._small), _seeded(engine.rng):
+        with housekeeping(eager=self._eager), seeded(engine.rng, small=self._small):
             self._run()
         self._note_faults()
         engine.backend.drop()
         pairs = features.pairs(engine.happened)
         happened = Counter(engine.happened.keys())
-        return PairOutcome(engine.seed, engine.wrong, pairs, happened, engine.faults.injected, engine.verdicts)
+        return PairOutcome(engine.seed, engine.wrong, pairs, happened, engine.faults.injected, engine.reached)
 
     def _run(self) -> None:
         engine = self._engine
@@ -105,12 +96,17 @@ class PairSchedule:
         if not self._make_whole():
             return
         self._audit("made whole", whole=True)
+        if "block" not in engine.without and engine.rng.random() < _BLOCKS:
+            self._verifying.block()
         least = 2 if engine.forced.has(features.REPAIRED) else 0
         for _ in range(0 if "spoil" in engine.without else engine.rng.randint(least, 2)):
             self._verifying.spoil()
         for _ in range(2):
             if self._verifying.verify() is None:
                 engine.wrong.append("a verification with nothing in its way did not end")
+        engine.ledger.repair_lost()
+        if self._quarantine.redrive_all():
+            engine.go()
         self._audit("repaired", whole=True)
         # What a newer generation has replaced is kept for two days.
         engine.clock.advance(_KEPT_SECONDS)
@@ -135,39 +131,26 @@ class PairSchedule:
     def _make_whole(self) -> bool:
         """Have everything counted, with nothing in the way."""
         engine = self._engine
-        self._changes.deploy()
-        engine.clock.advance(FRESH + 1)
-        for _ in range(_TRIES):
-            self._writers.touch()
-            engine.go()
-            runner = self._changes.runner(Backfill)
-            engine.runners.append(runner)
-            engine.go()
-            if runner.error is None or "nothing to backfill" in str(runner.error):
-                break
-            engine.clock.advance(SETTLED)
-        else:
-            engine.wrong.append(f"the last backfill, with nothing in its way, ended with {runner.error!r}")
+        if not self._changes.backfill_all():
             return False
-        engine.clock.advance(FRESH + 1)
         if self._quarantine.redrive_all():
             engine.go()
         return True
 
     def _audit(self, when: str, *, whole: bool) -> None:
         engine = self._engine
-        truth = PairTruth(engine.backend, engine.ledger)
+        truth = Truth(engine.backend, engine.ledger)
         declared = engine.deployments.declared
         found = audit(engine.backend, declared, whole=whole, truth=truth)
         engine.wrong += [f"{when}: {text}" for text in found + engine.function.standstills]
 
-    def _runner_ended(self, runner: BackfillActor) -> None:
+    def _runner_ended(self, runner: Runner) -> None:
         self._changes.ended(runner)
         if runner.error is None and isinstance(runner.work, Verification):
             self._verifying.ended(runner)
 
     def _give_up(self) -> None:
-        self._engine.trouble.clear()
+        self._engine.trouble.remove(self._give_up)
         self._engine.deliveries.give_up()
 
     def _note_quarantined(self) -> None:
@@ -185,15 +168,6 @@ class PairSchedule:
         for feature, words in told.items():
             if any(word in name for name in self._engine.faults.injected for word in words):
                 self._engine.note(feature)
-
-
-@contextmanager
-def _seeded(rng: Random) -> Iterator[None]:
-    """Have the seed decide what is unique."""
-    with ExitStack() as stack:
-        for module in (packed_erase, chunk_writes, nonces):
-            stack.enter_context(patch.object(module, "uuid4", lambda: UUID(int=rng.getrandbits(128))))
-        yield
 
 
 def check(

@@ -12,27 +12,30 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from dynamodb_counters._declarations import Aggregate, Declaration, Items, Window
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._items.discard_marks import is_discarded, stored_marks
+from dynamodb_counters._items.table_schema import SCORE
 from dynamodb_counters._statuses import Status
 from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._stream.quarantine_items import read_quarantine_item, unpack
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import UnparsableKeyError
 from dynamodb_counters.testing._dynamodb.stream_source import Record
-from simulation.backfill.rebuilt_truth import Groups, Image, Truth, is_expiry
-from simulation.backfill.subjects import Group, Parts, Values
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.oracle.specs import UNCOUNTABLE
+from simulation.pairs.cuts import Cuts, Image, is_expiry
 from simulation.pairs.declared import subject_of
 from simulation.pairs.ledger import Ledger
+from simulation.pairs.subjects import ORDER, Group, Parts, Values
 from simulation.schedules.backend import Backend
+
+Groups = dict[Group, Parts]
 
 _SIGNS: Final = {"NewImage": 1, "OldImage": -1}
 
@@ -54,7 +57,7 @@ class _Entry:
     has_gone: bool
 
 
-class PairTruth(Truth):
+class Truth(Cuts):
     """The truth of one table as it stands now, by generations."""
 
     def __init__(self, backend: Backend, ledger: Ledger) -> None:
@@ -85,9 +88,9 @@ class PairTruth(Truth):
         """The generations that a run is about."""
         return [str(name) for name in unpack({"S": f'{{"names": {self._run_items[run]["names"]["S"]}}}'})["names"]]
 
-    def waits(self, name: str, *, ever: bool = False) -> bool:
+    def waits(self, name: str, *, ever: bool = False, deltas: bool = True) -> bool:
         """Whether entries of the quarantine wait for a generation, or have ever done so."""
-        entries = [entry for entry in self._entries if ever or entry.state == "waiting"]
+        entries = [entry for entry in self._entries if (ever or entry.state == "waiting") and (deltas or entry.sign)]
         return any(name in entry.names or not entry.names for entry in entries)
 
     def lack(self, name: str, group: Group, run: str) -> Parts:
@@ -100,8 +103,26 @@ class PairTruth(Truth):
         _add_all(groups, [(group, self._ledger.spoiled.get((name, group), {}))], -1)
         if not isinstance(declaration.source, Aggregate):
             for record in self._expired(declaration, run):
-                _add_all(groups, _added(declaration, record["dynamodb"]["OldImage"]), -1)
+                added = _added(declaration, record["dynamodb"]["OldImage"])
+                _add_all(groups, [(place, ranked(declaration, parts)) for place, parts in added], -1)
         return nonzero(groups[group])
+
+    def must_wait(self, declaration: Declaration) -> Counter[str]:
+        """Of which orders images wait for a declaration: of those there are, and those that expired and would count."""
+        found: Counter[str] = Counter()
+        if declaration.source == ORDER:
+            expired = [record["dynamodb"]["OldImage"] for record in self._expired(declaration)]
+            found.update(item["pk"]["S"] for item in (*self._items, *expired) if _is_malformed(declaration, item))
+        return found
+
+    def orders_waiting(self, name: str) -> Counter[str]:
+        """Of which orders images wait: one of before a correction cancels what it corrects."""
+        found: Counter[str] = Counter()
+        for entry in self._entries:
+            is_order = "customer" in entry.image and "_type" not in entry.image
+            if is_order and entry.state == "waiting" and (name in entry.names or not entry.names):
+                found[entry.image["pk"]["S"]] += entry.sign
+        return Counter({key: count for key, count in found.items() if count})
 
     def may_have_expired(self, name: str) -> bool:
         """Whether an event may be gone for age that still counts: not before its retention is over."""
@@ -127,8 +148,9 @@ class PairTruth(Truth):
         else:
             self._add_events(groups, declaration)
         _add_all(groups, self._tally(declaration).items(), 1)
-        spoiled = [(place[1], parts) for place, parts in self._ledger.spoiled.items() if place[0] == declaration.name]
-        _add_all(groups, spoiled, 1)
+        for (name, group), parts in self._ledger.spoiled.items():
+            counts = {each: number for each, number in parts.items() if each != SCORE}
+            _add_all(groups, [(group, counts)] if name == declaration.name else [], 1)
         return {group: kept for group, parts in groups.items() if (kept := nonzero(parts))}
 
     def _add_groups(self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate) -> None:
@@ -203,10 +225,6 @@ class PairTruth(Truth):
                 return folded[wanted]
         return None
 
-    def _since(self, name: str, shard: str, record: Record) -> bool:
-        number = generation_number(name)
-        return number not in self._positions or self._is_past(number, shard, record)
-
     # What the table tells
 
     def _reads(self, base: str) -> int:
@@ -244,6 +262,9 @@ class PairTruth(Truth):
             while (content.get("dynamodb", {}).get("NewImage") or {}).get("_type") == {"S": "quarantine"}:
                 # Redriven, and in quarantine again.
                 content = unpack(content["dynamodb"]["NewImage"]["record"])
+            if "numbers" in content:
+                # A delta that its item could not take.
+                yield _Entry(frozenset(entry.names), {}, 0, item["state"]["S"], has_gone=False)
             for name, sign in _SIGNS.items():
                 if image := content.get("dynamodb", {}).get(name):
                     has_gone = sign < 0 and ("_erased" in image or is_expiry(content))
@@ -308,6 +329,24 @@ def _added(declaration: Declaration, item: Image) -> list[tuple[Group, Parts]]:
             continue
         found += [(group, {name: sign * part for name, part in parts.items()}) for group, parts in counted]
     return found
+
+
+def _is_malformed(declaration: Declaration, item: Image) -> bool:
+    """Whether an item cannot be counted, and was not discarded."""
+    if is_discarded(declaration.name, item, stored_marks(item)):
+        return False
+    try:
+        for values, _ in _events_of(item, declaration):
+            subject_of(declaration).counted(values)
+    except (InvalidOperation, TypeError):
+        return True
+    return False
+
+
+def ranked(declaration: Declaration, parts: Parts) -> Parts:
+    """What groups are ranked by changes with their measure."""
+    ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
+    return {**parts, SCORE: parts[ranking.measure]} if ranking is not None and ranking.measure in parts else parts
 
 
 def _values(item: Image) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.record_once import record_once
-from simulation.backfill.population import Population
-from simulation.backfill.subjects import ORDER, TAP, VISIT
 from simulation.pairs import features
 from simulation.pairs.declared import POISON
 from simulation.pairs.engine import Act, Engine
+from simulation.pairs.orders import Orders
+from simulation.pairs.subjects import ORDER, TAP, VISIT
 
 _PAGES: Final = "ab"
 _CLIENTS: Final = "uvw"
@@ -29,13 +29,17 @@ class Writers:
         self._poison = engine.rng.choice((0.0, 0.0, 0.15, 0.3))
         if engine.forced.has(features.REDRIVEN, features.DISCARDED):
             self._poison = 0.5
-        self._orders = Population(engine.backend, engine.rng, 0, spoils=self._poison > 0)
+        self._orders = Orders(engine.backend, engine.rng, spoils=self._poison > 0)
         self._taps: list[dict[str, Any]] = []
 
     def acts(self) -> Iterable[Act]:
         often = {self._visit: 4, self._tap: 3}
         others = (self._order, self._correct, self._retract, self._record_once, self._expire)
         return [(weight, act) for act, weight in (often | dict.fromkeys(others, 2)).items()]
+
+    def write(self) -> None:
+        """Write an event, or an order."""
+        self._random.choice((self._visit, self._tap, self._order))()
 
     def touch(self) -> None:
         self._orders.touch()
@@ -62,7 +66,7 @@ class Writers:
 
     def _order(self) -> None:
         before, names = self._order_items(), self._engine.deployments.over(ORDER.name)
-        self._orders._order()
+        self._orders.change()
         after = self._order_items()
         self._engine.note(features.FOREIGN, names)
         if before.keys() - after.keys():

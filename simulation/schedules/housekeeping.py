@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+from unittest.mock import patch
+from uuid import UUID
 
-from dynamodb_counters._stream import checkpoints, pruning
-from dynamodb_counters._writes import packed_accept
+from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
+from dynamodb_counters._erase import packed_erase
+from dynamodb_counters._stream import checkpoints, pruning, run_logs
+from dynamodb_counters._writes import chunk_writes, nonces, packed_accept
 
 _EAGER: Final = (
     (pruning, "PRUNED_AT", 1),
@@ -16,17 +23,38 @@ _EAGER: Final = (
     (checkpoints, "WORTH_A_WRITE", 1),
     (packed_accept, "_MARGIN", 3600),
 )
+_SMALL: Final = ((run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50))
 
 
 @contextmanager
 def housekeeping(*, eager: bool) -> Iterator[None]:
     """If eager, have checkpoints moved, watermarks pruned and chunks deleted as soon as they may be."""
-    changed = _EAGER if eager else ()
-    usual = [(module, name, vars(module)[name]) for module, name, _ in changed]
-    for module, name, value in changed:
-        vars(module)[name] = value
-    try:
+    with _changed(_EAGER if eager else ()):
         yield
-    finally:
-        for module, name, value in usual:
-            vars(module)[name] = value
+
+
+@contextmanager
+def seeded(rng: random.Random, *, small: bool) -> Iterator[None]:
+    """Have the seed decide ids; if small, have pages of the log split, and the baseline worked off in parts."""
+    ids: list[tuple[ModuleType, str, Any]]
+    ids = [(module, "secrets", _Ids(rng)) for module in (backfill, log_tail, verification)]
+    ids += [(one, "uuid4", lambda: UUID(int=rng.getrandbits(128))) for one in (packed_erase, chunk_writes, nonces)]
+    with _changed([*ids, *(_SMALL if small else ())]):
+        yield
+
+
+def _changed(changes: Iterable[tuple[ModuleType, str, Any]]) -> ExitStack:
+    stack = ExitStack()
+    for module, name, value in changes:
+        stack.enter_context(patch.object(module, name, value))
+    return stack
+
+
+@dataclass
+class _Ids:
+    """Stands for the module `secrets`."""
+
+    rng: random.Random
+
+    def token_hex(self, size: int) -> str:
+        return self.rng.randbytes(size).hex()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from random import Random
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -18,10 +17,14 @@ from dynamodb_counters._writes.accept import accept, retract
 from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.stream_source import Record
-from simulation.backfill.backfill_schedule import BackfillSchedule
-from simulation.backfill.subjects import Subject
 from simulation.faults.actors import Crashed
-from simulation.schedules.backend import Backend
+from simulation.pairs import features
+from simulation.pairs.declared import Deployments
+from simulation.pairs.engine import Act, Engine
+from simulation.pairs.runs import Changes
+from simulation.pairs.subjects import Subject
+from simulation.schedules.backend import MemoryBackend
+from simulation.schedules.housekeeping import housekeeping, seeded
 
 SALE: Final = Event("sale", pk="CLIENT#{client}", sk="SALE")
 MEASURE: Final = "amount"
@@ -50,40 +53,53 @@ class _Dies:
         return getattr(self._client, name)
 
 
-class _Shop:
-    """Writers: sales, corrections, deletions, erasures, increments and resets; each call is one of them."""
+class _Turns(Deployments):
+    """Deployments in which the group's two definitions take turns."""
 
-    def __init__(self, backend: Backend, rng: Random, declared: Callable[[], Aggregate], operations: int) -> None:
-        self._backend, self._random, self._declared = backend, rng, declared
+    def __init__(self) -> None:
+        self.made = [{}]
+        self.first = []
+
+    @property
+    def definition(self) -> Aggregate:
+        return DEFINITIONS[len(self.made) % len(DEFINITIONS)]
+
+    @property
+    def subjects(self) -> list[Subject]:
+        return [Subject(self.definition, lambda _: [])]
+
+    def change(self, *, renames: bool = True) -> tuple[str, frozenset[str]]:  # noqa: ARG002
+        self.made.append({})
+        return features.REDEFINED, frozenset({self.definition.name})
+
+
+class _Shop:
+    """Writers: sales, corrections, deletions, erasures, increments and resets."""
+
+    def __init__(self, engine: Engine, turns: _Turns) -> None:
+        self._backend, self._random, self._turns = engine.backend, engine.rng, turns
         # Processes, each of which learns of a switch in its own time.
-        self._tables = [Table(backend.name, backend.client, clock=backend.clock, jitter=rng.random) for _ in range(3)]
-        self.left = operations
+        clock, jitter = self._backend.clock, engine.rng.random
+        self._tables = [Table(self._backend.name, self._backend.client, clock=clock, jitter=jitter) for _ in range(3)]
+
+    def acts(self) -> Iterable[Act]:
+        often = {self._sell: 9, self._erase: 6}
+        return [(weight, act) for act, weight in (often | dict.fromkeys(self._others(), 3)).items()]
+
+    def _others(self) -> Sequence[Callable[[], None]]:
+        return self._delete, self._increment, self._reset
 
     def write(self) -> None:
-        self.left -= 1
-        kinds = (
-            self._sell,
-            self._sell,
-            self._sell,
-            self._delete,
-            self._erase,
-            self._erase,
-            self._increment,
-            self._reset,
-        )
-        self._random.choice(kinds)()
+        self._random.choice([self._sell, *self._others()])()
 
     def touch(self) -> None:
-        """A change that the stream is sure to tell."""
+        """A change that is sure to have a record."""
         self._put("touch", 1)
 
-    def expire(self) -> None:
-        """Nothing expires: what is erased is deleted at once, or by the next erasure."""
-
     def drop(self) -> None:
-        """Delete what nobody counts or reads any more."""
-        self._backend.clock.advance(3 * DAY)
+        """Delete what nothing counts or reads."""
         clock = self._backend.clock
+        clock.advance(3 * DAY)
         table = Table(self._backend.name, self._backend.client, clock=clock, sleep=clock.advance)
         for _ in Dropping(table=table, now=clock).steps():
             pass
@@ -119,49 +135,43 @@ class _Shop:
             return
 
     def _increment(self) -> None:
-        increment(self._table(), self._declared(), _GROUP, self._random.choice((-7, 50, 300)))
+        increment(self._table(), self._turns.definition, _GROUP, self._random.choice((-7, 50, 300)))
 
     def _reset(self) -> None:
-        reset(self._table(), self._declared(), _GROUP)
+        reset(self._table(), self._turns.definition, _GROUP)
 
 
-class TallySchedule(BackfillSchedule):
-    """Backfills of one group's redefinitions, beside whatever changes its tally."""
+class TallySchedule:
+    """Backfills of one group's redefinitions, beside whatever changes its tally; the specification judges the counts.
+
+    Shards stay, and positions in a shard tell eras apart.
+    """
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        # Positions in a shard tell eras apart, and an item's records stay in one shard.
+        turns = _Turns()
+        self._engine = engine = Engine(seed, MemoryBackend, ("split", "split_near"), turns)
+        engine.operations = engine.most_operations = 2 * engine.operations
+        self.backend: Any = engine.backend
         self.backend.stream.disorder = lambda: 0.0
-        self._population: Any = _Shop(self._backend, self._random, self._definition, self._operations)
+        self._shop = _Shop(engine, turns)
+        self._changes = Changes(engine, self._shop, least=3)
+        engine.actors = [self._shop, self._changes]
+        engine.runner_ended, engine.runner_moved = self._changes.ended, self._changes.moved
 
-    @property
-    def backend(self) -> Any:
-        return self._backend
-
-    def _definition(self) -> Aggregate:
-        return DEFINITIONS[len(self._deployments) % len(DEFINITIONS)]
-
-    def _subjects(self) -> list[Subject]:
-        return [Subject(self._definition(), lambda _: [])]
-
-    def _pace(self) -> float:
-        is_filling = any(runner.phase in ("scanning", "draining", "adding") for runner in self._runners)
-        return 0.4 if is_filling else 0.05
-
-    def _finish(self) -> None:
-        super()._finish()
-        if self._random.random() < 0.5:
-            self._population.drop()
-            self._population.left = 3
-            self._go(self._is_over)
-
-    def _audit(self, when: str, *, whole: bool) -> None:
-        """The specification judges what was counted."""
-
-    def _split(self) -> None:
-        """Shards stay."""
-
-    _split_near = _split
+    def run(self) -> list[str]:
+        """Run it; return what is wrong with its runs."""
+        engine = self._engine
+        with housekeeping(eager=engine.rng.random() < 0.5), seeded(engine.rng, small=engine.rng.random() < 0.3):
+            engine.go()
+            self._shop.touch()
+            engine.go()
+            engine.calm, engine.faults.budget = True, 0
+            if self._changes.backfill_all() and engine.rng.random() < 0.5:
+                self._shop.drop()
+                for _ in range(3):
+                    self._shop.write()
+                engine.go()
+        return engine.wrong + engine.function.standstills
 
 
 @contextmanager

@@ -18,8 +18,8 @@ def tally_trace_of(seed: int) -> TallyTrace:
     """Run a schedule and convert what became of the group."""
     with in_order() as records:
         schedule = TallySchedule(seed)
-        outcome = schedule.run()
-    assert not outcome.wrong, outcome.wrong
+        wrong = schedule.run()
+    assert not wrong, wrong
     return TallyHistory(list(schedule.backend.items()), records).trace(seed)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from simulation.backfill.local_table import DatedLocalBackend
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.pairs import __main__ as pairs_main
 from simulation.pairs import features, seldom
 from simulation.pairs.declared import FAMILIES
 from simulation.pairs.schedule import PairSchedule, WrongPairError, check
 from simulation.pairs.truth import kept_of
+from simulation.schedules.local_table import DatedLocalBackend
 
 SCHEDULES = 60
 CHUNK = 20

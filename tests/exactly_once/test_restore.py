@@ -16,7 +16,6 @@ from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError
-from simulation.backfill.local_table import DatedLocalBackend
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
@@ -25,6 +24,7 @@ from simulation.oracle.truth import Change, actual, differences, expected_so_far
 from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping
+from simulation.schedules.local_table import DatedLocalBackend
 from simulation.schedules.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
 from simulation.schedules.writers import Writers
 

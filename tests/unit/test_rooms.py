@@ -65,7 +65,7 @@ _ROOMS = {
         mechanisms handler_process workbench throttled_burst
         run_mechanisms quota_mechanisms retention_mechanisms tally_mechanisms
         erasure_mechanisms
-        mutations soak hostile backfill quotas replay
+        mutations soak hostile quotas replay
         pairs specification
     """,
 }

@@ -1,4 +1,4 @@
-"""What backfill schedules count: families of declarations in variants, each beside a plain Python statement."""
+"""What schedules of pairs count: families of declarations in variants, each beside a plain Python statement."""
 
 from __future__ import annotations
 
@@ -284,8 +284,3 @@ def signature(declaration: Declaration) -> tuple[Any, ...]:
     sk = declaration.sk.removesuffix(f"##~{generation}")
     measures = sorted((key, repr(measure)) for key, measure in declaration.measures.items())
     return name, seen, declaration.pk, sk, repr(measures), repr(declaration.where), declaration.on_expiry
-
-
-SUBJECTS: Final = {
-    signature(subject.declaration): subject for family in FAMILIES.values() for variant in family for subject in variant
-}

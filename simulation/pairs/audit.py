@@ -1,0 +1,120 @@
+"""Readers beside the truth: what they read of each group that is said to be complete, and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from dynamodb_counters._counters import Counters
+from dynamodb_counters._declarations import Aggregate, Declaration, Window
+from dynamodb_counters._declarations.groups import values_of
+from dynamodb_counters._statuses import Status
+from dynamodb_counters._stream.control import read_control, read_declarations
+from dynamodb_counters._table import Table
+from simulation.pairs.cuts import Image
+from simulation.pairs.subjects import Group, Parts, signature
+from simulation.pairs.truth import Groups, Truth, nonzero
+from simulation.schedules.backend import Backend
+
+
+def audit(backend: Backend, declared: Iterable[Declaration], *, whole: bool, truth: Truth) -> list[str]:
+    """Where what readers are told to be complete is not the truth; with `whole`, everything must be, as declared."""
+    wrong = list(truth.wrong)
+    counters = Counters(backend.name, client=backend.client, clock=backend.clock)
+    table = Table(backend.name, backend.client, clock=backend.clock)
+    control = read_control(table)
+    assert control.history is not None
+    folded = {each.name: each for each in read_declarations(table, control.history.last.deployment) or ()}
+    in_force = {each.name: each for each in read_declarations(table, control.declared) or ()}
+    for own in declared:
+        # A process of the deployment before may have taken over again.
+        declaration = in_force.get(own.name)
+        if whole and (declaration is None or signature(declaration) != signature(own)):
+            wrong.append(f"{own.name}: not what the last deployment declares")
+        if declaration is None:
+            continue
+        status = control.statuses.get(declaration.name, Status())
+        name = f"{declaration.name}~{status.reads}" if status.reads else declaration.name
+        if name not in folded:
+            wrong.append(f"{declaration.name}: readers use {name}, which nothing counts")
+            continue
+        current = folded[name]
+        if whole and not status.whole:
+            wrong.append(f"{declaration.name}: not complete after its backfill")
+        if whole and signature(current) != signature(declaration):
+            wrong.append(f"{current.name}: read as it was declared before")
+        if not status.whole:
+            continue
+        want = truth.of(current)
+        have = _read(backend, counters, declaration, current, want)
+        wrong += [
+            f"{current.name} {group}: expected {_text(want.get(group))}, read {_text(have.get(group))}"
+            for group in sorted({*want, *have})
+            if want.get(group, {}) != have.get(group, {})
+        ]
+        wanted, found = truth.must_wait(current), truth.orders_waiting(current.name)
+        wrong += [f"{current.name}: expected to wait {wanted}, found {found}"] if wanted != found else []
+    return wrong
+
+
+def _read(
+    backend: Backend, counters: Counters, declared: Declaration, current: Declaration, wanted: Iterable[Group]
+) -> Groups:
+    """What readers see of all groups that are wanted, or are there."""
+    known = {*wanted}
+    held: dict[Group, Parts] = {}
+    for item in backend.items():
+        if item.get("_type", {}).get("S") != current.name:
+            continue
+        if isinstance(current, Aggregate):
+            values = values_of(current, item)
+            assert values is not None
+            known.add(tuple(values[name] for name in current.fields))
+            held.setdefault(tuple(values[name] for name in current.fields), {})["_score"] = Decimal(
+                item.get("_score", {"N": "0"})["N"]
+            )
+        else:
+            known.add(_hour_of(current, item))
+    found: Groups = {}
+    for group in known:
+        values = dict(zip(current.fields, group, strict=False))
+        if isinstance(current, Window):
+            assert isinstance(declared, Window)
+            start = datetime.fromtimestamp(int(group[-1]), UTC)
+            count = counters.window(declared, values).between(start, start + timedelta(hours=1), consistent=True)
+            assert count.complete
+            parts = {"total": Decimal(count.count)}
+        else:
+            assert isinstance(declared, Aggregate)
+            read = counters.get(declared, values, consistent=True)
+            assert read.complete
+            parts = _attributes(read.measures)
+            ranking = current.ranking
+            if ranking is not None and held.get(group, {}).get("_score", Decimal(0)) != parts.get(ranking.measure, 0):
+                parts["_score"] = held[group]["_score"]
+        if kept := nonzero(parts):
+            found[group] = kept
+    return found
+
+
+def _hour_of(window: Window, item: Image) -> Group:
+    fields = window.pk_template.parse(item["pk"]["S"])
+    bucket = item["sk"]["S"].rpartition("#")[2]
+    hour = datetime.fromisoformat(f"{bucket}:00+00:00").timestamp()
+    return (*(fields[name] for name in window.fields), str(int(hour)))
+
+
+def _attributes(measures: Mapping[str, Any]) -> Parts:
+    parts: Parts = {}
+    for name, value in measures.items():
+        if isinstance(value, Mapping):
+            parts |= {f"{name}.{each}": Decimal(count) for each, count in value.items()}
+        else:
+            parts[name] = Decimal(value)
+    return parts
+
+
+def _text(parts: Parts | None) -> str:
+    return ", ".join(f"{name} {part}" for name, part in sorted((parts or {}).items())) or "nothing"
