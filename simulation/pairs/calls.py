@@ -24,7 +24,6 @@ _LANDING_SECONDS: Final = 50.0
 
 _STEP: Final = "step"
 _SLEEP: Final = "sleep"
-_RETRIED: Final = (Fault.RETRIED, Fault.LATE_RETRIED)
 FAILURES: Final = (ClientError, BotoCoreError, CountersError, TimeoutError, Crashed)
 
 Work = Callable[[Table], Any]
@@ -35,30 +34,6 @@ class OneThread:
 
     def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [work(item) for item in items]
-
-
-class _AnsweringClient:
-    """Says of a refusal, as boto3's client does, whether an answer to the same request was lost before."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._client = process.faulty
-        self.exceptions, self.meta = self._client.exceptions, self._client.meta
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._client, name)
-        if name != "update_item":
-            return call
-
-        def sent(**request: Any) -> Any:
-            self._process.is_answer_lost = False
-            try:
-                return call(**request)
-            except self.exceptions.ConditionalCheckFailedException as refusal:
-                refusal.response["ResponseMetadata"] = {"AnswersLost": self._process.is_answer_lost}
-                raise
-
-        return sent
 
 
 class Process:
@@ -73,12 +48,10 @@ class Process:
         self.call: Actor | None = None
         self.ended: Callable[[Any], None] = lambda _: None
         self.wakes_at = 0.0
-        self.is_answer_lost = False
         self._latest = 0
         clock = backend.clock
         skew = rng.choice((0.0, 0.0, rng.uniform(-50, 50)))
-        self.faulty = FaultyClient(backend.client, self._pause, rng, self._postpone, clock.advance)
-        client: Any = _AnsweringClient(self)
+        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, clock.advance, tells_lost=True)
         self.table = Table(
             backend.name, client, "put", clock=lambda: clock() + skew, sleep=self._sleep, jitter=rng.random
         )
@@ -118,7 +91,6 @@ class Process:
     def _pause(self, operation: str) -> Fault:
         assert self.call is not None
         fault: Fault = self.call.pause(operation)
-        self.is_answer_lost |= fault in _RETRIED
         return fault
 
     def _sleep(self, seconds: float) -> None:

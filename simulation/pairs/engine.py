@@ -16,10 +16,10 @@ from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import features
 from simulation.pairs.calls import Process, Runner, Work
 from simulation.pairs.declared import Deployments
-from simulation.pairs.deliveries import Deliveries
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.seldom import Forced
 from simulation.schedules.backend import MakeBackend
+from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
 from simulation.schedules.function import Function
 
 # A verification waits for every record accepted before it, once per part and round: the longest of 2,000 schedules,
@@ -76,7 +76,7 @@ class Engine:
             self.faults.budget = 0
         self.deployments = deployments or Deployments(rng, self.forced, self.without)
         self.function = Function(self.backend, rng, self.faults, self.deployments.subjects)
-        self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, self.note)
+        self.deliveries = Deliveries(self.backend, rng, self.faults, self.function, drawn(rng, MAX_AGE))
         self.actors: list[PairActor] = []
         self.runners: list[Runner] = []
         self.runner_ended: Callable[[Runner], None] = lambda _: None
@@ -128,6 +128,11 @@ class Engine:
         self._numbers += 1
         self._queue.append((work, replace(purpose or Purpose(), number=self._numbers), ended))
 
+    def calm_down(self) -> None:
+        """Let nothing go wrong from now on."""
+        self.calm, self.faults.budget = True, 0
+        self.deliveries.calm_down()
+
     # The loop
 
     def go(self) -> None:
@@ -154,8 +159,8 @@ class Engine:
             self._step_runner(self.rng.choice(awake))
         elif draw() < 0.25:
             self.deliveries.start()
-        elif trouble and draw() < 0.04:
-            acts = [*self.deliveries.acts(), *self.trouble, self._land, self._wait, self._wait]
+        elif trouble and draw() < 0.06:
+            acts = [*self.deliveries.disturbances(), *self.trouble, self._land, self._wait, self._wait]
             self.rng.choice([act for act in acts if name_of(act) not in self.without])()
         else:
             return self._invoke(bool(awake))
@@ -246,7 +251,6 @@ class Engine:
 
     def _split_near(self) -> None:
         if self.rng.random() < 0.3 and self._is_near_cut(-_NEAR, _NEAR):
-            self.note(features.SPLIT)
             self.reached[NEAR] += 1
             self.backend.split(self.rng)
 

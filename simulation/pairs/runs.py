@@ -61,6 +61,7 @@ class Changes:
         self._changes = len(engine.deployments.first) or engine.rng.randint(least, _MOST_CHANGES)
         self._runs = engine.rng.randint(least, _MOST_RUNS)
         self._left_behind: list[Runner] = []
+        engine.trouble += [self._kill, self._kill, self._double, self._resume]
         if not engine.forced.features and (least or engine.rng.random() < 0.5):
             engine.is_patient, engine.runs_left = True, lambda: self._runs
             engine.trouble += [self._redeclare_in_time, self._backfill_in_time, self._backfill_in_time]
@@ -72,11 +73,6 @@ class Changes:
             yield 20 if self._engine.deployments.first else 2, self._redeclare
         if self._runs and is_free and len(self._engine.runners) < 3:
             yield 6 if self._is_wanting() else 1, self._backfill
-        if self._engine.runners or self._left_behind:
-            yield 1, self._kill
-            yield 1, self._double
-        if self._engine.taken_over():
-            yield 1, self._resume
 
     def _redeclare_in_time(self) -> None:
         if self._changes and self._engine.rng.random() < 0.5 and self._engine.taken_over():
@@ -170,6 +166,8 @@ class Changes:
 
     def _resume(self) -> None:
         """Go on with a run that is open, also one whose process died before it showed its name."""
+        if not self._engine.taken_over():
+            return
         known = {runner.run for runner in self._engine.runners}
         runs = read_control(self._engine.table()).runs
         if orphans := [run for run in runs if run.id not in known]:
@@ -242,7 +240,7 @@ class Verifying:
         item = draw.choice(held)
         place, declaration = _place(truth, item), _declared(truth, item)
         is_sure = engine.calm and not truth.may_have_expired(declaration.name)
-        if is_sure and draw.random() < 0.3 and not any(name.startswith(TALLY_PREFIX) for name in item):
+        if is_sure and draw.random() < 0.5 and not any(name.startswith(TALLY_PREFIX) for name in item):
             # With it go its watermarks: a first repair may miss some, a second one must not.
             engine.backend.client.delete_item(TableName=engine.backend.name, Key=_key(item))
             engine.ledger.lost.add(place)

@@ -12,12 +12,12 @@ from simulation.pairs import features
 from simulation.pairs.audit import audit
 from simulation.pairs.calls import Runner
 from simulation.pairs.copies import Restoring
-from simulation.pairs.deliveries import GivingUp
-from simulation.pairs.engine import Engine
-from simulation.pairs.operators import Direct, Erasing, Housekeeper, Quarantine, Sharing
+from simulation.pairs.engine import NEAR, Engine
+from simulation.pairs.operators import Direct, Erasing, GivingUp, Housekeeper, Quarantine, Sharing
 from simulation.pairs.runs import SETTLED, Changes, Verifying
 from simulation.pairs.truth import Truth
 from simulation.pairs.writers import Writers
+from simulation.schedules import coverage
 from simulation.schedules.backend import MakeBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping, seeded
 
@@ -67,7 +67,7 @@ class PairSchedule:
         if engine.rng.random() < _GIVES_UP and "give_up" not in without:
             engine.trouble.append(self._give_up)
         if engine.forced.has(features.GIVEN_UP, features.BUCKET):
-            engine.actors.append(GivingUp(engine.deliveries))
+            engine.actors.append(GivingUp(engine))
         self._eager = engine.rng.random() < 0.5
         self._small = engine.rng.random() < 0.3
 
@@ -90,7 +90,7 @@ class PairSchedule:
         engine.go()
         self._audit("after turmoil", whole=False)
         engine.wrong += self._restoring.wrong()
-        engine.calm, engine.faults.budget = True, 0
+        engine.calm_down()
         self._note_quarantined()
         engine.deployments.mend()
         if not self._make_whole():
@@ -164,9 +164,15 @@ class PairSchedule:
             features.CRASHED: ("crash",),
             features.THROTTLED: ("throttled", "conflict", "nine in ten"),
             features.REQUESTS: ("lost", "late", "slow", "internal"),
+            features.ZOMBIES: (coverage.TIMED_OUT,),
+            features.REDELIVERED: (coverage.REWOUND, coverage.REPLAYED),
+            features.SPLIT: (coverage.SPLIT, NEAR),
+            features.GIVEN_UP: (coverage.GIVEN_UP,),
+            features.BUCKET: (coverage.REDRIVEN,),
         }
+        met = +(self._engine.faults.injected + self._engine.reached + self._engine.function.reached)
         for feature, words in told.items():
-            if any(word in name for name in self._engine.faults.injected for word in words):
+            if any(word in name for name in met for word in words):
                 self._engine.note(feature)
 
 

@@ -6,39 +6,34 @@ be counted or not; it must tell so, and never count a member twice.
 
 from __future__ import annotations
 
+import math
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from dynamodb_counters import Counters, Distinct, Event
+from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._counting import one_by_one
-from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record
-from simulation.clock import VirtualClock
-from simulation.faults.actors import Crashed
-from simulation.faults.faulty_client import FaultPlan, FaultyClient
+from simulation.faults.faulty_client import FaultPlan
+from simulation.schedules.backend import MemoryBackend
+from simulation.schedules.deliveries import MAX_AGE, Deliveries, drawn
+from simulation.schedules.function import Function
 from simulation.schedules.outcome import Outcome
 
-GIVEN_UP: Final = "batch given up"
-REDRIVEN: Final = "batch redriven from the bucket"
 TOLD: Final = "record of a group that is gone"
 LATE: Final = "late contribution"
 EXPIRED: Final = "member expired"
-AGAIN: Final = "batch delivered again"
 BACK: Final = "entry redriven from the quarantine"
 
 VIEW: Final = Event("view", pk="VIEW#{id}", sk="VIEW", version="version")
 _RETENTION: Final = 2
-_GIVEN_UP_AFTER: Final = 23 * HOUR
-_QUARANTINE_SECONDS: Final = 1000 * DAY
-_LANDING: Final = 120.0
+_MOST_STEPS: Final = 100_000
 _GONE: Final = "retention is over"
 
 VISITORS: Final = Distinct(
@@ -54,12 +49,11 @@ _Member = tuple[str, str, str]
 """Site, day, client."""
 
 
-@dataclass(slots=True)
-class _Shard:
-    """How far a shard was delivered, and what of it lies in the bucket."""
+@dataclass(frozen=True)
+class _Part:
+    """What is deployed."""
 
-    done: int = 0
-    bucket: list[list[Record]] = field(default_factory=list)
+    declaration: Declaration
 
 
 class ExpiringMembers:
@@ -67,37 +61,32 @@ class ExpiringMembers:
 
     def __init__(self, seed: int, steps: int = 90) -> None:
         self._seed, self._steps = seed, steps
-        self._random = random.Random(seed)
-        self._clock = VirtualClock()
-        self._table = MemoryTable(self._clock, seed, shards=2)
-        self._counters = Counters(self._table.name, client=cast("Any", self._table), clock=self._clock)
+        self._random = rng = random.Random(seed)
+        self._backend = backend = MemoryBackend(rng)
+        self._clock = backend.clock
+        self._counters = Counters(backend.name, client=backend.client, clock=self._clock)
         one_by_one(self._counters._table)
-        self._faults = FaultPlan(self._random, self._random.choice((0.0, 0.03, 0.1)), 200)
-        self._sleepy = self._random.random() < 0.5
-        self._shards: defaultdict[str, _Shard] = defaultdict(_Shard)
+        self._faults = FaultPlan(rng, rng.choice((0.0, 0.03, 0.1)), 200)
+        self._sleepy = rng.random() < 0.5
+        self._function = Function(backend, rng, self._faults, [_Part(part) for part in VISITORS.parts])
+        settings = replace(drawn(rng, MAX_AGE), retention_seconds=math.inf)
+        self._deliveries = Deliveries(backend, rng, self._faults, self._function, settings)
         self._events: list[dict[str, Any]] = []
-        self._deliveries = self._records = 0
-        self._reached: Counter[str] = Counter()
+        self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
         for _ in range(self._steps):
-            self._random.choice(
-                (self._write, self._write, self._write, self._deliver, self._deliver, self._pass, self._redrive)
-            )()
+            self._random.choice((self._write, self._write, self._write, self._count, self._count, self._pass))()
             if self._random.random() < 0.3:
                 self._expire()
             if self._random.random() < 0.1:
                 self._send_back()
         self._faults.budget = 0
+        self._deliveries.calm_down()
         self._settle()
-        return Outcome(
-            self._seed,
-            list(self._wrong()),
-            self._deliveries,
-            self._records,
-            self._faults.injected,
-            self._reached,
-        )
+        mapping = self._deliveries.mapping
+        wrong = [*self._wrong(), *self._function.standstills]
+        return Outcome(self._seed, wrong, mapping.deliveries, mapping.delivered, self._faults.injected, self._reached)
 
     # What happens
 
@@ -128,38 +117,29 @@ class ExpiringMembers:
         self._clock.advance(self._random.choice((60, HOUR, 5 * HOUR, 14 * HOUR, DAY, 2 * DAY if self._sleepy else 0)))
 
     def _expire(self) -> None:
-        gone = self._table.expire(self._random.choice((1, 5, None)))
+        gone = self._backend.expire(self._random.choice((1, 5, 10**6)))
         self._reached[EXPIRED] += sum(item["_type"]["S"] == VISITORS.members.name for item in gone)
 
-    def _deliver(self) -> None:
-        name = self._random.choice([shard.id for shard in self._table.stream.shards()])
-        shard = self._shards[name]
-        records = self._table.stream.read(name, None, 10**6).records
-        again = self._random.randint(0, 10) if self._random.random() < 0.3 else 0
-        start = max(0, shard.done - again)
-        while start < shard.done and self._age(records[start]) > HOUR:
-            start += 1
-        batch = records[start : shard.done + self._random.choice((1, 3, 10, 100))]
-        if not batch:
-            return
-        self._reached[AGAIN] += start < shard.done
-        is_counted = self._handle(name, batch)
-        # Lambda gives up on what is too old, counted in part or not at all.
-        old = [record for record in records[shard.done :] if self._age(record) > _GIVEN_UP_AFTER]
-        if is_counted and self._age(batch[0]) <= _GIVEN_UP_AFTER:
-            shard.done = max(shard.done, start + len(batch))
-        elif old:
-            shard.bucket.append(old)
-            shard.done += len(old)
-            self._reached[GIVEN_UP] += 1
+    def _count(self) -> None:
+        """Deliver for a while, with all that goes wrong."""
+        deliveries = self._deliveries
+        for _ in range(self._random.choice((10, 40, 160))):
+            if self._random.random() < 0.2:
+                deliveries.start()
+            elif self._random.random() < 0.05:
+                self._random.choice((deliveries.time_out, deliveries.redrive_at_random, self._land))()
+            else:
+                self._step()
 
-    def _redrive(self) -> None:
-        waiting = [name for name, shard in self._shards.items() if shard.bucket]
-        if waiting:
-            name = self._random.choice(waiting)
-            if self._handle(name, self._shards[name].bucket[0], given_up=True):
-                self._shards[name].bucket.pop(0)
-                self._reached[REDRIVEN] += 1
+    def _step(self) -> bool:
+        """Let an invocation go on; return whether there is one."""
+        if (ended := self._function.step()) is not None:
+            self._deliveries.ended(ended)
+            self._reached[LATE] += ended.sandbox.report.late if ended.error is None else 0
+        return bool(self._function.running)
+
+    def _land(self) -> None:
+        self._clock.hurry(self._random)
 
     def _send_back(self) -> None:
         for entry in self._counters.quarantined():
@@ -169,58 +149,17 @@ class ExpiringMembers:
 
     def _settle(self) -> None:
         """Count all there is, without faults."""
-        before = -1
-        while before < (now := sum(1 for _ in self._table.stream.history())):
-            before = now
-            for name in [shard.id for shard in self._table.stream.shards()]:
-                shard = self._shards[name]
-                while shard.bucket:
-                    self._succeed(name, shard.bucket.pop(0), given_up=True)
-                if records := self._table.stream.read(name, None, 10**6).records[shard.done :]:
-                    self._succeed(name, records)
-                    shard.done += len(records)
-
-    def _succeed(self, shard: str, records: list[Record], *, given_up: bool = False) -> None:
-        # An invocation that died may have to be over first.
-        for _ in range(3):
-            if self._handle(shard, records, given_up=given_up):
+        for _ in range(_MOST_STEPS):
+            if not self._step() and not self._clock.hurry(self._random) and self._deliveries.drained():
                 return
-            self._clock.advance(HOUR)
-        raise AssertionError(f"seed {self._seed}: {shard} cannot be counted")
-
-    def _handle(self, shard: str, records: list[Record], *, given_up: bool = False) -> bool:
-        """One invocation of a new process; whether it succeeded."""
-        skew = self._random.uniform(-_LANDING, _LANDING)
-        client: Any = FaultyClient(self._table, self._faults.draw, self._random, self._postpone, self._clock.advance)
-        table = Table(
-            self._table.name,
-            client,
-            clock=lambda: self._clock() + skew,
-            sleep=self._clock.advance,
-            jitter=self._random.random,
-        )
-        aggregator = Aggregator(one_by_one(table), VISITORS.parts, quarantine_retention_seconds=_QUARANTINE_SECONDS)
-        self._deliveries += 1
-        self._records += len(records)
-        try:
-            report: Report = aggregator.handle({"shardId": shard, "Records": records}, given_up=given_up)
-        except (Crashed, Exception):  # noqa: BLE001
-            return False
-        self._reached[LATE] += report.late
-        return True
-
-    def _postpone(self, send: Any) -> None:
-        self._clock.call_at(self._clock() + self._random.uniform(0, _LANDING), send)
-
-    def _age(self, record: Record) -> float:
-        return self._clock() - float(record["dynamodb"]["ApproximateCreationDateTime"])
+        raise AssertionError(f"seed {self._seed} does not end")
 
     # What must come of it
 
     def _wrong(self) -> Iterator[str]:
         counts: Counter[_Member] = Counter()
         records: dict[tuple[str, str], Record] = {}
-        for shard, record in self._table.stream.history():
+        for shard, record in self._backend.stream.history():
             records[shard, padded(record["dynamodb"]["SequenceNumber"])] = record
             for member, number in _members_of(record, in_time=True):
                 counts[member] += number

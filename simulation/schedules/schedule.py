@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -14,7 +14,6 @@ from dynamodb_counters._declarations.packed import MIN_CHUNK_BYTES
 from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
 from dynamodb_counters._table import Table
-from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.faults.faulty_client import FaultPlan
 from simulation.oracle.specs import SPECS, Spec, packed, sourced
 from simulation.oracle.truth import Counts, expected_of_rows, is_image
@@ -22,32 +21,29 @@ from simulation.schedules import coverage
 from simulation.schedules.apart import SHAPES, Apart, OtherWriters
 from simulation.schedules.audit import Audit
 from simulation.schedules.backend import MakeBackend, MemoryBackend
-from simulation.schedules.bucket import Bucket
+from simulation.schedules.deliveries import HOUR, MAX_AGE, Deliveries, drawn
 from simulation.schedules.deployments import Deployments
-from simulation.schedules.function import Function, waits_for_another
+from simulation.schedules.function import Function
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.kinds import Kind
 from simulation.schedules.outcome import Outcome, WrongCountError
 from simulation.schedules.packed_writers import PackedWriters
-from simulation.schedules.sandbox import Invocation
 from simulation.schedules.spoiling import Spoiler
 from simulation.schedules.writers import Writers
 
 # A run takes some hundred; one that takes this many goes round in circles.
 _MOST_STEPS: Final = 200_000
 _MOST_DEPLOYMENTS: Final = 8
-_HOUR: Final = 3600.0
 
-_BACKLOG_SECONDS: Final = 16 * _HOUR
+_BACKLOG_SECONDS: Final = 16 * HOUR
 """Beyond this, nothing fails on purpose: the stream forgets after 24 hours, and then no count can be right."""
 
-_ANCIENT_SECONDS: Final = 60 * _HOUR
-_OUTLIVED: Final = 48 * _HOUR
+_ANCIENT_SECONDS: Final = 60 * HOUR
 
-_CHUNKS_EXPIRE_AFTER: Final = 1.9 * _HOUR
+_CHUNKS_EXPIRE_AFTER: Final = 1.9 * HOUR
 """Bucket, retention and the margin of eager housekeeping; windows still count them."""
 
-_IN_FORCE_SECONDS: Final = 0.6 * _HOUR
+_IN_FORCE_SECONDS: Final = 0.6 * HOUR
 """A deployment that has taken over is in force by then."""
 
 
@@ -82,21 +78,10 @@ class Schedule:
             self._writers = PackedWriters(self._backend, rng, self._faults, event, operations, kind.poison, books)
         self._spoiler = Spoiler(self._backend, rng, deployments=not kind.redeclared)
         self._forgets = not kind.ancient and not kind.gives_up and rng.random() < 0.5
-        self._settings = Settings(
-            batch_size=rng.choice((1, 3, 10, 100)),
-            max_bytes=None,
-            window_seconds=rng.choice((60, 900)),
-            bisect=rng.random() < 0.5,
-            max_age_seconds=23 * _HOUR if self._forgets or kind.gives_up else math.inf,
-        )
+        settings = drawn(rng, MAX_AGE if self._forgets or kind.gives_up else math.inf)
         self._function = Function(self._backend, rng, self._faults, self._deployments.current)
-        self._mappings = [self._mapping_anew()]
-        self._acknowledged: dict[str, str] = {}
-        self._counted: set[str] = set()
-        self._tried_since: dict[str, float] = {}
-        self._failing: dict[str, float] = {}
+        self._deliveries = Deliveries(self._backend, rng, self._faults, self._function, settings)
         self._repairs = False
-        self._bucket = Bucket(self._mappings)
         self._reached: Counter[str] = self._function.reached
 
     def run(self) -> Outcome:
@@ -107,8 +92,8 @@ class Schedule:
         """Run until all is delivered and nothing runs any more; then redrive what waits, repaired, and go on."""
         for left in range(self._pauses, 0, -1):
             self._drain(self._writers.left * left // (left + 1))
-            self._let_pass(self._random.choice((2.1, 8)) * 24 * _HOUR)
-            self._create_mapping()
+            self._let_pass(self._random.choice((2.1, 8)) * 24 * HOUR)
+            self._deliveries.create_mapping()
         self._drain()
         if self._kind.packed and self._kind.eager:
             self._let_expire()
@@ -119,17 +104,17 @@ class Schedule:
             wrong += self._repair()
         elif not (self._kind.redeclared or self._kind.spoiled or self._kind.ancient):
             wrong += audit.wrong_beside(self._expected())
-        expired = (record for mapping in self._mappings for _, batch in mapping.on_failure for record in batch)
-        if lost := sum(record["eventID"] not in self._counted for record in expired):
+        if lost := self._deliveries.lost():
             wrong.append(f"{lost} records expired before they were counted")
         self._reached[coverage.FLOOD] += self._writers.flooded
         reached = self._reached + coverage.of_records(self._backend.history())
         self._backend.drop()
+        mappings = self._deliveries.mappings
         return Outcome(
             self._seed,
             wrong + self._function.standstills,
-            sum(mapping.deliveries for mapping in self._mappings),
-            sum(mapping.delivered for mapping in self._mappings),
+            sum(mapping.deliveries for mapping in mappings),
+            sum(mapping.delivered for mapping in mappings),
             self._faults.injected,
             reached,
             self._function.paused,
@@ -172,115 +157,46 @@ class Schedule:
                 wrong += audit.wrong_beside(self._expected())
         return wrong
 
-    @property
-    def _mapping(self) -> EventSourceMapping:
-        return self._mappings[-1]
-
-    def _mapping_anew(self) -> EventSourceMapping:
-        return EventSourceMapping(
-            self._backend.stream,
-            self._backend.clock,
-            self._settings,
-            lambda length: self._random.randint(1, length),
-        )
-
     def _drain(self, still_to_write: int = 0) -> None:
         draw = self._random.random
         for _ in range(_MOST_STEPS):
             if self._writers.left > still_to_write and draw() < 0.2:
                 self._writers.write()
                 if self._kind.hours and draw() < 0.3:
-                    self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * _HOUR)
+                    self._let_pass(self._random.choice((13, 30, 50) if self._kind.ancient else (0.4, 1, 4, 13)) * HOUR)
             elif self._writers.is_busy and draw() < 0.4:
                 self._writers.step()
             elif draw() < 0.25:
-                self._start()
+                self._deliveries.start()
             elif draw() < 0.06:
                 self._disturb()
             elif (ended := self._function.step()) is not None:
-                self._ended(ended)
+                self._deliveries.ended(ended)
             elif (
                 not self._function.running
                 and not self._backend.clock.hurry(self._random)
                 and self._writers.left <= still_to_write
                 and not self._writers.is_busy
-                and self._drained()
+                and self._deliveries.drained()
             ):
                 return
         raise AssertionError(f"seed {self._seed} does not end")
 
-    def _start(self) -> None:
-        shards = self._mapping.shards()
-        if not shards or len(self._function.running) > 5:
-            return
-        shard = self._random.choice(shards)
-        if self._failing and self._fails(shard) and self._random.random() < 0.9:
-            return
-        self._deliver(shard, self._random.randint(1, self._settings.batch_size))
-
-    def _deliver(self, shard: str, size: int | None = None) -> bool:
-        delivery = self._mapping.poll(shard, size)
-        if delivery is None:
-            return False
-        self._reached[coverage.FINAL] += not delivery.records
-        created_before = self._backend.clock.now - _OUTLIVED
-        self._reached[coverage.ANCIENT] += sum(
-            record["dynamodb"]["ApproximateCreationDateTime"] < created_before for record in delivery.records
-        )
-        self._tried_since.setdefault(shard, self._backend.clock.now)
-        self._function.invoke(delivery, doomed=self._fails(shard))
-        return True
-
-    def _fails(self, shard: str) -> bool:
-        return self._failing.get(shard, 0.0) > self._backend.clock.now
-
-    def _ended(self, invocation: Invocation) -> None:
-        delivery = invocation.delivery
-        if waits_for_another(invocation.error):
-            self._backend.clock.advance(60)  # Lambda backs off.
-        if delivery.given_up:
-            if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):
-                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
-                self._reached[coverage.OVERTAKEN] += int(last) < int(self._acknowledged.get(delivery.shard, "0"))
-                self._reached[coverage.GIVEN_UP] += len(delivery.records)
-                self._counted.update(record["eventID"] for record in delivery.records)
-                self._bucket.delete(delivery)
-            self._bucket.leave(delivery)
-            return
-        if invocation.error is not None or self._faults.strikes("response lost", 0.03):
-            self._mapping.fail(delivery)
-        elif self._mapping.settle(delivery, invocation.result):
-            if self._backend.clock.now - self._tried_since.pop(delivery.shard) > _HOUR:
-                self._reached[coverage.HOURS] += 1
-            if delivery.records:
-                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
-                self._counted.update(record["eventID"] for record in delivery.records)
-                self._acknowledged[delivery.shard] = max(last, self._acknowledged.get(delivery.shard, "0"), key=int)
-                self._function.acknowledged(delivery.shard, last)
-
     def _disturb(self) -> None:
         """Do something outside of any store call."""
-        choices = [
-            self._time_out,
-            self._time_out,
-            self._time_out,
-            self._rewind,
-            self._split,
-            self._land,
-            self._wait,
-            self._wait,
-        ]
-        kind = self._kind
+        kind, deliveries = self._kind, self._deliveries
+        choices: list[Callable[[], object]] = [deliveries.time_out] * 3 + [deliveries.rewind, self._land]
+        choices += [self._wait, self._wait] + ([deliveries.split] if self._writers.left else [])
         if kind.hours:
             choices += [self._deploy]
         if kind.redeclared:
             choices += [self._redeclare, self._redeclare, self._redeclare, self._redeclare, self._wait]
         if kind.hours:
-            choices += [self._replay, self._fail_for_hours]
+            choices += [deliveries.replay, self._fail_for_hours]
         if kind.gives_up:
-            choices += [self._redrive_at_random]
+            choices += [deliveries.redrive_at_random]
         if kind.crowded:
-            choices += [self._crowd]
+            choices += [deliveries.crowd]
         if kind.spoiled:
             choices += [self._spoil, self._spoil, self._spoil]
         self._random.choice(choices)()
@@ -290,48 +206,11 @@ class Schedule:
         if self._random.random() < 0.5 and len(self._deployments.made) < _MOST_DEPLOYMENTS and not self._repairs:
             self._reached[coverage.REDECLARED] += 1
             self._function.deploy(self._deployments.change(), stragglers=self._random.random() < 0.5)
-            self._abandon(0.3)
-
-    def _redrive_bucket(self) -> bool:
-        delivery = self._bucket.take(self._random)
-        if delivery is not None:
-            self._function.invoke(delivery, doomed=self._random.random() < 0.2)
-        return delivery is not None
-
-    def _redrive_at_random(self) -> None:
-        if self._random.random() < 0.5:
-            self._redrive_bucket()
-
-    def _crowd(self) -> None:
-        if not self._faults.crowded and self._faults.strikes(coverage.CROWDED):
-            self._faults.crowded = self._random.randint(20, 200)
+            self._deliveries.abandon(0.3)
 
     def _spoil(self) -> None:
         if self._faults.budget > 0 and (kind := self._spoiler.spoil()) is not None:
             self._faults.strikes(f"{coverage.SPOILED}: {kind}")
-
-    def _replay(self) -> None:
-        if self._faults.strikes("mapping re-created"):
-            self._create_mapping()
-
-    def _time_out(self) -> None:
-        waited_for = [invocation for invocation in self._function.running if not invocation.timed_out]
-        if waited_for and self._faults.strikes("timeout, invocation runs on"):
-            self._give_up(self._random.choice(waited_for))
-
-    def _rewind(self) -> None:
-        shards = self._mapping.shards()
-        if shards and self._faults.strikes("redelivery from an earlier position"):
-            shard = self._random.choice(shards)
-            page = self._backend.stream.read(shard, None, 10_000)
-            passed = [record["dynamodb"]["SequenceNumber"] for record in page.records]
-            reached = self._mapping.checkpoint(shard)
-            before = passed[: passed.index(reached)] if reached in passed else []
-            self._mapping.rewind(shard, self._random.choice([None, *before]))
-
-    def _split(self) -> None:
-        if self._writers.left and self._random.random() < 0.2 and self._faults.strikes("shard split"):
-            self._backend.split(self._random)
 
     def _land(self) -> None:
         self._backend.clock.hurry(self._random)
@@ -349,70 +228,29 @@ class Schedule:
         if self._random.random() < 0.5:
             self._reached[coverage.DEPLOYED] += 1
             self._function.deploy(self._deployments.reorder())
-            self._abandon(0.5)
-
-    def _create_mapping(self) -> None:
-        """Delete the mapping and create it again; it begins at the start of the stream."""
-        self._reached[coverage.REPLAYED] += 1
-        self._abandon(1)
-        self._mappings.append(self._mapping_anew())
-        if self._random.random() < 0.5:
-            self._function.cool_down()
+            self._deliveries.abandon(0.5)
 
     def _fail_for_hours(self) -> None:
-        shards = self._mapping.shards()
-        if shards and self._faults.strikes("a shard fails for hours"):
-            long = (30, 50) if self._kind.ancient else (1, 5, 19)
-            hours = self._random.choice((*long, 22.7, 24, 24, 30) if self._kind.gives_up else long)
-            self._failing[self._random.choice(shards)] = self._backend.clock.now + hours * _HOUR
-
-    def _abandon(self, share: float) -> None:
-        """Give up on running invocations, as if they were dead."""
-        for invocation in self._function.running:
-            if not invocation.timed_out and self._random.random() < share:
-                self._give_up(invocation)
-
-    def _give_up(self, invocation: Invocation) -> None:
-        invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
-        if invocation.delivery.given_up:
-            self._bucket.leave(invocation.delivery)
-        else:
-            self._mapping.fail(invocation.delivery)
+        long = (30, 50) if self._kind.ancient else (1, 5, 19)
+        self._deliveries.fail_for_hours((*long, 22.7, 24, 24, 30) if self._kind.gives_up else long)
 
     def _let_pass(self, seconds: float) -> None:
         """Let time pass, but only as much as the records that wait have left; replace shards as AWS does."""
         clock = self._backend.clock
         if self._kind.hours and not self._kind.gives_up:
             backlog = _ANCIENT_SECONDS if self._kind.ancient else _BACKLOG_SECONDS
-            left = self._oldest_waiting() + backlog - clock.now
+            left = self._deliveries.oldest_waiting() + backlog - clock.now
             if seconds > left:
-                self._failing.clear()
+                self._deliveries.recover()
                 seconds = left
         if seconds <= 0:
             return
         clock.advance(seconds)
-        if seconds > _HOUR and self._writers.left and self._random.random() < 0.7:
+        if seconds > HOUR and self._writers.left and self._random.random() < 0.7:
             self._reached[coverage.ROLLED_OVER] += 1
             self._backend.roll_over()
         if self._forgets:
-            self._backend.trim(clock.now - 24 * _HOUR)
-
-    def _oldest_waiting(self) -> float:
-        stream = self._backend.stream
-        pages = [stream.read(shard.id, self._acknowledged.get(shard.id), 1) for shard in stream.shards()]
-        created = [page.records[0]["dynamodb"]["ApproximateCreationDateTime"] for page in pages if page.records]
-        return min(created, default=math.inf)
-
-    def _drained(self) -> bool:
-        self._failing.clear()
-        # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.
-        polled: set[str] = set()
-        while unpolled := [shard for shard in self._mapping.shards() if shard not in polled]:
-            for shard in unpolled:
-                polled.add(shard)
-                if self._deliver(shard):
-                    return False
-        return not self._redrive_bucket()
+            self._backend.trim(clock.now - 24 * HOUR)
 
     def _quarantined(self) -> list[Quarantined]:
         """What waits to be redriven, without records that may have been counted already."""

@@ -1,0 +1,242 @@
+"""The table's stream on its way to the function: deliveries, and what may go wrong with them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
+from simulation.faults.faulty_client import FaultPlan
+from simulation.schedules import coverage
+from simulation.schedules.backend import Backend
+from simulation.schedules.bucket import Bucket
+from simulation.schedules.function import Function, waits_for_another
+from simulation.schedules.sandbox import Invocation
+
+HOUR: Final = 3600.0
+MAX_AGE: Final = 23 * HOUR
+_OUTLIVED: Final = 48 * HOUR
+_MOST_RUNNING: Final = 5
+_BACKOFF: Final = 60.0
+_ALL: Final = 100_000
+
+
+def drawn(rng: random.Random, max_age_seconds: float) -> Settings:
+    """Settings of a mapping, at random."""
+    return Settings(
+        batch_size=rng.choice((1, 3, 10, 100)),
+        max_bytes=None,
+        window_seconds=rng.choice((60, 900)),
+        bisect=rng.random() < 0.5,
+        max_age_seconds=max_age_seconds,
+    )
+
+
+class Deliveries:
+    """The mapping, the function's invocations, and the on-failure bucket.
+
+    `acknowledged` has the last record of each shard that the mapping has moved past.
+    """
+
+    def __init__(
+        self, backend: Backend, rng: random.Random, faults: FaultPlan, function: Function, settings: Settings
+    ) -> None:
+        self._backend = backend
+        self._random = rng
+        self._faults = faults
+        self._function = function
+        self._settings = settings
+        self.mappings = [self._mapping_anew()]
+        self.reached: Counter[str] = function.reached
+        self.acknowledged: dict[str, str] = {}
+        self._bucket = Bucket(self.mappings)
+        self._counted: set[str] = set()
+        self._tried_since: dict[str, float] = {}
+        self._failing: dict[str, float] = {}
+        self._losses: list[tuple[float, int]] = []
+        self._calm = False
+
+    @property
+    def mapping(self) -> EventSourceMapping:
+        return self.mappings[-1]
+
+    @property
+    def has_given_up(self) -> bool:
+        return any(mapping.on_failure for mapping in self.mappings)
+
+    def lost(self) -> int:
+        """How many records went to the bucket and were not counted from there."""
+        given_up = (record for mapping in self.mappings for _, batch in mapping.on_failure for record in batch)
+        return sum(record["eventID"] not in self._counted for record in given_up)
+
+    def lost_at(self, when: float) -> int:
+        """How many records were in the bucket then."""
+        return next((lost for at, lost in reversed(self._losses) if at <= when), 0)
+
+    def oldest_waiting(self) -> float:
+        """When the oldest record was created that waits."""
+        stream = self._backend.stream
+        pages = [stream.read(shard.id, self.acknowledged.get(shard.id), 1) for shard in stream.shards()]
+        created = [page.records[0]["dynamodb"]["ApproximateCreationDateTime"] for page in pages if page.records]
+        return min(created, default=math.inf)
+
+    def start(self) -> None:
+        """Deliver the next records of a shard; one that fails for hours is tried now and then."""
+        shards = self.mapping.shards()
+        if shards and len(self._function.running) <= _MOST_RUNNING:
+            shard = self._random.choice(shards)
+            if not self._fails(shard) or self._random.random() > 0.9:
+                self._deliver(shard, self._random.randint(1, self._settings.batch_size))
+
+    def ended(self, invocation: Invocation) -> None:
+        """Settle or fail what an invocation was about."""
+        delivery = invocation.delivery
+        if waits_for_another(invocation.error):
+            self._backend.clock.advance(_BACKOFF)
+        if delivery.given_up:
+            if invocation.error is None and not self._faults.strikes("object not deleted", 0.03):
+                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
+                self.reached[coverage.OVERTAKEN] += int(last) < int(self.acknowledged.get(delivery.shard, "0"))
+                self.reached[coverage.REDRIVEN] += len(delivery.records)
+                self._counted.update(record["eventID"] for record in delivery.records)
+                self._bucket.delete(delivery)
+                self._note_loss()
+            self._bucket.leave(delivery)
+        elif invocation.error is not None or self._faults.strikes("response lost", 0.03):
+            self.mapping.fail(delivery)
+        elif self.mapping.settle(delivery, invocation.result):
+            self.reached[coverage.HOURS] += self._backend.clock.now - self._tried_since.pop(delivery.shard) > HOUR
+            if delivery.records:
+                last = delivery.records[-1]["dynamodb"]["SequenceNumber"]
+                self._counted.update(record["eventID"] for record in delivery.records)
+                self.acknowledged[delivery.shard] = max(last, self.acknowledged.get(delivery.shard, "0"), key=int)
+                self._function.acknowledged(delivery.shard, last)
+
+    def drained(self) -> bool:
+        """Whether nothing is left to deliver; if there is, some of it is on its way."""
+        self.recover()
+        # Until no shard is new: a parent that is found drained makes way for its children, and they for theirs.
+        polled: set[str] = set()
+        while unpolled := [shard for shard in self.mapping.shards() if shard not in polled]:
+            for shard in unpolled:
+                polled.add(shard)
+                if self._deliver(shard):
+                    return False
+        return not self._redrive_bucket()
+
+    def recover(self) -> None:
+        """No shard fails on purpose any longer."""
+        self._failing.clear()
+
+    def calm_down(self) -> None:
+        """Nothing goes wrong from now on."""
+        self._calm = True
+
+    # Trouble
+
+    def disturbances(self) -> Sequence[Callable[[], object]]:
+        seldom = [self.crowd] if self.has_given_up else [self.crowd, self.replay]
+        seldom = seldom if self._random.random() < 0.3 else []
+        return [self.time_out, self.time_out, self.rewind, self.split, *seldom]
+
+    def time_out(self) -> None:
+        waited_for = [invocation for invocation in self._function.running if not invocation.timed_out]
+        if waited_for and self._faults.strikes(coverage.TIMED_OUT):
+            self._give_up(self._random.choice(waited_for))
+
+    def rewind(self) -> None:
+        shards = self.mapping.shards()
+        if shards and self._faults.strikes(coverage.REWOUND):
+            shard = self._random.choice(shards)
+            page = self._backend.stream.read(shard, None, _ALL)
+            passed = [record["dynamodb"]["SequenceNumber"] for record in page.records]
+            reached = self.mapping.checkpoint(shard)
+            before = passed[: passed.index(reached)] if reached in passed else []
+            self.mapping.rewind(shard, self._random.choice([None, *before]))
+
+    def split(self) -> None:
+        if self._random.random() < 0.25:
+            self.reached[coverage.SPLIT] += 1
+            self._backend.split(self._random)
+
+    def crowd(self) -> None:
+        if not self._faults.crowded and self._faults.strikes(coverage.CROWDED):
+            self._faults.crowded = self._random.randint(20, 200)
+
+    def replay(self) -> None:
+        if self._faults.strikes(coverage.REPLAYED):
+            self.create_mapping()
+
+    def create_mapping(self) -> None:
+        """Delete the mapping and create it again; it begins at the start of the stream."""
+        self.reached[coverage.REPLAYED] += 1
+        self.abandon(1)
+        self.mappings.append(self._mapping_anew())
+        if self._random.random() < 0.5:
+            self._function.cool_down()
+
+    def fail_for_hours(self, hours: Sequence[float]) -> None:
+        shards = self.mapping.shards()
+        if shards and self._faults.strikes("a shard fails for hours"):
+            self._failing[self._random.choice(shards)] = self._backend.clock.now + self._random.choice(hours) * HOUR
+
+    def give_up(self) -> None:
+        """A shard fails for so long that Lambda gives up on its records."""
+        if shards := self.mapping.shards():
+            shard = self._random.choice(shards)
+            self.abandon(1)
+            self._backend.clock.advance(MAX_AGE + self._random.choice((60, HOUR)))
+            self._deliver(shard)
+
+    def redrive_at_random(self) -> None:
+        if self._random.random() < 0.5:
+            self._redrive_bucket()
+
+    def abandon(self, share: float) -> None:
+        """Give up on running invocations, as if they were dead."""
+        for invocation in self._function.running:
+            if not invocation.timed_out and self._random.random() < share:
+                self._give_up(invocation)
+
+    def _give_up(self, invocation: Invocation) -> None:
+        invocation.timed_out, invocation.asleep = True, self._random.random() < 0.8
+        if invocation.delivery.given_up:
+            self._bucket.leave(invocation.delivery)
+        else:
+            self.mapping.fail(invocation.delivery)
+
+    def _deliver(self, shard: str, size: int | None = None) -> bool:
+        before = len(self.mapping.on_failure)
+        delivery = self.mapping.poll(shard, size)
+        if given_up := len(self.mapping.on_failure) - before:
+            self.reached[coverage.GIVEN_UP] += given_up
+            self._note_loss()
+        if delivery is None:
+            return False
+        self.reached[coverage.FINAL] += not delivery.records
+        created_before = self._backend.clock.now - _OUTLIVED
+        self.reached[coverage.ANCIENT] += sum(
+            record["dynamodb"]["ApproximateCreationDateTime"] < created_before for record in delivery.records
+        )
+        self._tried_since.setdefault(shard, self._backend.clock.now)
+        self._function.invoke(delivery, doomed=self._fails(shard))
+        return True
+
+    def _note_loss(self) -> None:
+        self._losses.append((self._backend.clock.now, self.lost()))
+
+    def _fails(self, shard: str) -> bool:
+        return self._failing.get(shard, 0.0) > self._backend.clock.now
+
+    def _redrive_bucket(self) -> bool:
+        delivery = self._bucket.take(self._random)
+        if delivery is not None:
+            self._function.invoke(delivery, doomed=not self._calm and self._random.random() < 0.2)
+        return delivery is not None
+
+    def _mapping_anew(self) -> EventSourceMapping:
+        cut: Callable[[int], int] = lambda length: self._random.randint(1, length)  # noqa: E731
+        return EventSourceMapping(self._backend.stream, self._backend.clock, self._settings, cut)
