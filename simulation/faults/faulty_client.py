@@ -57,7 +57,8 @@ class FaultyClient:
     """A client whose every call meets the `Fault` that `decide` draws for its operation.
 
     `postpone` takes a request to be applied later; `delay` the seconds a call was slow; `rng` decides error codes;
-    `heard` takes each answer with its request.
+    `heard` takes each answer with its request. With `tells_lost`, a refusal says, as boto3's client does, whether an
+    answer to the same request was lost before.
     """
 
     client: Any
@@ -66,6 +67,7 @@ class FaultyClient:
     postpone: Callable[[Callable[[], Any]], None] = _never
     delay: Callable[[float], None] = _never
     heard: Callable[[dict[str, Any], Any], None] = lambda *_: None
+    tells_lost: bool = False
 
     def __post_init__(self) -> None:
         self.exceptions, self.meta = self.client.exceptions, self.client.meta
@@ -87,7 +89,7 @@ class FaultyClient:
         assert operation == "query"
         return Paginator(self.query)
 
-    def _call(self, operation: str, about: str, send: Callable[[], Any]) -> Any:
+    def _call(self, operation: str, about: str, send: Callable[[], Any], *, again: bool = False) -> Any:
         fault = self.decide(about)
         if fault in (Fault.LOST_ACK, Fault.RETRIED, Fault.CRASH_AFTER):
             _ignored(send)
@@ -103,12 +105,19 @@ class FaultyClient:
             case Fault.LOST_ACK | Fault.LATE:
                 raise self._lost(operation)
             case Fault.RETRIED | Fault.LATE_RETRIED:
-                return self._call(operation, about, send)
+                return self._call(operation, about, send, again=True)
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER | Fault.CRASH_DURING:
                 raise Crashed
             case Fault.SLOW:
                 self.delay(self.rng.uniform(1, 40))
-        return send()
+        return self._telling(send, again=again) if self.tells_lost else send()
+
+    def _telling(self, send: Callable[[], Any], *, again: bool) -> Any:
+        try:
+            return send()
+        except self.exceptions.ConditionalCheckFailedException as refusal:
+            refusal.response["ResponseMetadata"] = {"AnswersLost": again}
+            raise
 
     def _lost(self, operation: str) -> Exception:
         return self.rng.choice(

@@ -52,3 +52,19 @@ class HeldClient(HookedClient):
             return send()
         self._sent.append(send)
         raise Crashed
+
+
+class Dying(HookedClient):
+    """A client that dies at the nth call: before it, or after it."""
+
+    def __init__(self, client: Any, calls: int, *, after: bool) -> None:
+        super().__init__(client, self._count)
+        self._left, self._after = calls, after
+
+    def _count(self, _name: str, send: Callable[[], Any], _request: dict[str, Any]) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            if self._after:
+                send()
+            raise Crashed
+        return send()

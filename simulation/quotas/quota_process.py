@@ -20,8 +20,8 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 from simulation.faults.actors import Actor, Crashed
 from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
+from simulation.faults.hooked_client import HookedClient
 
-_RETRIED: Final = (Fault.RETRIED, Fault.LATE_RETRIED)
 _TRIES: Final = 200
 
 Calls = Counter[tuple[str, str]]
@@ -62,37 +62,6 @@ class _Counted:
         return int(item.get(RESERVED, {"N": "0"})["N"])
 
 
-class _Client:
-    """A client whose calls meet faults, and which says, as boto3's does, whether an answer was lost."""
-
-    def __init__(self, process: Process) -> None:
-        self._process, self._lost = process, False
-        world = process.world
-        counted = _Counted(world, process.name)
-        self.exceptions, self.meta = counted.exceptions, counted.meta
-        self._faulty = FaultyClient(
-            counted, self._decide, world.rng, process.postpone, lambda seconds: world.clock.advance(seconds / 10)
-        )
-
-    def update_item(self, **request: Any) -> dict[str, Any]:
-        self._lost = False
-        try:
-            answer: dict[str, Any] = self._faulty.update_item(**request)
-        except self.exceptions.ConditionalCheckFailedException as refusal:
-            refusal.response["ResponseMetadata"] = {"AnswersLost": self._lost}
-            raise
-        except (ClientError, BotoCoreError):
-            about = self._process.name, request["Key"]["sk"]["S"]
-            self._process.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
-            raise
-        return answer
-
-    def _decide(self, operation: str) -> Fault:
-        fault: Fault = self._process.actor.pause(operation)
-        self._lost |= fault in _RETRIED
-        return fault
-
-
 class _Watched(Leases):
     """Tells which periods its latest call was granted in."""
 
@@ -114,7 +83,15 @@ class Process:
         self._error = world.quota.clock_error.total_seconds()
         self._offset = world.rng.uniform(-self._error, self._error)
         self._latest = 0
-        client: Any = _Client(self)
+        client: Any = FaultyClient(
+            _Counted(world, name),
+            self._pause,
+            world.rng,
+            self.postpone,
+            lambda seconds: world.clock.advance(seconds / 10),
+            tells_lost=True,
+        )
+        client = HookedClient(client, self._doubt)
         table = Table(world.table.name, client, clock=self.now, sleep=self._sleep, jitter=world.rng.random)
         self.leases = _Watched(table, world.quota, {})
         self.actor = Actor(self._live)
@@ -122,6 +99,17 @@ class Process:
         """What requests were about that failed, so that it may be given up."""
         self.released_in: set[str] = set()
         """The periods that nothing is held of any more, because it was given back."""
+
+    def _doubt(self, _: str, send: Callable[[], Any], request: dict[str, Any]) -> Any:
+        """Note what a request was about that failed."""
+        try:
+            return send()
+        except self.world.table.exceptions.ConditionalCheckFailedException:
+            raise
+        except (ClientError, BotoCoreError):
+            about = self.name, request["Key"]["sk"]["S"]
+            self.doubtful[about] += int(request["ExpressionAttributeValues"][":units"]["N"])
+            raise
 
     def now(self) -> float:
         """Its own clock, which wanders within what is allowed."""
@@ -140,6 +128,10 @@ class Process:
 
     def postpone(self, send: Callable[[], Any]) -> None:
         self.world.clock.call_at(self.world.clock.now + self.world.rng.expovariate(1 / 10), send)
+
+    def _pause(self, operation: str) -> Fault:
+        fault: Fault = self.actor.pause(operation)
+        return fault
 
     def _sleep(self, seconds: float) -> None:
         self.world.clock.advance(seconds)

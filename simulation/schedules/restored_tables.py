@@ -14,7 +14,6 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
 from simulation.clock import VirtualClock
 from simulation.delivery.stream_api import ApiSource
-from simulation.faults.actors import Crashed
 from simulation.schedules.backend import Backend, LocalBackend
 
 
@@ -118,27 +117,3 @@ class Objects:
 
     def delete(self, key: str) -> None:
         del self._held[key]
-
-
-class Dying:
-    """A client that dies at the nth call: before it, or after it."""
-
-    def __init__(self, client: Any, calls: int, *, after: bool) -> None:
-        self._client, self._left, self._after = client, calls, after
-        self.exceptions, self.meta = client.exceptions, client.meta
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._client, name)
-        if name == "get_paginator":
-            return found
-
-        def call(**request: Any) -> Any:
-            self._left -= 1
-            if self._left < 0 and not self._after:
-                raise Crashed
-            answer = found(**request)
-            if self._left < 0:
-                raise Crashed
-            return answer
-
-        return call

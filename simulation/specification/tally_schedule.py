@@ -18,6 +18,7 @@ from dynamodb_counters._writes.increments import increment, reset
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.faults.actors import Crashed
+from simulation.faults.hooked_client import HookedClient
 from simulation.pairs import features
 from simulation.pairs.declared import Deployments
 from simulation.pairs.engine import Act, Engine
@@ -41,16 +42,11 @@ DEFINITIONS: Final = (_sold("amount"), _sold("worth"))
 WEIGHTS: Final = {"amount": 1, "worth": 3}
 
 
-class _Dies:
-    """A client of a process that dies before it deletes what it has marked."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "delete_item":
-            raise Crashed
-        return getattr(self._client, name)
+def _dies(name: str, send: Callable[[], Any], _: dict[str, Any]) -> Any:
+    """Of a process that dies before it deletes what it has marked."""
+    if name == "delete_item":
+        raise Crashed
+    return send()
 
 
 class _Turns(Deployments):
@@ -125,7 +121,7 @@ class _Shop:
     def _erase(self) -> None:
         client: Any = self._backend.client
         if self._random.random() < 0.3:
-            client = _Dies(client)
+            client = HookedClient(client, _dies)
         table = Table(self._backend.name, client, clock=self._backend.clock)
         known = sorted(item["client"]["S"] for item in self._backend.items() if item.get("_type") == {"S": SALE.name})
         wanted = Wanted(SALE, {"client": self._random.choice(known or _CLIENTS)})
@@ -165,7 +161,7 @@ class TallySchedule:
             engine.go()
             self._shop.touch()
             engine.go()
-            engine.calm, engine.faults.budget = True, 0
+            engine.calm_down()
             if self._changes.backfill_all() and engine.rng.random() < 0.5:
                 self._shop.drop()
                 for _ in range(3):

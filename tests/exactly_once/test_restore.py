@@ -19,13 +19,14 @@ from dynamodb_counters.errors import CommitError
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.faults.actors import Crashed
 from simulation.faults.disorder import in_disorder
+from simulation.faults.hooked_client import Dying
 from simulation.oracle.specs import SPECS, TRADE, Spec, declarations
 from simulation.oracle.truth import Change, actual, differences, expected_so_far
 from simulation.oracle.variants import repaired
 from simulation.schedules.backend import Backend, LocalBackend, MemoryBackend
 from simulation.schedules.housekeeping import housekeeping
 from simulation.schedules.local_table import DatedLocalBackend
-from simulation.schedules.restored_tables import Copy, Dying, Reader, all_records, copied, put_first_record
+from simulation.schedules.restored_tables import Copy, Reader, all_records, copied, put_first_record
 from simulation.schedules.writers import Writers
 
 QUARANTINE_SECONDS = 14 * 86_400.0

@@ -31,7 +31,7 @@ from simulation.engines import Engine
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.engines.tables import create_table
 from simulation.faults.actors import Crashed
-from simulation.schedules.restored_tables import Dying
+from simulation.faults.hooked_client import Dying
 
 ANN, BOB = "ann-5f0c77", "bob-91d2aa"
 SALE = Event("sale", pk="SHOP#{shop}", sk="SALE#{at}#{id}#{client}", retention=timedelta(days=7), version="version")

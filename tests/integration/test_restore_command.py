@@ -27,7 +27,8 @@ from simulation.delivery.stream_api import lambda_record
 from simulation.engines.dynamodb_local import DynamoDBLocal
 from simulation.engines.tables import create_table
 from simulation.faults.actors import Crashed
-from simulation.schedules.restored_tables import Dying, copied_on_engine
+from simulation.faults.hooked_client import Dying
+from simulation.schedules.restored_tables import copied_on_engine
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE", retention=timedelta(days=3))
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="SALES", measures={"sales": Count(), "taken": Sum("price")})
