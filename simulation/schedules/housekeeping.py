@@ -21,7 +21,7 @@ _EAGER: Final = (
     (pruning, "_SPARE_BYTES", 1024),
     (pruning, "_LOOK_EVERY", 0),
     (checkpoints, "WORTH_A_WRITE", 1),
-    (packed_accept, "_MARGIN", 3600),
+    (packed_accept, "KEPT_LONGER", 3600),
 )
 _SMALL: Final = ((run_logs, "MOST_BYTES", 120), (baseline, "MOST_HELD", 50))
 

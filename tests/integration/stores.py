@@ -9,10 +9,11 @@ from dynamodb_counters import Aggregate, Counters, Window
 from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._stream.deployment_items import History, history_key, read_history
 from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
 from simulation.engines import Engine
 from simulation.workbench import kept
 from tests.unit.fold.streams import NOW, Record, record
-from tests.unit.writes.clients import Clock, FaultyClient
+from tests.unit.writes.clients import FaultyClient
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -27,7 +28,7 @@ class Store:
     def __init__(self, engine: Engine, name: str) -> None:
         self.name = name
         self.client = FaultyClient(engine.client)
-        self.clock = Clock(NOW)
+        self.clock = VirtualClock(NOW)
         typed = cast("DynamoDBClient", self.client)
         # moto's parser refuses parameters in a PartiQL INSERT.
         bulk = "put" if engine.name == "moto" else "partiql"

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from dynamodb_counters._statuses import generations_key
 from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -108,23 +109,13 @@ class FaultyClient:
         return sum(called == name for called, _ in self.calls)
 
 
-class Clock:
-    """A clock that stands still unless told otherwise."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def scripted_table(client: ScriptedClient, pauses: list[float] | None = None, *, now: float = 0.0) -> Table:
     """A table that answers from a script; its pauses take no time but are noted."""
     noted = pauses if pauses is not None else []
     return Table(
         "table",
         cast("DynamoDBClient", client),
-        clock=Clock(now),
+        clock=VirtualClock(now),
         sleep=noted.append,
         jitter=lambda: 1.0,
     )
