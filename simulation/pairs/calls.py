@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -14,12 +14,13 @@ from dynamodb_counters._table import Table
 from dynamodb_counters._writes import nonces
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
-from simulation.faults.disorder import in_disorder
-from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
+from simulation.faults.faulty_client import Fault, FaultPlan
+from simulation.faults.process import Process
 from simulation.pairs.ledger import Purpose
 from simulation.schedules.backend import Backend
 
-_LANDING_SECONDS: Final = 50.0
+_SKEW: Final = 50.0
+_LANDING: Final = 50.0
 """A request that is heard of lands at most this long after it was sent; the protocol allows a minute."""
 
 _STEP: Final = "step"
@@ -29,38 +30,21 @@ FAILURES: Final = (ClientError, BotoCoreError, CountersError, TimeoutError, Cras
 Work = Callable[[Table], Any]
 
 
-class OneThread:
-    """Stands for the table's threads, between which no actor can switch."""
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        return [work(item) for item in items]
-
-
-class Process:
+class Caller(Process):
     """A process with what it remembers of the table, and its call under way."""
 
     def __init__(self, backend: Backend, rng: random.Random) -> None:
-        self._backend = backend
-        self._random = rng
+        super().__init__(backend.client, backend.name, backend.clock, rng, skew=_SKEW, landing=_LANDING)
         self.purpose = Purpose()
         self.deployment = ""
         self.crashed = False
-        self.call: Actor | None = None
         self.ended: Callable[[Any], None] = lambda _: None
         self.wakes_at = 0.0
         self._latest = 0
-        clock = backend.clock
-        skew = rng.choice((0.0, 0.0, rng.uniform(-50, 50)))
-        client: Any = FaultyClient(backend.client, self._pause, rng, self._postpone, clock.advance, tells_lost=True)
-        self.table = Table(
-            backend.name, client, "put", clock=lambda: clock() + skew, sleep=self._sleep, jitter=rng.random
-        )
-        self.table.__dict__["side_by_side"] = in_disorder(rng)
-        self.table.__dict__["pool"] = OneThread()
 
     @property
     def is_asleep(self) -> bool:
-        return self._backend.clock() < self.wakes_at
+        return self._clock() < self.wakes_at
 
     def begin(self, work: Work, purpose: Purpose, ended: Callable[[Any], None]) -> None:
         self.purpose, self.ended = purpose, ended
@@ -88,28 +72,13 @@ class Process:
         self._latest, nonces._latest[0] = nonces._latest[0], others
         return call
 
-    def _pause(self, operation: str) -> Fault:
-        assert self.call is not None
-        fault: Fault = self.call.pause(operation)
-        return fault
-
     def _sleep(self, seconds: float) -> None:
         assert self.call is not None
-        self.wakes_at = self._backend.clock() + seconds
+        self.wakes_at = self._clock() + seconds
         self.call.pause(_SLEEP)
 
-    def _postpone(self, send: Callable[[], Any]) -> None:
-        def land() -> None:
-            try:
-                send()
-            except (ClientError, BotoCoreError):
-                return
 
-        delay = self._random.choice((self._random.uniform(0, _LANDING_SECONDS), _LANDING_SECONDS))
-        self._backend.clock.call_at(self._backend.clock.now + delay, land)
-
-
-class Runner(Process):
+class Runner(Caller):
     """A process that runs a backfill or a verification; killed at any step, left behind, doubled, resumed."""
 
     def __init__(

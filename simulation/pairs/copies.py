@@ -13,11 +13,11 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.faults.disorder import in_disorder
+from simulation.faults.process import OneThread
 from simulation.oracle.eras import HISTORY_KEY
 from simulation.oracle.specs import declarations
 from simulation.pairs import features
 from simulation.pairs.audit import audit
-from simulation.pairs.calls import OneThread
 from simulation.pairs.engine import Act, Engine
 from simulation.pairs.ledger import Ledger
 from simulation.pairs.truth import Truth

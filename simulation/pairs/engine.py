@@ -14,7 +14,7 @@ from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.faulty_client import FaultPlan
 from simulation.pairs import features
-from simulation.pairs.calls import Process, Runner, Work
+from simulation.pairs.calls import Caller, Runner, Work
 from simulation.pairs.declared import Deployments
 from simulation.pairs.ledger import HeardClient, Ledger, Purpose
 from simulation.pairs.seldom import Forced
@@ -82,7 +82,7 @@ class Engine:
         self.runner_ended: Callable[[Runner], None] = lambda _: None
         self.runner_moved: Callable[[Runner], None] = lambda _: None
         """A run has come to another phase."""
-        self._processes = [Process(self.backend, rng) for _ in range(_PROCESSES)]
+        self._processes = [Caller(self.backend, rng) for _ in range(_PROCESSES)]
         self._known: tuple[str, dict[str, Declaration]] = "", {}
         self._queue: list[tuple[Work, Purpose, Callable[[Any], None]]] = []
         self.operations = self.most_operations = rng.randint(25, 60)
@@ -177,7 +177,7 @@ class Engine:
                 self._pass_time()
         return False
 
-    def _calling(self) -> list[Process]:
+    def _calling(self) -> list[Caller]:
         return [process for process in self._processes if process.call is not None]
 
     def _is_over(self) -> bool:
@@ -218,12 +218,12 @@ class Engine:
                 process.deployment = self._known[0]
             process.begin(work, purpose, ended)
 
-    def _replace(self, process: Process) -> Process:
+    def _replace(self, process: Caller) -> Caller:
         """A process like one that has ended."""
-        new = self._processes[self._processes.index(process)] = Process(self.backend, self.rng)
+        new = self._processes[self._processes.index(process)] = Caller(self.backend, self.rng)
         return new
 
-    def _step_process(self, process: Process) -> None:
+    def _step_process(self, process: Caller) -> None:
         self._purpose = process.purpose
         ended = process.step(None if self.calm else self.faults)
         self._purpose = Purpose()
@@ -268,6 +268,6 @@ class Engine:
                 self._act()
             self.clock.advance(self.rng.uniform(0.1, 1))
             return
-        sleepers: list[Process] = [*self.runners, *self._calling()]
+        sleepers: list[Caller] = [*self.runners, *self._calling()]
         wakes = [sleeper.wakes_at - now for sleeper in sleepers if sleeper.is_asleep]
         self.clock.advance(min(wakes) if wakes and self.rng.random() < 0.6 else self.rng.uniform(0.5, 8))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
-from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept, accept_many, retract
 from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
 from dynamodb_counters.errors import CountersError
 from simulation.faults.actors import Actor, Crashed
-from simulation.faults.disorder import in_disorder
-from simulation.faults.faulty_client import Fault, FaultPlan, FaultyClient
+from simulation.faults.faulty_client import Fault, FaultPlan
+from simulation.faults.process import Process
 from simulation.faults.stale_reads import StaleReads
 from simulation.oracle.chunks import EventKey, Held, Logs, event_key, plain_values, read_logs
 from simulation.oracle.specs import Values
@@ -43,20 +42,16 @@ class Entry:
     at: float = 0.0
 
 
-@dataclass(eq=False)
-class _Process:
+class _Writer(Process):
     """A process with what it remembers of the table, and its call under way."""
 
-    table: Table
-    call: Actor | None = None
-    entries: list[Entry] = field(default_factory=list)
-    deadline: float = 0.0
-    is_disturbed: bool = False
-
-    def pause(self, operation: str) -> Fault:
-        assert self.call is not None
-        fault: Fault = self.call.pause(operation)
-        return fault
+    def __init__(self, backend: Backend, rng: random.Random) -> None:
+        client = StaleReads(backend.client, rng)
+        super().__init__(client, backend.name, backend.clock, rng, skew=SKEW_SECONDS, landing=LANDING_SECONDS)
+        self.entries: list[Entry] = []
+        self.is_disturbed = False
+        # Some split logs early: each log tells where it ends.
+        ChunkLogs.of_table(self.table).most_events_of_a_log = rng.choice((MOST_EVENTS, 2, 5, 12))
 
 
 class PackedWriters(Writers):
@@ -75,7 +70,7 @@ class PackedWriters(Writers):
         super().__init__(backend, rng, operations, poison, books)
         self._faults = faults
         self._event = event
-        self._processes = [self._process() for _ in range(rng.randint(2, _PROCESSES))]
+        self._processes = [_Writer(backend, rng) for _ in range(rng.randint(2, _PROCESSES))]
         self._waiting: list[list[Entry]] = []
         self._all: list[Entry] = []
         self._known: list[Values] = []
@@ -214,30 +209,6 @@ class PackedWriters(Writers):
         self._known += [entry.values for entry in entries]
         self._waiting.append(entries)
 
-    def _process(self) -> _Process:
-        """A process just started."""
-        draw, clock = self._random, self._backend.clock
-        skew = draw.choice((0.0, 0.0, draw.uniform(-SKEW_SECONDS, SKEW_SECONDS)))
-        client: Any = FaultyClient(
-            StaleReads(self._backend.client, draw),
-            lambda operation: process.pause(operation),  # noqa: PLW0108 - made below
-            draw,
-            lambda send: self._postpone(process, send),
-            lambda seconds: self._pass_time(process, seconds),
-        )
-        table = Table(
-            self._backend.name,
-            client,
-            clock=lambda: clock.now + skew,
-            sleep=lambda seconds: self._pass_time(process, seconds),
-            jitter=draw.random,
-        )
-        table.__dict__["side_by_side"] = in_disorder(draw)
-        # Some split logs early: each log tells where it ends.
-        ChunkLogs.of_table(table).most_events_of_a_log = draw.choice((MOST_EVENTS, 2, 5, 12))
-        process = _Process(table)
-        return process
-
     def _begin(self) -> None:
         """Have an idle process work on what waits."""
         idle = [process for process in self._processes if process.call is None]
@@ -248,7 +219,7 @@ class PackedWriters(Writers):
         process.is_disturbed = False
         process.call = Actor(self._call(process))
 
-    def _call(self, process: _Process) -> Callable[[], list[str]]:
+    def _call(self, process: _Writer) -> Callable[[], list[str]]:
         entries, table, event = process.entries, process.table, self._event
         if entries[0].retracts:
             return lambda: ["retracted" if retract(table, event, entries[0].values) else "absent"]
@@ -256,7 +227,7 @@ class PackedWriters(Writers):
             return lambda: [accept(table, event, entries[0].values).status]
         return lambda: [outcome.status for outcome in accept_many(table, event, [entry.values for entry in entries])]
 
-    def _go_on(self, process: _Process) -> None:
+    def _go_on(self, process: _Writer) -> None:
         call = process.call
         assert call is not None
         fault = Fault.NONE
@@ -271,7 +242,7 @@ class PackedWriters(Writers):
         if call.done:
             self._ended(process, call)
 
-    def _ended(self, process: _Process, call: Actor) -> None:
+    def _ended(self, process: _Writer, call: Actor) -> None:
         process.call, now = None, self._backend.clock.now
         self.accepts += len(process.entries)
         if isinstance(call.error, ClientError | BotoCoreError | CountersError | TimeoutError | Crashed):
@@ -294,19 +265,7 @@ class PackedWriters(Writers):
         if left := [entry for entry in process.entries if not entry.told]:
             self._waiting.append(left)
         if isinstance(call.error, Crashed) or self._random.random() < 0.05:
-            self._processes[self._processes.index(process)] = self._process()
-
-    def _postpone(self, process: _Process, send: Callable[[], Any]) -> None:
-        delay = self._random.choice((self._random.uniform(0, LANDING_SECONDS), LANDING_SECONDS))
-        due = min(self._backend.clock.now + delay, process.deadline + LANDING_SECONDS)
-        # A schedule may leap over the end of a call, which has sent nothing after it.
-        if due >= self._backend.clock.now:
-            self._backend.clock.call_at(due, send)
-
-    def _pass_time(self, process: _Process, seconds: float) -> None:
-        self._backend.clock.advance(seconds)
-        if self._backend.clock.now >= process.deadline:
-            raise Crashed
+            self._processes[self._processes.index(process)] = _Writer(self._backend, self._random)
 
 
 def _untrue(entries: Sequence[Entry], held: Held, late: float) -> Iterator[str]:

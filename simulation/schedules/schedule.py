@@ -185,8 +185,8 @@ class Schedule:
     def _disturb(self) -> None:
         """Do something outside of any store call."""
         kind, deliveries = self._kind, self._deliveries
-        choices: list[Callable[[], object]] = [deliveries.time_out] * 3 + [deliveries.rewind, self._land]
-        choices += [self._wait, self._wait] + ([deliveries.split] if self._writers.left else [])
+        choices: list[Callable[[], object]] = [*[deliveries.time_out] * 3, deliveries.rewind, self._land]
+        choices += [self._wait, self._wait, *([deliveries.split] if self._writers.left else [])]
         if kind.hours:
             choices += [self._deploy]
         if kind.redeclared:

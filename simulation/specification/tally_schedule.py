@@ -147,7 +147,8 @@ class TallySchedule:
         turns = _Turns()
         self._engine = engine = Engine(seed, MemoryBackend, ("split", "split_near"), turns)
         engine.operations = engine.most_operations = 2 * engine.operations
-        self.backend: Any = engine.backend
+        assert isinstance(engine.backend, MemoryBackend)
+        self.backend = engine.backend
         self.backend.stream.disorder = lambda: 0.0
         self._shop = _Shop(engine, turns)
         self._changes = Changes(engine, self._shop, least=3)

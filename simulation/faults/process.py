@@ -1,0 +1,65 @@
+"""A process: a table with a client that meets faults, a clock that is wrong, and what it does, step by step."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dynamodb_counters._table import Table
+from simulation.clock import VirtualClock
+from simulation.faults.actors import Actor, Crashed
+from simulation.faults.disorder import in_disorder
+from simulation.faults.faulty_client import Fault, FaultyClient
+
+
+class OneThread:
+    """Stands for the table's threads, between which no actor can switch."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
+
+
+class Process:
+    """A process that stops before each request, and is dead at its `deadline`.
+
+    Its clock is wrong by up to `skew` seconds; a request that is not answered lands within `landing` seconds.
+    """
+
+    def __init__(
+        self, client: Any, name: str, clock: VirtualClock, rng: random.Random, *, skew: float, landing: float
+    ) -> None:
+        self._clock, self._random, self._landing = clock, rng, landing
+        self.call: Actor | None = None
+        self.deadline = math.inf
+        wrong = rng.choice((0.0, 0.0, rng.uniform(-skew, skew), rng.choice((-skew, skew))))
+        faulty: Any = FaultyClient(
+            client, self._pause, rng, self._postpone, self._pass_time, self._hear, tells_lost=True
+        )
+        self.table = Table(name, faulty, "put", lambda: clock.now + wrong, sleep=self._sleep, jitter=rng.random)
+        self.table.__dict__["side_by_side"] = in_disorder(rng)
+        self.table.__dict__["pool"] = OneThread()
+
+    def _hear(self, request: dict[str, Any], answer: Any) -> None:
+        """A request was answered."""
+
+    def _pause(self, operation: str) -> Fault:
+        assert self.call is not None
+        fault: Fault = self.call.pause(operation)
+        return fault
+
+    def _postpone(self, send: Callable[[], Any]) -> None:
+        delay = self._random.choice((self._random.uniform(0, self._landing), self._landing))
+        due = min(self._clock.now + delay, self.deadline + self._landing)
+        # A schedule may leap over the end of a process, which has sent nothing after it.
+        if due >= self._clock.now:
+            self._clock.call_at(due, send)
+
+    def _sleep(self, seconds: float) -> None:
+        self._pass_time(seconds)
+
+    def _pass_time(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+        if self._clock.now >= self.deadline:
+            raise Crashed
