@@ -11,9 +11,9 @@ above it:
 - `schedules`: writers, deliveries and faults interleaved by a seed, compared with the oracle;
 - `workbench`, `handler_process`: the aggregator delivered to by hand, and its handler in a process to be killed;
 - `hostile`: strangers at every door of the runtime, seeded;
-- `soak`, `mutations`: schedules until time is up, and the runtime's `mechanisms` switched off one by one, also those of
-  runs (`run_mechanisms`) and of groups that expire (`retention_mechanisms`), of tallies (`tally_mechanisms`) and of
-  erasures (`erasure_mechanisms`).
+- `soak`, `mutations`: schedules until time is up, and the runtime's safety mechanisms switched off one by one;
+- `pairs`, `quotas`: all features on one table at once, with backfills and verifications, and a quota that is shared;
+- `replay`, `specification`: runs recorded for a page of the documentation, and for TLC.
 """
 
 from __future__ import annotations

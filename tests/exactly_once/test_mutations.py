@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.mechanisms import Mutation
-from simulation.mutations import MUTATIONS, mutate
+from simulation.mutations import MUTATIONS, Mutation, mutate
 
 RUNTIME = Path(__file__).parents[2] / "lambdas" / "dynamodb_counters"
 

@@ -62,11 +62,10 @@ _ROOMS = {
         faults
         oracle
         schedules
-        mechanisms handler_process workbench throttled_burst
-        run_mechanisms quota_mechanisms retention_mechanisms tally_mechanisms
-        erasure_mechanisms
+        handler_process workbench throttled_burst
         mutations soak hostile quotas replay
-        pairs specification
+        pairs
+        specification
     """,
 }
 _LEVELS = {

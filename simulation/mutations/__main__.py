@@ -17,37 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from simulation import mechanisms
-from simulation.erasure_mechanisms import ERASURE_MUTATIONS
-from simulation.mechanisms import Mutation
-from simulation.quota_mechanisms import QUOTA_MUTATIONS
-from simulation.retention_mechanisms import RETENTION_MUTATIONS
-from simulation.run_mechanisms import RUN_MUTATIONS
-from simulation.tally_mechanisms import TALLY_MUTATIONS
+from simulation.mutations import MUTATIONS, Mutation, mutate
 
-_ROOT: Final = Path(__file__).parents[1]
-_RUNTIME: Final = Path("lambdas/dynamodb_counters")
+_ROOT: Final = Path(__file__).parents[2]
 _TIMEOUT_SECONDS: Final = 1800
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 CAUGHT: Final = "caught"
-MUTATIONS: Final = (
-    *mechanisms.MUTATIONS,
-    *RUN_MUTATIONS,
-    *QUOTA_MUTATIONS,
-    *RETENTION_MUTATIONS,
-    *TALLY_MUTATIONS,
-    *ERASURE_MUTATIONS,
-)
-
-
-def mutate(mutation: Mutation, root: Path) -> None:
-    """Apply a mutation to a copy of the project; LookupError unless its text is there exactly once."""
-    file = root / _RUNTIME / mutation.file
-    text = file.read_text()
-    if text.count(mutation.old) != 1:
-        raise LookupError(f"{mutation.name}: {mutation.file} has {text.count(mutation.old)} times {mutation.old!r}")
-    file.write_text(text.replace(mutation.old, mutation.new))
 
 
 def run(mutation: Mutation | None) -> str:

@@ -1,0 +1,219 @@
+"""Mutations of backfills, verifications and drops."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BACKFILL: Final = r"""
+== _backfill/backfill.py
+* a baseline is added again
+- "attribute_not_exists(#baseline)"
++ "attribute_not_exists(#baseline) OR attribute_exists(#baseline)"
+? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* a run completes whose generation was dropped
+- if state.run not in seen.runs or not is_whole:
++ if False:
+? test_run_guards.py::test_a_run_whose_generation_a_deployment_drops_at_the_end_is_void
+* what an old definition looks at is dropped
+- while declaration.name in names and isinstance(source, Aggregate):
++ while False and isinstance(source, Aggregate):
+? test_run_guards.py::test_an_old_definition_goes_on_over_the_generation_that_it_looks_at
+* a run completes that lacks what was declared again meanwhile
+-  and not _is_lacking(filled, declared, folded, seen.reads)
+? test_run_guards.py::test_a_run_that_lacks_what_a_deployment_has_declared_again_is_void
+* readers see what counts the filled aggregates before it has caught up
+-         yield from self._settle(state, plan)
+? test_run_guards.py::test_what_lacks_something_is_not_counted_as_if_it_were_whole
+* a backfill does not ask for gaps in its log
+-             self._require_no_gap(state)
+? test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on
+* a completed backfill leaves entries of the quarantine waiting
+-         if state.phase == COMPLETE:
+-             folded
++         if False:
++             folded
+? test_backfill_quarantine.py::test_the_recipe_for_a_full_quarantine_ends_with_none_waiting
+* a backfill that rested adds members that are gone
+- if layout.is_gone(group, self.now()):
++ if False:
+? test_expiring_members.py::test_a_backfill_that_rested_adds_no_member_that_may_be_gone
+* a backfill opens while three generations are counted
+- if not _is_mixed(*each[1:])
+? test_tally.py::test_a_backfill_waits_until_the_generation_before_the_last_is_not_counted_any_more
+* a run that opens takes the cut of another one, which lies ahead
+- replace(era, deployment=deployment_id(part))
++ Era(era.valid_from, deployment_id(part))
+? test_tally.py::test_a_run_whose_cut_lies_ahead_keeps_it_when_another_one_opens
+* a run goes on although another one has replaced what it carries
+- or generation_number(declaration.name) == number
++ or generation_number(declaration.name) >= number
+? test_tally.py::test_a_complete_backfill_voids_a_later_one_of_the_same_name
+
+== _backfill/baseline.py
+* of an item's images the last one counts
+- or place < found[change.digest][0]
++ or place > found[change.digest][0]
+? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* an item that changed after the cut waits as the scan found it
+- if item.entries and item.digest not in changed and
++ if item.entries and
+? test_backfill_quarantine.py::test_an_item_that_changes_meanwhile_waits_as_it_was_at_the_cut
+
+== _backfill/dropping.py
+* a drop takes items by the name of an event
+- kind not in used and kind not in events and
++ kind not in used and
+? test_names.py::test_a_drop_takes_no_items_that_an_event_may_have_written
+* a drop takes events by their name
+- if name in live or name in events or name not in known:
++ if name in live:
+? test_names.py::test_a_drop_takes_neither_events_nor_what_is_declared
+
+== _backfill/group_items.py
+* verification compares tallies with sources
+-  - _number(item, TALLY_PREFIX + name)
+? test_tally.py::test_verification_knows_of_erased_events_whose_counts_are_kept
+
+== _backfill/log_tail.py
+* any page of a shard's log says that it is past the scan
+- float(page["created"]["N"]) > ended_at + CLOCKS or page["beats"]["N"] != "0"
++ float(page["created"]["N"]) > 0
+? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
+
+== _backfill/opening.py
+* what is over something incomplete counts as whole
+- found |= {over.name} & left
++ break
+? test_run_guards.py::test_what_lacks_something_is_not_counted_as_if_it_were_whole
+* a backfill leaves the parts of a composite out
+- found = with_parts(names, declared) or left
++ found = set(names) or left
+? test_run_commands.py::test_a_distinct_is_backfilled_with_its_members
+* what is counted from a later era on has no tally to carry
+- {declaration.name: declaration for declaration in coming} | read
++ read
+? test_tally.py::test_an_increment_before_the_era_of_a_declaration_that_changes_again_reaches_its_backfill
+* a generation carries nothing
+- replace(before, carries=None) if type(before) is type(declaration) else None
++ None
+? test_tally.py::test_increments_survive_a_redefinition
+* tallies of what looks at a filled aggregate are not scanned
+-  or declaration.carries is not None
+? test_tally.py::test_tallies_of_an_aggregate_over_another_survive_a_redefinition_of_both
+
+== _backfill/quarantined_groups.py
+* what was redriven a moment ago is taken for counted
+- or changed_at(item) >= run.since - SKEW
+? test_waiting_entries.py::test_an_entry_that_is_redriven_while_groups_are_read_is_no_drift
+
+== _backfill/repair.py
+* a repair is done twice
+- request["ConditionExpression"] = "attribute_not_exists(#repaired)"
++ request["ConditionExpression"] = "attribute_not_exists(#repaired) OR attribute_exists(#repaired)"
+? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
+* a repair of a measure repairs what groups are ranked by
+- missing: dict[str, Number] = {SCORE: 0}
++ missing: dict[str, Number] = {}
+? test_verdicts.py::test_what_a_group_is_ranked_by_is_verified_and_repaired_on_its_own
+
+== _backfill/runner.py
+* a backfill does not wait for the log
+- waiting = state.lineage.waiting(acknowledged)
++ waiting: list[str] = []
+? test_run_guards.py::test_a_backfill_waits_until_the_log_is_past_its_scan
+* a shard may begin near a cut
+- if state.phase != WAITING or self._same_shards(state):
++ if True:
+? test_run_guards.py::test_a_run_begins_anew_if_a_shard_was_split_near_its_cut
+
+== _backfill/scan.py
+* a page of the scan is written over another
+-                 ConditionExpression=f"attribute_not_exists({PK})",
+? test_run_guards.py::test_of_two_scans_that_read_the_same_page_one_goes_on_from_the_others
+* an image that a scan finds waits at once
+- image, PROVISIONAL)
++ image, "waiting")
+? test_backfill_quarantine.py::test_an_item_that_goes_bad_meanwhile_waits_once
+
+== _backfill/shards.py
+* one shard's heartbeat is enough
+- return [] if acknowledged.get(ONLY_SHARD) else
++ return [] if any(acknowledged.values()) else
+? test_run_guards.py::test_the_slowest_shard_is_waited_for
+* shards that go on splitting are waited for
+- return bool(parent) and is_done(parent)
++ return False
+? test_run_guards.py::test_what_a_shard_has_acknowledged_its_children_need_not
+
+== _backfill/verdicts.py
+* a group that begins after what has expired counts some of it
+- or (begin is not None and begin >= until)
+? test_verdicts.py::test_a_group_later_than_all_that_has_expired_is_certain
+* no group with a time in its key counts what has expired
+- begin is not None and begin >= until
++ begin is not None
+? test_verdicts.py::test_an_event_from_the_future_expires_long_before_its_time
+* a sum cannot grow by what expires
+- number > 0 and _grows(declaration, name)
++ number > 0
+? test_verdicts.py::test_what_has_expired_makes_a_group_no_smaller
+* a group that is gone may have expired
+- if is_gone or (number > 0
++ if (number > 0
+? test_verdicts.py::test_a_group_that_is_gone_has_lost_all_there_is
+
+== _backfill/verification.py
+* a verification does not ask for gaps in its log
+-         self._require_no_gap(state)
+? test_backfill.py::test_a_run_is_void_that_lacks_records_which_lambda_gave_up_on
+* a verification knows positions by checkpoints only
+- return max(checkpoint, *held) if held else checkpoint
++ return checkpoint
+? test_backfill.py::test_a_count_that_is_right_has_no_differences_while_traffic_flows
+* a verification knows positions by watermarks only
+- return max(checkpoint, *held) if held else checkpoint
++ return max(held, default="")
+? test_run_guards.py::test_what_a_checkpoint_covers_needs_no_watermark
+* a verification takes what is logged for counted
+- elif change.sequence > held[ref].applied.get(shard, ""):
++ elif False:
+? test_run_guards.py::test_what_is_logged_but_not_counted_yet_is_no_drift
+* what waits in quarantine is taken for drift
+- if waits[ref]:
++ if False:
+? test_waiting_entries.py::test_an_image_that_waits_for_more_groups_is_counted_once
+* shards that begin while groups are read are not looked at
+- if known.issuperset(state.lineage.parents):
++ if True:
+? test_run_guards.py::test_what_came_through_a_shard_that_began_while_groups_were_read_is_no_drift
+* a verification compares what its scan takes for late
+- if number and name not in late}
++ if number}
+? test_backfill.py::test_what_a_scan_takes_for_late_is_no_drift
+* a verification tells what transactions have counted as drift
+- yield from self._await_transactions(state, self.compared + len(sums))
++ pass
+? test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift
+* a verification does not wait for long enough until transactions are logged
+- moment = self.now() + CLOCKS
++ moment = self.now() - CLOCKS
+? test_verified_transactions.py::test_what_a_transaction_has_counted_just_now_is_no_drift
+* a verification waits for the log of a run that another process has ended
+-         if state.phase != COMPARING:
+-             raise BackfillError(_ENDED.format(state.run.id))
+-         for _
++         for _
+? test_verified_transactions.py::test_no_transactions_are_waited_for_once_another_process_has_ended_the_run
+* a verification goes on after another process has ended it
+- if state.run not in seen.runs:
++ if False:
+? test_run_guards.py::test_a_verification_that_another_process_has_ended_tells_nothing
+* a verification compares members whose retention is over
+- layout.closing_time(group) <= self._cut_at:
++ False:
+? test_expiring_members.py::test_a_verification_takes_nothing_that_is_over_for_drift
+* a verification compares numbers whose members are gone
+- if counts_gone(layout.declaration, group, self.now()):
++ if False:
+? test_expiring_members.py::test_a_verification_takes_nothing_that_is_over_for_drift
+"""

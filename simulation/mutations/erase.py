@@ -1,0 +1,37 @@
+"""Mutations of erasures."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ERASE: Final = r"""
+== _erase/eraser.py
+* an object that comes meanwhile is erased without consent
+- given_up = sum(bucket.sweep(writes=drops) for bucket in self._buckets)
++ given_up = sum(bucket.sweep(writes=writes) for bucket in self._buckets)
+? test_erase_waiting.py::test_without_consent_an_object_that_comes_meanwhile_stays
+
+== _erase/quarantine_erase.py
+* an entry that waits is erased without a discard
+- done = discards.discard(entry)
++ done = self._update(item, None) is None
+? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
+* an entry that comes meanwhile is erased without consent
+- is_left = self._waits(item) and not (drops and part.left is not None)
++ is_left = False
+? test_erase_waiting.py::test_without_consent_an_entry_that_comes_meanwhile_stays
+* what a discard does not make right is dropped
+- done = redrive(self._table, entry)
++ done = self._update(item, None) is None
+? test_erase_waiting.py::test_an_entry_that_is_erased_with_its_event_leaves_nothing_to_be_taken_back
+* what a backfill has met is erased while that goes on
+- state == PROVISIONAL and bool(read_control(self._table).runs)
++ False
+? test_erase_waiting.py::test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over
+
+== _erase/run_pages.py
+* pages that a run still reads are erased
+- if run in is_open or self._table.clock() < written + HOUR:
++ if False:
+? test_erase.py::test_pages_of_runs_go_once_nobody_reads_them
+"""
