@@ -32,7 +32,7 @@ from benchmarks.best_times import peak_bytes  # noqa: E402  # Needs the path set
 from dynamodb_counters import Aggregate, Attr, Count, Counters, Items, Sum  # noqa: E402
 from dynamodb_counters._backfill.backfill import Backfill  # noqa: E402
 from dynamodb_counters._backfill.wiring import make_runner  # noqa: E402
-from dynamodb_counters._stream.batch import Aggregator  # noqa: E402
+from dynamodb_counters._commit.batch import Aggregator  # noqa: E402
 from dynamodb_counters._table import Table  # noqa: E402
 from dynamodb_counters.errors import CommitError  # noqa: E402
 from simulation.delivery.stream_api import lambda_record  # noqa: E402

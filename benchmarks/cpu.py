@@ -17,14 +17,14 @@ from benchmarks.best_times import best, cpu_seconds, peak_bytes, run_python
 from benchmarks.designs.ours import SHARD
 from benchmarks.designs.powertools import idempotent_counter
 from benchmarks.log_records import CREATED, declarations, records
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._commit.checkpoint_items import checkpoint_key
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import SEQUENCE_DIGITS
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table, make_client
 from dynamodb_counters.testing._dynamodb.client_errors import EXCEPTIONS
 

@@ -14,7 +14,7 @@ from benchmarks.designs.ours import SHARD, VIEWS
 from benchmarks.packing import READ_PRICE, Writer, memory, of
 from benchmarks.queue_and_stream import Stream, chunks
 from benchmarks.ways import INCREMENT_BEHIND_API, PACKED, PACKED_MANY, PACKED_SINGLE
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.capacity import DOLLARS_PER_MILLION_WRITES
 

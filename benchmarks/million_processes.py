@@ -18,7 +18,7 @@ from typing import Any, Final
 from benchmarks.best_times import peak_bytes
 from benchmarks.databases import EngineDatabase
 from dynamodb_counters import Aggregate, Count, Event, Packed
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 from dynamodb_counters.testing._dynamodb.capacity import Usage

@@ -11,8 +11,8 @@ from typing import Any, Final
 from benchmarks.metering import Label, Meter
 from benchmarks.shards import Partitions
 from dynamodb_counters import Aggregate, Count, Event, Ranking, Sum, Window
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock

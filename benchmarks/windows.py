@@ -21,7 +21,7 @@ from benchmarks.designs.ours import SHARD
 from benchmarks.queue_and_stream import chunks
 from benchmarks.workloads import FIRST_JOB, PROVIDERS, Job, jobs
 from dynamodb_counters import Counters, Event, Window
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.capacity import Usage, dollars_per_million
 

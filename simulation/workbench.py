@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from dynamodb_counters._assumptions import FRESH, LONGEST_INVOCATION, SKEW
+from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._fold.records import padded
-from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from benchmarks.designs.base import TABLE, Design
 from demo.examples.blog.traffic import View
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
 

@@ -31,9 +31,9 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.delivery.stream_api import lambda_record

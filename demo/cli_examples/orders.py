@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from demo.cli_examples.blog import NOW
 from dynamodb_counters import Aggregate, Attr, Count, Items, Sum
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 

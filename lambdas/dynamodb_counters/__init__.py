@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from dynamodb_counters._evaluate import evaluate as evaluate
     from dynamodb_counters._items.conditions import Attr as Attr
     from dynamodb_counters._items.conditions import Condition as Condition
+    from dynamodb_counters._quarantine.quarantine_items import Quarantined as Quarantined
     from dynamodb_counters._reads.rankings import Ranked as Ranked
     from dynamodb_counters._reads.window_counts import Comparison as Comparison
     from dynamodb_counters._reads.window_counts import WindowCount as WindowCount
     from dynamodb_counters._reads.window_reader import WindowReader as WindowReader
-    from dynamodb_counters._stream.quarantine_items import Quarantined as Quarantined
     from dynamodb_counters._writes.leases import Leases as Leases
     from dynamodb_counters._writes.outcomes import Outcome as Outcome
     from dynamodb_counters._writes.outcomes import Outcomes as Outcomes
@@ -60,7 +60,7 @@ _NAMES = {
     "_reads.rankings": "Ranked",
     "_reads.window_counts": "Comparison WindowCount",
     "_reads.window_reader": "WindowReader",
-    "_stream.quarantine_items": "Quarantined",
+    "_quarantine.quarantine_items": "Quarantined",
     "_writes.outcomes": "Outcome Outcomes OutcomeStatus",
     "errors": "CountersError EraseError IncompleteError InvalidArgumentError RejectedEventError UnavailableError "
     "UnknownMeasureError",

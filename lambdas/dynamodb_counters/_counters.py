@@ -11,12 +11,12 @@ from dynamodb_counters._declarations.groups import given
 from dynamodb_counters._declarations.kinds import require_event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
 from dynamodb_counters._items.decimals import Number
+from dynamodb_counters._quarantine import redrive_entries
+from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._reads.aggregate_reads import AggregateReads
 from dynamodb_counters._reads.event_reads import EventReads
 from dynamodb_counters._reads.rankings import RankingReads
 from dynamodb_counters._reads.window_reader import WindowReads
-from dynamodb_counters._stream import redrive_entries
-from dynamodb_counters._stream.quarantine_items import Quarantined
 from dynamodb_counters._table import Bulk, Incomplete, Table, make_client
 from dynamodb_counters._writes import accept, increments
 from dynamodb_counters._writes.accept import Conflicts

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ConnectTimeoutError
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
@@ -28,7 +29,6 @@ from dynamodb_counters._http.json_schema import compile_schema
 from dynamodb_counters._http.lossless_json import read_json
 from dynamodb_counters._http.resources import CountResources
 from dynamodb_counters._items.table_schema import LEADERBOARD, RANKING_INDEX, SCORE
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.event_items import typed_item
 from dynamodb_counters.testing._dynamodb.client_errors import failure

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from simulation.mutations.backfill import BACKFILL
+from simulation.mutations.commit import COMMIT
 from simulation.mutations.erase import ERASE
 from simulation.mutations.fold import FOLD
 from simulation.mutations.handlers import HANDLERS
-from simulation.mutations.stream import STREAM
 from simulation.mutations.writes import WRITES
 
 _RUNTIME: Final = Path("lambdas/dynamodb_counters")
@@ -62,5 +62,5 @@ def _read(text: str) -> Iterator[Mutation]:
 
 
 MUTATIONS: Final = tuple(
-    mutation for text in (BACKFILL, ERASE, FOLD, HANDLERS, STREAM, WRITES) for mutation in _read(text)
+    mutation for text in (BACKFILL, ERASE, FOLD, HANDLERS, COMMIT, WRITES) for mutation in _read(text)
 )

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.groups import values_of
-from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._table import Table
 from simulation.pairs.cuts import Image
 from simulation.pairs.subjects import Group, Parts, signature

@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.catch_up import CatchUp
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import SKEW
+from dynamodb_counters._control.run_items import RUN_SK_PREFIX
 from dynamodb_counters._declarations.generations import generation_number
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
-from dynamodb_counters._stream.run_items import RUN_SK_PREFIX
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.schedules.backend import Backend
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.control import read_control, read_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.faults.faulty_client import FaultPlan

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters._control.run_items import RUN_SK_PREFIX
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX
-from dynamodb_counters._stream.run_items import RUN_SK_PREFIX
 
 Key: TypeAlias = tuple[str, str]
 Image: TypeAlias = Mapping[str, Any]

@@ -13,10 +13,10 @@ from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.repair import Difference
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
 from dynamodb_counters._items.table_schema import SCORE, TALLY_PREFIX
-from dynamodb_counters._stream.control import read_control
 from dynamodb_counters.errors import BackfillError
 from simulation.faults.actors import Crashed
 from simulation.pairs import features

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._fold.records import padded
 from dynamodb_counters._items.table_schema import WATERMARK_PREFIX
-from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
+from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from simulation.delivery.event_source_mapping import Delivery, EventSourceMapping, Settings

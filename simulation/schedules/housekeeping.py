@@ -12,8 +12,9 @@ from unittest.mock import patch
 from uuid import UUID
 
 from dynamodb_counters._backfill import backfill, baseline, log_tail, verification
+from dynamodb_counters._commit import checkpoints, pruning
+from dynamodb_counters._control import run_logs
 from dynamodb_counters._erase import packed_erase
-from dynamodb_counters._stream import checkpoints, pruning, run_logs
 from dynamodb_counters._writes import chunk_writes, nonces, packed_accept
 
 _EAGER: Final = (

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynamodb_counters._stream.given_up import PREFIX, GivenUp
+from dynamodb_counters._quarantine.waiting import PREFIX
+from dynamodb_counters._recovery.given_up import GivenUp
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from dynamodb_counters.testing._dynamodb.stream_source import Record, Source
 from simulation.clock import VirtualClock

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, Final
 
+from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._control import control, deployments
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream import control, deployments
-from dynamodb_counters._stream.batch import Aggregator, Report
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import Delivery
 from simulation.faults.actors import Actor, Crashed

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from dynamodb_counters._commit import batch
+from dynamodb_counters._commit.checkpoint_items import Checkpoint
+from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._commit.commit import Committer
+from dynamodb_counters._control import deployments
+from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._fold import plan
 from dynamodb_counters._fold.plan import Source
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._stream import batch, deployments
-from dynamodb_counters._stream.checkpoint_items import Checkpoint
-from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.commit import Committer
-from dynamodb_counters._stream.deployments import Deployments
 from dynamodb_counters._writes import increments
 
 _commit = Committer.commit

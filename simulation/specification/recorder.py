@@ -12,17 +12,17 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._commit import batch
+from dynamodb_counters._commit.commit import Committer, Part
+from dynamodb_counters._commit.doubtful import set_aside
+from dynamodb_counters._control.deployment_items import HISTORY, deployment_id, history_key
+from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Delta
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, QUARANTINE_PREFIX, WATERMARK_PREFIX
-from dynamodb_counters._stream import batch
-from dynamodb_counters._stream.commit import Committer, Part
-from dynamodb_counters._stream.deployment_items import HISTORY, deployment_id, history_key
-from dynamodb_counters._stream.deployments import Deployments
-from dynamodb_counters._stream.doubtful import set_aside
-from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
+from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.memory_client import Paginator
 from simulation.clock import EPOCH
 from simulation.faults.actors import Crashed

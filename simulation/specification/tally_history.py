@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._backfill.state import VOID
+from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._control.deployment_items import Era, History, history_key, read_deployment, read_history
+from dynamodb_counters._control.run_items import cut_key, generation_of, run_key
+from dynamodb_counters._control.run_logs import NO_CUT
+from dynamodb_counters._control.statuses import deployment_key, generations_key, read_statuses
 from dynamodb_counters._declarations import Aggregate, Sum
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._fold.records import NEW, OLD, padded
 from dynamodb_counters._items.table_schema import BASELINE, ERASED, PK, SK, TALLY_PREFIX, TYPE, WATERMARK_PREFIX
-from dynamodb_counters._statuses import deployment_key, generations_key, read_statuses
-from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.deployment_items import Era, History, history_key, read_deployment, read_history
-from dynamodb_counters._stream.run_items import cut_key, generation_of, run_key
-from dynamodb_counters._stream.run_logs import NO_CUT
-from dynamodb_counters._stream.watermarks import sequence_of, shard_digest
+from dynamodb_counters._items.watermarks import sequence_of, shard_digest
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.specification.tally_schedule import DEFINITIONS, MEASURE, SALE, WEIGHTS
 

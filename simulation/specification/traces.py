@@ -11,8 +11,8 @@ from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED, SK
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
-from dynamodb_counters._stream.redrive_entries import unwrap
-from dynamodb_counters._stream.watermarks import Watermark, sequence_of
+from dynamodb_counters._items.watermarks import Watermark, sequence_of
+from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION

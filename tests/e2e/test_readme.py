@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Counters
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.engines import Engine
 from simulation.engines.tables import create_table

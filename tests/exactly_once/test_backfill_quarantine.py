@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Packed, Sum, Window
 from dynamodb_counters._backfill.backfill import Backfill
-from dynamodb_counters._stream.redrive_entries import settle
+from dynamodb_counters._quarantine.redrive_entries import settle
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from simulation.workbench import Workbench

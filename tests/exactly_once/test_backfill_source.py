@@ -12,8 +12,8 @@ from dynamodb_counters import Aggregate, Count, Counters, Distinct, Items, Sum, 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.source_table import SourceTable
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration, flatten
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
 from dynamodb_counters.testing._dynamodb.memory_stream import MemoryStream

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dynamodb_counters._assumptions import ALIVE, GUARANTEE, OUTLIVED
+from dynamodb_counters._commit import books, pruning
+from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._commit.checkpoints import Checkpoints
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._stream import books, pruning
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
-from dynamodb_counters._stream.checkpoints import Checkpoints
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CheckpointError
 from dynamodb_counters.testing._dynamodb.stream_source import Record
@@ -136,7 +136,7 @@ def test_no_zombie_however_late_meets_a_pruned_watermark(bench: Workbench) -> No
 
 
 def test_a_checkpoint_moves_after_the_last_item_is_committed(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._stream.checkpoints.WORTH_A_WRITE", 1)
+    monkeypatch.setattr("dynamodb_counters._commit.checkpoints.WORTH_A_WRITE", 1)
     bench.deploy([SALES, EACH])
     shard = bench.shards()[0]
     batch = [_sell(bench, shard), _sell(bench, shard)]
@@ -222,7 +222,7 @@ def test_a_lost_checkpoint_does_not_come_back_by_chance(bench: Workbench) -> Non
 
 def test_two_shards_of_one_digest_are_told(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("checkpoints", "checkpoint_items"):
-        monkeypatch.setattr(f"dynamodb_counters._stream.{module}.shard_digest", lambda _: "same")
+        monkeypatch.setattr(f"dynamodb_counters._commit.{module}.shard_digest", lambda _: "same")
     one, other, _ = bench.shards()
     bench.deliver([_sell(bench, one)], one)
     with pytest.raises(CheckpointError, match="have the same digest"):

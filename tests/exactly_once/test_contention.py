@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.errors import CommitError
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings

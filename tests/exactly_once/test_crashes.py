@@ -8,9 +8,9 @@ from collections import Counter
 from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Packed, Sum
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._declarations.packed import MIN_CHUNK_BYTES
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.delivery.event_source_mapping import EventSourceMapping, Settings
 from simulation.engines.dynamodb_local import DynamoDBLocal

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import CountersError
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Aggregate, Count, Declaration, Event, Sum
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from simulation.faults.actors import Crashed
 from simulation.workbench import QUARANTINE_SECONDS, Workbench

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Items
-from dynamodb_counters._stream.discards import Discards
-from dynamodb_counters._stream.redrive_entries import list_quarantined
+from dynamodb_counters._erase.discards import Discards
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.workbench import Workbench

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.eraser import Erased, Eraser
-from dynamodb_counters._stream.discards import Discards
-from dynamodb_counters._stream.redrive_entries import list_quarantined
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import EraseError

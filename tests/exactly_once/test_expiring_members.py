@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters import Aggregate, Count, Distinct, Event, InvalidArgumentError
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._stream.batch import Report
+from dynamodb_counters._commit.batch import Report
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError
 from dynamodb_counters.testing._dynamodb.client_errors import failure

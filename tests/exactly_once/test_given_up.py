@@ -15,12 +15,12 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER, LONGEST_INVOCATION, MOST_BOOKS, SKEW
+from dynamodb_counters._commit import books
+from dynamodb_counters._control.deployment_items import deployment_id
 from dynamodb_counters._declarations import Aggregate, Count, Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._stream import books
-from dynamodb_counters._stream.deployment_items import deployment_id
-from dynamodb_counters._stream.given_up import OnFailureBucket
-from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters._recovery.given_up import OnFailureBucket
+from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.testing._dynamodb.stream_source import Record
@@ -211,8 +211,8 @@ def test_an_early_batch_that_nothing_has_overtaken_is_counted(bench: Workbench, 
 
 
 def test_a_batch_is_counted_weeks_later(bench: Workbench, s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._stream.pruning.PRUNED_AT", 1)
-    monkeypatch.setattr("dynamodb_counters._stream.pruning._SPARE_BYTES", 1024)
+    monkeypatch.setattr("dynamodb_counters._commit.pruning.PRUNED_AT", 1)
+    monkeypatch.setattr("dynamodb_counters._commit.pruning._SPARE_BYTES", 1024)
     lost = _sell(bench)
     _count_only(bench, [lost], "SALES")
     bench.clock.advance(GIVEN_UP_AFTER + MINUTE)

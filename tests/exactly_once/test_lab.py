@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError

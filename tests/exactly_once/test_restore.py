@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.catch_up import CatchUp
-from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters._stream.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._quarantine.quarantine_items import Quarantined
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined, redrive
+from dynamodb_counters._recovery.catch_up import CatchUp
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.errors import CommitError

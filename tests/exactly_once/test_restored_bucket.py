@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, Items, TableKeys
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.catch_up import CatchUp
-from dynamodb_counters._stream.control import read_control
-from dynamodb_counters._stream.given_up import GivenUp
-from dynamodb_counters._stream.redrive_bucket import redrive_bucket
-from dynamodb_counters._stream.redrive_entries import list_quarantined
+from dynamodb_counters._quarantine.redrive_entries import list_quarantined
+from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.given_up import GivenUp
+from dynamodb_counters._recovery.redrive_bucket import redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from dynamodb_counters.errors import CommitError, GivenUpError

@@ -17,16 +17,16 @@ from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._control.control import read_control, write_control
+from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.run_logs import RunLogs
 from dynamodb_counters._declarations.effective import merged
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.control import read_control, write_control
-from dynamodb_counters._stream.quarantine import Quarantine
-from dynamodb_counters._stream.run_items import Run
-from dynamodb_counters._stream.run_logs import RunLogs
+from dynamodb_counters._quarantine.quarantine import Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.errors import BackfillError, CommitError

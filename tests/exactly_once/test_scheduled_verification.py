@@ -10,8 +10,8 @@ import pytest
 from dynamodb_counters._backfill.scheduled import LONGEST, ScheduledVerifier, StoppableVerification
 from dynamodb_counters._backfill.verification import Verification
 from dynamodb_counters._backfill.wiring import make_runner
-from dynamodb_counters._stream.control import read_control
-from dynamodb_counters._stream.run_items import run_key
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.run_items import run_key
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 from simulation.workbench import Workbench

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 from dynamodb_counters._assumptions import FRESH
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.deployment_items import deployment_id, history_key, read_history
 from dynamodb_counters._declarations import Aggregate, Count, Event, Sum
 from dynamodb_counters._declarations.groups import group_keys
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.deployment_items import deployment_id, history_key, read_history
 from dynamodb_counters._table import Table
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HeldClient, HookedClient

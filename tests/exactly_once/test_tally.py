@@ -12,12 +12,12 @@ from dynamodb_counters import Aggregate, Attr, Count, Event, Histogram, Packed, 
 from dynamodb_counters._backfill.dropping import Dropping
 from dynamodb_counters._backfill.state import SCANNING
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._erase.eraser import Eraser
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import TALLY_PREFIX
-from dynamodb_counters._stream.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import BackfillError

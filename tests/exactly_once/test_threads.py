@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dynamodb_counters._commit import pruning
 from dynamodb_counters._declarations import Aggregate, Count, Event
-from dynamodb_counters._stream import pruning
 from dynamodb_counters._table import CONCURRENCY
 from simulation.faults.hooked_client import HookedClient
 from simulation.workbench import Workbench

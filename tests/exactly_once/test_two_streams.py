@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Items, Sum, TableKeys
-from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.given_up import OnFailureBucket
-from dynamodb_counters._stream.redrive_bucket import redrive_bucket
+from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._recovery.given_up import OnFailureBucket
+from dynamodb_counters._recovery.redrive_bucket import redrive_bucket
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 from dynamodb_counters.errors import StreamUnknownError

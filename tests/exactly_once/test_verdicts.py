@@ -11,9 +11,9 @@ import pytest
 from dynamodb_counters import Aggregate, Average, Count, Event, Histogram, Ranking, Sum, Window
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._commit.expired_items import ExpiredItems, read_expired
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.groups import group_keys
-from dynamodb_counters._stream.expired_items import ExpiredItems, read_expired
 from dynamodb_counters._timeline.times import DAY, HOUR, MINUTE
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, spoil, verification

@@ -18,8 +18,8 @@ import pytest
 
 import dynamodb_counters
 from dynamodb_counters import Aggregate, Count, Counters, Event, Histogram, Sum, Window
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.stream_reader import StreamReader
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.commands.restore import restore_table
 from dynamodb_counters.errors import RestoreError

@@ -6,8 +6,8 @@ from typing import Any
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._assumptions import SETTLED_AFTER
-from dynamodb_counters._stream.pruning import PRUNED_AT
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._commit.pruning import PRUNED_AT
+from dynamodb_counters._items.watermarks import shard_digest
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW, Record, image, record
 

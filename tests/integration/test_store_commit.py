@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._stream.batch import Report
+from dynamodb_counters._commit.batch import Report
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import Record, image, record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dynamodb_counters._stream.discards import Discards
+from dynamodb_counters._erase.discards import Discards
 from tests.integration.stores import Store
 from tests.integration.test_store_quarantine import _SALES
 from tests.unit.fold.streams import record

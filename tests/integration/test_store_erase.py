@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Packed, Sum
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters.errors import InvalidArgumentError
 from simulation.engines import Engine
 from simulation.engines.tables import create_table

@@ -8,7 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._items.item_sizes import item_bytes
-from dynamodb_counters._stream.watermarks import Watermark
+from dynamodb_counters._items.watermarks import Watermark
 from simulation.engines import Engine
 from tests.integration.stores import OTHER_SHARD, SHARD, Store
 from tests.unit.fold.streams import Record, image, record

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._commit.checkpoint_items import checkpoint_key
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters.errors import CommitError
 from tests.integration.stores import SHARD, Store
 from tests.unit.fold.streams import Record, image, record

@@ -18,6 +18,7 @@ from moto import mock_aws
 
 import dynamodb_counters
 from dynamodb_counters import Counters
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import (
     Aggregate,
     Distinct,
@@ -27,7 +28,6 @@ from dynamodb_counters._declarations import (
     Window,
     flatten,
 )
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.site.blocks import Block

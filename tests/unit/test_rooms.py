@@ -27,9 +27,10 @@ _ROOMS = {
         _price_file
         _clients
         _table
-        _layouts _statuses
-        _writes _stream _reads
-        _backfill _erase
+        _layouts _quarantine
+        _control
+        _writes _commit _reads
+        _backfill _recovery _erase
         _counters _evaluate
         _dev
         _http
@@ -150,6 +151,18 @@ def test_there_are_no_import_circles(package: str) -> None:
         TopologicalSorter({module: used - {module} for module, used in graph.items()}).prepare()
     except CycleError as error:
         pytest.fail(f"import circle: {' -> '.join(reversed(error.args[1]))}")
+
+
+def test_handlers_never_load_rooms_of_operators() -> None:
+    paths = _modules(_RUNTIME)
+    reached = {module for module in paths if _room(module) == "handlers"}
+    left = list(reached)
+    while left:
+        module = left.pop()
+        found = {imported for imported, _ in _imports(module, paths[module]) if imported in paths} - reached
+        reached |= found
+        left += found
+    assert {_room(module) for module in reached} & {"_recovery", "_dev", "cli", "testing"} == set()
 
 
 @pytest.mark.parametrize("room", _PURE)

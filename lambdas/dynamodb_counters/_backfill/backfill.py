@@ -19,6 +19,10 @@ from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, wanted
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._control.control import NUMBERED, Control, read_control, write_control
+from dynamodb_counters._control.deployment_items import Era, History, deployment_id
+from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
 from dynamodb_counters._declarations.meaning import fingerprint, same_meaning
@@ -27,11 +31,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.table_schema import BASELINE
-from dynamodb_counters._statuses import Status
-from dynamodb_counters._stream.control import NUMBERED, Control, read_control, write_control
-from dynamodb_counters._stream.deployment_items import Era, History, deployment_id
-from dynamodb_counters._stream.redrive_entries import confirm, settle
-from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._quarantine.redrive_entries import confirm, settle
 from dynamodb_counters._timeline.times import MINUTE
 from dynamodb_counters.errors import BackfillError
 

@@ -13,11 +13,7 @@ from decimal import localcontext
 from typing import Any, Final
 
 from dynamodb_counters._backfill.shards import Lineage
-from dynamodb_counters._fold.item_layout import GroupRef
-from dynamodb_counters._items.decimals import EXACT, Number
-from dynamodb_counters._items.table_schema import PK
-from dynamodb_counters._stream.quarantine_items import quarantine_key
-from dynamodb_counters._stream.run_items import (
+from dynamodb_counters._control.run_items import (
     ROWS,
     LoggedChange,
     Run,
@@ -29,6 +25,10 @@ from dynamodb_counters._stream.run_items import (
     unpack_log,
     unpack_scanned,
 )
+from dynamodb_counters._fold.item_layout import GroupRef
+from dynamodb_counters._items.decimals import EXACT, Number
+from dynamodb_counters._items.table_schema import PK
+from dynamodb_counters._quarantine.quarantine_items import quarantine_key
 from dynamodb_counters._table import Table
 
 MOST_HELD: Final = 500_000

@@ -9,13 +9,13 @@ from typing import Any
 
 from dynamodb_counters._assumptions import GUARANTEE, SKEW
 from dynamodb_counters._backfill.pace import Pace
+from dynamodb_counters._control.control import read_control, read_declarations, stored_deployments
+from dynamodb_counters._control.deployment_items import decoded
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
-from dynamodb_counters._stream.control import read_control, read_declarations, stored_deployments
-from dynamodb_counters._stream.deployment_items import decoded
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from dynamodb_counters._assumptions import CLOCKS
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.source_table import SourceTable
+from dynamodb_counters._control.run_items import Run, beat_key, log_key, run_item
 from dynamodb_counters._items.table_schema import PK
-from dynamodb_counters._stream.run_items import Run, beat_key, log_key, run_item
 from dynamodb_counters._table import Table
 
 _LAST_PAGES: Final = 25

@@ -29,16 +29,16 @@ from dynamodb_counters._backfill.state import (
     Progress,
     State,
 )
+from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._control.control import Control, read_control, read_declarations
+from dynamodb_counters._control.deployment_items import History
+from dynamodb_counters._control.run_items import ONLY_SHARD, Run, run_item, run_key
 from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import Control, read_control, read_declarations
-from dynamodb_counters._stream.deployment_items import History
-from dynamodb_counters._stream.origins import Origins
-from dynamodb_counters._stream.quarantine import RETENTION, Quarantine
-from dynamodb_counters._stream.run_items import ONLY_SHARD, Run, run_item, run_key
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._quarantine.quarantine import RETENTION, Quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError

@@ -11,14 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._backfill.pace import Pace
-from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.stored_groups import group_of_item
-from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.table_schema import PK, TYPE
-from dynamodb_counters._stream.quarantine import Quarantine
-from dynamodb_counters._stream.quarantine_items import PROVISIONAL
-from dynamodb_counters._stream.run_items import (
+from dynamodb_counters._control.run_items import (
     MOST_BYTES,
     ROWS,
     Run,
@@ -30,7 +23,14 @@ from dynamodb_counters._stream.run_items import (
     run_item,
     scan_key,
 )
-from dynamodb_counters._stream.run_logs import Held, folded_alone, is_filled, sums_of
+from dynamodb_counters._control.run_logs import Held, folded_alone, is_filled, sums_of
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.stored_groups import group_of_item
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.table_schema import PK, TYPE
+from dynamodb_counters._quarantine.quarantine import Quarantine
+from dynamodb_counters._quarantine.quarantine_items import PROVISIONAL
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 

@@ -9,7 +9,7 @@ from typing import Final
 from dynamodb_counters._assumptions import CLOCKS, RUN_OPEN_AFTER
 from dynamodb_counters._backfill.state import COMPLETE
 from dynamodb_counters._backfill.verification import Verification
-from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from dynamodb_counters.errors import BackfillError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from dynamodb_counters._stream.deployment_items import history_key
+from dynamodb_counters._control.deployment_items import history_key
 from dynamodb_counters._table import Table
 
 ASKED_EVERY: Final = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from dynamodb_counters._stream.run_items import ONLY_SHARD
+from dynamodb_counters._control.run_items import ONLY_SHARD
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._backfill.shards import Lineage
-from dynamodb_counters._stream.run_items import Run
+from dynamodb_counters._control.run_items import Run
 
 OPENING: Final = "opening"
 WAITING: Final = "waiting"

@@ -23,23 +23,23 @@ from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
 from dynamodb_counters._backfill.runner import SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
+from dynamodb_counters._commit.checkpoint_items import BOOK
+from dynamodb_counters._commit.expired_items import read_expired
+from dynamodb_counters._control.control import Control, read_control, write_control
+from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Key, identity
 from dynamodb_counters._fold.closing_times import late_parts
 from dynamodb_counters._fold.item_layout import GroupKey, GroupRef, ItemLayout
+from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.decimals import EXACT, Number
 from dynamodb_counters._items.table_schema import PK, REPAIRED, SK
+from dynamodb_counters._items.watermarks import Watermark, sequence_of
 from dynamodb_counters._reads.batch_get import get_items
-from dynamodb_counters._stream.checkpoint_items import BOOK
-from dynamodb_counters._stream.control import Control, read_control, write_control
-from dynamodb_counters._stream.expired_items import read_expired
-from dynamodb_counters._stream.origins import Origins
-from dynamodb_counters._stream.run_items import Run
-from dynamodb_counters._stream.watermarks import Watermark, sequence_of
 from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"

@@ -9,7 +9,7 @@ from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.service_time import ServiceTime
 from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._backfill.source_table import SourceTable
-from dynamodb_counters._stream.control import read_control
+from dynamodb_counters._control.control import read_control
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import BackfillError
 

@@ -6,8 +6,8 @@ import time
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import FRESH, SKEW
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._dev.deployed import Function
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 

@@ -11,7 +11,7 @@ from dynamodb_counters._erase.matching import Wanted, type_of
 from dynamodb_counters._fold.records import NEW, OLD, Record
 from dynamodb_counters._items.chunks import decode_chunk, encode_chunk
 from dynamodb_counters._items.table_schema import CHUNK, PK, QUARANTINE, SK
-from dynamodb_counters._stream.quarantine_items import RECORD, pack, unpack
+from dynamodb_counters._quarantine.quarantine_items import RECORD, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._erase.discards import Discards
 from dynamodb_counters._erase.held_records import Reduced, reduced
 from dynamodb_counters._erase.matching import Wanted
 from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.table_schema import PK, SK
-from dynamodb_counters._stream.control import read_control
-from dynamodb_counters._stream.discards import Discards
-from dynamodb_counters._stream.quarantine_items import (
+from dynamodb_counters._quarantine.quarantine_items import (
     PROVISIONAL,
     REASON,
     RECORD,
@@ -28,7 +28,7 @@ from dynamodb_counters._stream.quarantine_items import (
     read_quarantine_item,
     unpack,
 )
-from dynamodb_counters._stream.redrive_entries import redrive, stored_entries
+from dynamodb_counters._quarantine.redrive_entries import redrive, stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 

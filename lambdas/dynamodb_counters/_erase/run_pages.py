@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamodb_counters._control.control import read_control
+from dynamodb_counters._control.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK, TTL
-from dynamodb_counters._stream.control import read_control
-from dynamodb_counters._stream.run_items import KEPT, RUN_SK_PREFIX, page_partitions
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Distinct, Hierarchy, Histogram
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._declarations.groups import Group, given, group_of, require_fields, values_of
@@ -13,7 +14,6 @@ from dynamodb_counters._items.decimals import Number
 from dynamodb_counters._items.escaping import LAST_CHARACTER
 from dynamodb_counters._items.table_schema import PK, SK, TYPE
 from dynamodb_counters._reads.group_reads import GroupReads
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters.errors import InvalidArgumentError
 
 _FIRST_CHARACTER: Final = " "  # Keys escape all characters before it.

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import localcontext
 from typing import TypeAlias
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import BUCKET_FIELD, Window
 from dynamodb_counters._declarations.groups import require_fields
 from dynamodb_counters._items.decimals import EXACT, Number, read_number, whole
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._reads.window_counts import WindowCount, add_up
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.intervals import Interval, Span, plan_queries, read_cost
 from dynamodb_counters._timeline.tiers import TOTAL

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import Group, given, group_keys, group_of, identity, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._reads.batch_get import get_items
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import WRITE_SHARD_FIELD, Aggregate, Ranking
 from dynamodb_counters._declarations.groups import given, group_keys, identity, require_fields, values_of
 from dynamodb_counters._declarations.kinds import require_aggregate
 from dynamodb_counters._items.decimals import Number, parse_number, whole
 from dynamodb_counters._items.table_schema import LEADERBOARD, PK, RANKING_INDEX, SCORE, SK
 from dynamodb_counters._reads.batch_get import get_items
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
 

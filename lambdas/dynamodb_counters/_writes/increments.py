@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import TRIES
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Count, Sum
 from dynamodb_counters._declarations.groups import Key, group_keys, group_of, require_fields
 from dynamodb_counters._declarations.kinds import require_aggregate
@@ -16,7 +17,6 @@ from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.decimals import Number, require_storable, typed_number
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._items.table_schema import LAST_RESET, SCORE, TALLY_PREFIX
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.nonces import met, new_nonce, once, watch_for_lost_answers
 from dynamodb_counters._writes.ownership import item_of, only_own, require_own

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from dynamodb_counters._control.statuses import Statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Window
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of, inserted
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.table_schema import COUNTED_IN, ONCE_SUFFIX, PK, TYPE
-from dynamodb_counters._statuses import Statuses
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.conflicts import repetition
 from dynamodb_counters._writes.event_items import event_item

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import click
 
+from dynamodb_counters._control.run_logs import SCANNED
 from dynamodb_counters._declarations.generations import base_name
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.table_schema import TTL, TYPE
-from dynamodb_counters._stream.quarantine_items import (
+from dynamodb_counters._quarantine.quarantine_items import (
     DISCARDED,
     REDRIVEN,
     SETTLED,
@@ -21,8 +22,7 @@ from dynamodb_counters._stream.quarantine_items import (
     Quarantined,
     read_quarantine_item,
 )
-from dynamodb_counters._stream.redrive_entries import stored_entries
-from dynamodb_counters._stream.run_logs import SCANNED
+from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.show.formats import stamp
 

@@ -10,17 +10,17 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.shards import stream_shards
+from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._control.control import read_control, read_declarations
+from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._declarations import Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._reads.batch_get import get_items
-from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint, checkpoint_key
-from dynamodb_counters._stream.control import read_control, read_declarations
-from dynamodb_counters._stream.deployment_items import AGGREGATOR, changes_between
-from dynamodb_counters._stream.redrive_entries import unwrap
-from dynamodb_counters._stream.watermarks import shard_digest
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
 from dynamodb_counters.cli.show.formats import stamp

@@ -19,12 +19,12 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dynamodb_counters._control.control import DECLARED, read_control, read_declarations
+from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Declaration, Event, Items, Window
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._http.lossless_json import write_json
-from dynamodb_counters._stream.control import DECLARED, read_control, read_declarations
-from dynamodb_counters._stream.deployments import last_declarations
 from dynamodb_counters._table import CONCURRENCY, Table
 from dynamodb_counters.cli.show.console import SafeConsole, make_console, visible
 from dynamodb_counters.errors import CountersError, InvalidArgumentError

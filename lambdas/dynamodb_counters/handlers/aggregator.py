@@ -10,9 +10,9 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dynamodb_counters import _clients
+from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._stream.batch import Aggregator, Report
-from dynamodb_counters._stream.waiting import waiting_in_bucket, waiting_in_quarantine
+from dynamodb_counters._quarantine.waiting import waiting_in_bucket, waiting_in_quarantine
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY
 

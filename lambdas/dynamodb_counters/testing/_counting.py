@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, Final
 
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import DAY, HOUR
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable

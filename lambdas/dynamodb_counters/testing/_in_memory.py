@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Declarable, Declaration, Items, flatten
 from dynamodb_counters._declarations.table_keys import TableKeys
+from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._items.table_schema import LEADERBOARD, QUARANTINE, RANKING_INDEX, SCORE, TYPE
-from dynamodb_counters._stream.origins import table_of
-from dynamodb_counters._stream.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
+from dynamodb_counters._quarantine.quarantine_items import STATE, WAITING, Quarantined, read_quarantine_item
 from dynamodb_counters.errors import CountersError, InvalidArgumentError
 from dynamodb_counters.testing._counting import Counting, one_by_one
 from dynamodb_counters.testing._dynamodb import request_checks

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from demo.cli_examples.blog import HOURS, NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, in_memory, seeded
 from dynamodb_counters import Counters
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
-from dynamodb_counters._stream.watermarks import shard_digest
+from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._items.watermarks import shard_digest
 from tests.unit.cli.in_process import Done, run
 
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/blog-dead-letters"

@@ -17,8 +17,8 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
-from dynamodb_counters._stream.quarantine_items import pack, quarantine_item, quarantine_key
-from dynamodb_counters._stream.redrive_entries import unwrap
+from dynamodb_counters._quarantine.quarantine_items import pack, quarantine_item, quarantine_key
+from dynamodb_counters._quarantine.redrive_entries import unwrap
 from tests.unit.fold.strategies import GAME, declared, values
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 

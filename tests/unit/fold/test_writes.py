@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dynamodb_counters import Window
-from dynamodb_counters._stream.batch import Aggregator
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError
 from tests.unit.fold.buckets import JOB, job

@@ -18,7 +18,7 @@ from simulation.engines import Engine
 from simulation.engines.tables import create_table
 from simulation.handler_process import LAMBDA_CONTEXT
 from tests.unit.fold.streams import image, record
-from tests.unit.stream.buckets import Bucket
+from tests.unit.quarantine.buckets import Bucket
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count()})

@@ -14,10 +14,10 @@ import pytest
 from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from dynamodb_counters import Aggregate, Count, Counters, InvalidArgumentError, Ranking, Window
+from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
 from dynamodb_counters._http.resources import CountResources
-from dynamodb_counters._stream.batch import Aggregator
 from dynamodb_counters._table import Table
 from dynamodb_counters.handlers import api
 from dynamodb_counters.testing._dynamodb.client_errors import failure

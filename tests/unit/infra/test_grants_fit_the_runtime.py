@@ -14,11 +14,11 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_dynamodb_counters import DedupCounterTable
+from dynamodb_counters._commit.batch import Aggregator
+from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._counters import Counters
 from dynamodb_counters._declarations import Aggregate, Count, Event, Packed, Quota, Sum, Window
 from dynamodb_counters._erase.eraser import Eraser
-from dynamodb_counters._stream.batch import Aggregator
-from dynamodb_counters._stream.deployments import deployed_declarations
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.commands.erase import declared_event
 from simulation.engines import Engine

@@ -22,7 +22,7 @@ from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
 from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, each, new_app, new_stack, synthesized
-from tests.unit.stream.buckets import Bucket
+from tests.unit.quarantine.buckets import Bucket
 
 _MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
 _QUEUE = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}

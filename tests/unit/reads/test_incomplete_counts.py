@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Counters, Event, IncompleteError, InvalidArgumentError
-from dynamodb_counters._statuses import Status, generations_item
+from dynamodb_counters._control.statuses import Status, generations_item
 from tests.unit.fold.world import World
 
 _VIEW = Event("view", pk="PAGE#{page}", sk="VIEW#{user}")

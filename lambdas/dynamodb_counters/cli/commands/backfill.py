@@ -11,10 +11,10 @@ import click
 
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.opening import opening, wanted
+from dynamodb_counters._control.control import Control, read_control, read_declarations
+from dynamodb_counters._control.run_items import generation_of
 from dynamodb_counters._declarations import Aggregate, Declaration, Event
 from dynamodb_counters._declarations.generations import base_name
-from dynamodb_counters._stream.control import Control, read_control, read_declarations
-from dynamodb_counters._stream.run_items import generation_of
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.runs import Manner, Worked, runner_of, with_manner, work_off
 from dynamodb_counters.cli.session import Session, shared

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import click
 
-from dynamodb_counters._stream.given_up import OnFailureBucket
-from dynamodb_counters._stream.redrive_bucket import RedrivenBatch, redrive_bucket
+from dynamodb_counters._recovery.given_up import OnFailureBucket
+from dynamodb_counters._recovery.redrive_bucket import RedrivenBatch, redrive_bucket
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 

@@ -10,8 +10,8 @@ from typing import Any, Final, TextIO
 
 import click
 
-from dynamodb_counters._stream.checkpoint_items import checkpoint_key
-from dynamodb_counters._stream.quarantine_items import UNREADABLE
+from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._quarantine.quarantine_items import UNREADABLE
 from dynamodb_counters.cli.session import Session, shared
 from dynamodb_counters.cli.show.item_words import Decoded, decoded
 from dynamodb_counters.errors import CountersError

@@ -9,9 +9,9 @@ from typing import Final
 import click
 from rich.table import Table as Grid
 
+from dynamodb_counters._control.deployments import deployed_declarations
 from dynamodb_counters._declarations import Declaration, Event
 from dynamodb_counters._erase.eraser import CountsOfErased, Erased, Eraser, Uncounted
-from dynamodb_counters._stream.deployments import deployed_declarations
 from dynamodb_counters.cli.arguments import fields_of
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared

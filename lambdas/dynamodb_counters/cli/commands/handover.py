@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dynamodb_counters._stream.control import counting_aggregator, hand_over
+from dynamodb_counters._control.control import counting_aggregator, hand_over
 from dynamodb_counters.cli.failures import DONE, FOUND
 from dynamodb_counters.cli.session import Session, shared
 

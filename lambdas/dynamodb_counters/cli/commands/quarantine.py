@@ -13,11 +13,11 @@ import click
 from rich.console import Group as Lines
 from rich.text import Text
 
+from dynamodb_counters._control.run_items import found_by
 from dynamodb_counters._declarations.composites import with_parts
-from dynamodb_counters._stream import redrive_entries
-from dynamodb_counters._stream.discards import Discards
-from dynamodb_counters._stream.quarantine_items import Quarantined
-from dynamodb_counters._stream.run_items import found_by
+from dynamodb_counters._erase.discards import Discards
+from dynamodb_counters._quarantine import redrive_entries
+from dynamodb_counters._quarantine.quarantine_items import Quarantined
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import duration
 from dynamodb_counters.cli.entries import STATES, Entry, Wanted, find, words

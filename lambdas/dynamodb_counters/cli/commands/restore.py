@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._stream.catch_up import CatchUp
-from dynamodb_counters._stream.stream_reader import StreamReader
+from dynamodb_counters._recovery.catch_up import CatchUp
+from dynamodb_counters._recovery.stream_reader import StreamReader
 from dynamodb_counters._table import Table
 from dynamodb_counters.cli.arguments import moment
 from dynamodb_counters.cli.session import Session, shared

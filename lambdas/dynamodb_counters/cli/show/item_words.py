@@ -8,6 +8,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._backfill.group_items import tally_of
+from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
+from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
+from dynamodb_counters._control.predecessors import read_predecessors
+from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
+from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
 from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._items.attributes import Image
@@ -33,13 +38,8 @@ from dynamodb_counters._items.table_schema import (
     WATERMARK_PREFIX,
     is_reserved,
 )
-from dynamodb_counters._statuses import read_statuses
-from dynamodb_counters._stream.checkpoint_items import BOOK, Checkpoint
-from dynamodb_counters._stream.deployment_items import AGGREGATOR, read_deployment, read_history
-from dynamodb_counters._stream.predecessors import read_predecessors
-from dynamodb_counters._stream.quarantine_items import RECORD
-from dynamodb_counters._stream.run_items import ROWS, unpack_log, unpack_scanned
-from dynamodb_counters._stream.watermarks import sequence_of
+from dynamodb_counters._items.watermarks import sequence_of
+from dynamodb_counters._quarantine.quarantine_items import RECORD
 from dynamodb_counters._writes.chunk_log import erased_digests
 from dynamodb_counters._writes.holdings import RESERVED
 from dynamodb_counters.cli.entries import read_entry, words

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event, Sum
-from dynamodb_counters._stream.quarantine_items import STATE
+from dynamodb_counters._quarantine.quarantine_items import STATE
 from dynamodb_counters._timeline.times import DAY
 from simulation.workbench import Workbench
 from tests.unit.cli.in_process import Done, run

@@ -1,0 +1,1 @@
+"""The commit: how a batch is counted exactly once."""

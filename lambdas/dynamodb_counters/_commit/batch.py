@@ -1,0 +1,239 @@
+"""One batch of the stream, end to end: drop what is counted, unwrap, fold, quarantine, commit, move the checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
+from dynamodb_counters._commit.books import Book, Books
+from dynamodb_counters._commit.checkpoint_items import Checkpoint, is_sequence
+from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints
+from dynamodb_counters._commit.commit import Committed, Committer, Part
+from dynamodb_counters._commit.doubtful import set_aside
+from dynamodb_counters._commit.expired_items import ExpiredItems
+from dynamodb_counters._commit.pruning import Pruner
+from dynamodb_counters._commit.retrying_client import RetryingClient
+from dynamodb_counters._control.deployments import Deployments
+from dynamodb_counters._control.run_items import ONLY_SHARD
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.expiry import expired_until
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.origins import Origins
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._items.watermarks import Watermark
+from dynamodb_counters._quarantine.quarantine import Quarantine
+from dynamodb_counters._quarantine.redrive_entries import unwrap
+from dynamodb_counters._table import Table, ending_at
+from dynamodb_counters.errors import ShardUnknownError
+
+_MOST_WRITES: Final = 10_000
+"""Groups and quarantined images that are written at once: a larger batch is counted in parts, so that none is too
+large."""
+
+_APPLIED_THROUGH: Final = "applied_through"
+"""Of the tumbling window's state: the last record its invocations have committed."""
+
+_CREATED: Final = "created"
+_BOOK: Final = "book"
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a batch."""
+
+    records: int = 0
+    events: int = 0
+    """Records folded, and in place of a chunk its events."""
+    updated: int = 0
+    skipped: int = 0
+    """Items that an earlier delivery had brought as far already."""
+    quarantined: int = 0
+    late: int = 0
+    """Contributions dropped because the retention of their bucket is over."""
+    write_units: float = 0.0
+    redelivered: int = 0
+    """Records at or below the shard's checkpoint."""
+    checkpoint_lost: bool = False
+    """The checkpoint, or the history of deployments."""
+    takeover: str = ""
+    skipped_types: Counter[str] = field(default_factory=Counter)
+    """Records of items that are not counted for a type that nothing declares, by type."""
+    overtaken: int = 0
+    """Records of a batch that Lambda gave up on, where later ones of its shard had been counted in the same book."""
+    touched: int = 0
+    """Items and entries of the quarantine."""
+    applied_through: str | None = None
+    """The batch's last sequence number, if the batch touched items."""
+    created: float = 0.0
+    """When that record was created."""
+    book: str = ""
+    """The book it is in; "" for the shard's first."""
+
+    def add(self, done: Committed, touched: int, late: int) -> None:
+        self.updated += done.updated
+        self.skipped += done.skipped
+        self.quarantined += done.quarantined
+        self.write_units += done.write_units
+        self.touched += touched
+        self.late += late
+        self.overtaken += len(done.overtaken)
+
+    def state(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function returns, and the tumbling window's next invocation is given."""
+        if self.applied_through is None:
+            return {**(event.get("state") or {})}
+        moved = {_APPLIED_THROUGH: self.applied_through, _CREATED: self.created, _BOOK: self.book}
+        return {**(event.get("state") or {}), **moved}
+
+
+class Aggregator:
+    """Keeps the aggregates of one table current.
+
+    `single_shard` says that the stream has one shard, so that events need not name it (local emulators);
+    `source_table` is the ARN of the table whose `Items` are counted, if that is another. An operator's tool
+    never `takes_over` the table.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        declarations: tuple[Declaration, ...],
+        *,
+        quarantine_retention_seconds: float,
+        single_shard: bool = False,
+        source_table: str | None = None,
+        name: str = "",
+        takes_over: bool = True,
+    ) -> None:
+        self._clock = table.clock
+        self._client = RetryingClient(table)
+        retrying = table.reached_by(self._client)
+        self._deployments = Deployments(retrying, declarations, name, source_table or "", takes_over=takes_over)
+        self._origins = Origins(table.name, source_table, lambda: self._deployments.copied_from)
+        self._checkpoints = Checkpoints(table, retrying)
+        self._books = Books(self._checkpoints)
+        self._quarantine = Quarantine(retrying, quarantine_retention_seconds, self._origins.ttl_of(declarations))
+        self._committer = Committer(retrying, self._checkpoints, self._quarantine, Pruner(table, self._checkpoints))
+        self._expired = ExpiredItems(retrying)
+        self._single_shard = single_shard
+
+    def handle(
+        self, event: Mapping[str, Any], time_left: Callable[[], float] = lambda: math.inf, *, given_up: bool = False
+    ) -> Report:
+        """Count a batch, each record exactly once however often it is delivered.
+
+        `event` is Lambda's: ``shardId`` and its ``Records`` in order. Any error means: deliver it again. A batch that
+        Lambda had `given_up` may be old, and later ones may have been counted.
+        """
+        # When this invocation has ended at the latest.
+        deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
+        with ending_at(deadline):
+            if event.get("Records"):
+                return self._batch(event, deadline, given_up=given_up)
+            return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
+
+    def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
+        records = event["Records"]
+        shard = self._shard(event)
+        report = Report(records=len(records))
+        for book in self._books.of(shard, records, deadline, self._clock(), given_up=given_up):
+            fresh = _after(book.checkpoint.applied_through, book.records)
+            report.redelivered += len(book.records) - len(fresh)
+            if given_up and book.checkpoint.applied_through > sequence_number(records[-1]):
+                report.overtaken += len(book.records)
+            report.checkpoint_lost |= book.checkpoint.just_lost
+            if fresh:
+                self._count(book, fresh, deadline, report, given_up=given_up)
+        return report
+
+    def _take_over(self, deadline: float) -> Report:
+        """An invocation by hand, or by the deployment: put the declarations in force before there is a batch."""
+        report = Report()
+        self._refresh(deadline, report)
+        return report
+
+    def _count(self, book: Book, records: Sequence[Record], deadline: float, report: Report, *, given_up: bool) -> None:
+        self._refresh(deadline, report)
+        shard, checkpoint = book.shard, book.checkpoint
+        created_before = self._doubtful_before(checkpoint, given_up=given_up)
+        watermark = Watermark(shard, book.name, book.before)
+        given_up_through = sequence_number(records[-1]) if given_up else ""
+        batch = unwrap(records, self._origins)
+        unfoldable = batch.unreadable
+        for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
+            self._expired.note(expired_until(plan, changes))
+            report.write_units += self._deployments.log(plan, shard, changes, self._quarantine)
+            fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
+            unfoldable += doubtful
+            while fresh:
+                folded = fold(plan, fresh, most=_MOST_WRITES)
+                counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
+                # Before the checkpoint moves: a record that it covers is not looked at again.
+                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)
+                unfoldable = []
+                report.events += folded.events
+                report.skipped_types += folded.skipped_types
+                part = Part(plan, counted, watermark, checkpoint, given_up_through)
+                done = self._committer.commit(folded.deltas, part)
+                report.add(done, len(folded.deltas), folded.late)
+                touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
+                if self._client.has_time() and book.moves:
+                    report.write_units += self._checkpoints.committed(
+                        book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
+                    )
+        self._keep(shard, unfoldable, report)
+        if report.touched and book.moves:
+            report.applied_through, report.created = sequence_number(records[-1]), created_of(records[-1])
+            report.book = book.name
+            if given_up:
+                self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
+
+    def _doubtful_before(self, checkpoint: Checkpoint, *, given_up: bool) -> float:
+        """Records created earlier may have been counted, and nothing is left that tells."""
+        if not given_up:
+            return max(self._clock() - GUARANTEE, checkpoint.lost_before)
+        # Watermarks that a checkpoint does not cover stay for longer than the stream keeps its records.
+        return math.inf if checkpoint.blurred else max(checkpoint.lost_before, self._deployments.known_since)
+
+    def _refresh(self, deadline: float, report: Report) -> None:
+        takeover = self._deployments.refresh(deadline)
+        if takeover is not None:
+            report.takeover = takeover.text
+            report.checkpoint_lost |= takeover.history_lost
+
+    def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
+        kept = self._quarantine.keep(shard, self._deployments.awaited(images))
+        report.quarantined += kept
+        report.touched += kept
+        return kept
+
+    def _end_of_window(self, event: Mapping[str, Any], deadline: float) -> Report:
+        """Move the checkpoint to what the window's invocations have committed: the response's state tells."""
+        state = event.get("state") or {}
+        applied_through = state.get(_APPLIED_THROUGH)
+        if not event.get("isFinalInvokeForWindow") or not is_sequence(applied_through):
+            return Report()
+        book, created_at = state.get(_BOOK) or self._shard(event), state.get(_CREATED, 0.0)
+        return Report(write_units=self._checkpoints.advance(book, applied_through, created_at, deadline))
+
+    def _shard(self, event: Mapping[str, Any]) -> str:
+        shard = event.get("shardId")
+        if shard:
+            return self._origins.shard(str(shard), event)
+        if self._single_shard:
+            return self._origins.shard(ONLY_SHARD, event)
+        raise ShardUnknownError(
+            "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
+            "a tumbling window on the event source mapping, or single_shard if the stream has one shard"
+        )
+
+
+def _after(applied_through: str, records: Sequence[Record]) -> Sequence[Record]:
+    if applied_through < sequence_number(records[0]):
+        return records
+    return [record for record in records if applied_through < sequence_number(record)]

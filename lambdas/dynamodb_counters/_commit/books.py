@@ -1,0 +1,114 @@
+"""Books: the stretches of a shard whose records share a checkpoint and watermarks.
+
+A shard has one book, unless Lambda may have given up on records of it. What it gave up on is counted after records
+that came later, and a watermark tells only the last record. So where records may be missing, those that follow are in
+another book: the one before keeps telling what became of its own.
+
+Lambda gives up on records at the age of 23 hours. So none are missing before a record that is delivered within 23 hours
+after the one before it was created. A batch that comes later opens a book. It is refused by the watermarks of all books
+before, too: an invocation may have counted a part of it, together with records that are missing now. Such an invocation
+is over: one that counts records of nearly that age tells until when.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamodb_counters._assumptions import (
+    BOOK_NOTED_AFTER,
+    BOOK_OPEN_AFTER,
+    MOST_BOOKS,
+    SKEW,
+)
+from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
+from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._fold.records import Record, created_of, sequence_number
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Consecutive records of a shard that are in one book, with the names of the books before it."""
+
+    shard: str
+    name: str
+    before: tuple[str, ...]
+    checkpoint: Checkpoint
+    records: Sequence[Record]
+    moves: bool = True
+    """Whether its checkpoint may move past the records."""
+
+
+class Books:
+    """The books of one table's shards."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+
+    def of(
+        self, shard: str, records: Sequence[Record], deadline: float, now: float, *, given_up: bool
+    ) -> Iterator[Book]:
+        """Cut a batch where another book begins; `given_up` says that it comes from the bucket."""
+        before: tuple[str, ...] = ()
+        name = shard
+        place: dict[str, Any] = {"since": sequence_number(records[0])}
+        while records:
+            begins = _met(records) | place
+            checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, begins)
+            early, records = _cut(records, checkpoint.since)
+            if early:
+                yield self._early(shard, checkpoint.since, early, deadline, given_up=given_up)
+            if records and not given_up:
+                is_last = len(before) + 1 == MOST_BOOKS
+                checkpoint = self._continued(name, checkpoint, records, deadline, now, is_last=is_last)
+            own, records = _cut(records, checkpoint.successor) if checkpoint.successor else (records, ())
+            if own:
+                yield Book(shard, name, before, checkpoint, own)
+            before, name = (*before, name), f"{shard}{BOOK}{checkpoint.successor}"
+            # Whoever opened the book may have died before it began.
+            place = {"met": checkpoint.successor, "met_at": checkpoint.successor_at}
+
+    def _early(self, shard: str, since: str, records: Sequence[Record], deadline: float, *, given_up: bool) -> Book:
+        """Records before the first that anybody tried to count. From the stream, they come in a replay."""
+        name = shard + BOOK
+        checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, {"successor": since})
+        return Book(shard, name, () if given_up else (shard,), checkpoint, records, moves=given_up)
+
+    def _continued(
+        self, name: str, known: Checkpoint, records: Sequence[Record], deadline: float, now: float, *, is_last: bool
+    ) -> Checkpoint:
+        """The checkpoint, once it tells as far as need be whether the records are in its book."""
+        first, last = sequence_number(records[0]), sequence_number(records[-1])
+        while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
+            told = _met(records)
+            missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
+            if missing and not is_last:
+                if first <= known.tried and now < known.busy:
+                    raise TimeoutError(f"an earlier invocation may still count {first}, for {known.busy - now:.0f} s")
+                told = {"successor": first, "successor_at": told["met_at"]}
+            else:
+                if first <= known.met:
+                    told |= {"met": known.met, "met_at": known.met_at}
+                told |= {"tried": max(last, known.tried), "busy": max(math.ceil(deadline + SKEW), known.busy)}
+                told |= {"blurred": True} if missing else {}
+            if all(getattr(known, told_name) == value for told_name, value in told.items()):
+                break
+            is_told = self._checkpoints.amend(name, known, told)
+            known = self._checkpoints.of(name, last, deadline, _met(records))
+            if is_told:
+                break
+        return known
+
+
+def _met(records: Sequence[Record]) -> dict[str, Any]:
+    return {"met": sequence_number(records[0]), "met_at": math.floor(created_of(records[0]))}
+
+
+def _cut(records: Sequence[Record], at: str) -> tuple[Sequence[Record], Sequence[Record]]:
+    """The records before a sequence number, and the others."""
+    if not records or not at or sequence_number(records[0]) >= at:
+        return (), records
+    early = sum(sequence_number(record) < at for record in records)
+    return records[:early], records[early:]

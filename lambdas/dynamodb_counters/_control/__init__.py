@@ -1,0 +1,1 @@
+"""Control: which declarations hold for which records."""

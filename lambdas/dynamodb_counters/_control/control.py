@@ -1,0 +1,231 @@
+"""The control of a table: the history of its deployments, its open runs, and which generations readers use.
+
+Two items, written together on condition that both are as they were seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dynamodb_counters._control.deployment_items import (
+    AGGREGATOR,
+    FOLDED,
+    HISTORY,
+    History,
+    declared_item,
+    decoded,
+    deployment_id,
+    deployment_item,
+    history_key,
+    read_deployment,
+    read_history,
+)
+from dynamodb_counters._control.predecessors import (
+    PREDECESSORS,
+    Predecessor,
+    predecessors_text,
+    read_predecessors,
+)
+from dynamodb_counters._control.run_items import RUNS, Run, read_runs, runs_text
+from dynamodb_counters._control.statuses import (
+    STATUS,
+    Status,
+    deployment_key,
+    generations_item,
+    generations_key,
+    read_statuses,
+)
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._declarations.past import Past
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._table import Table
+
+DECLARED: Final = "declared"
+"""Attribute of the history's item with the deployment that the stack declares."""
+
+SOURCE: Final = "source"
+"""Attribute with the ARN of the source table, if the aggregator has one."""
+
+NUMBERED: Final = "generation"
+"""Attribute with the number of the last generation of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the table held when it was read."""
+
+    item: Mapping[str, Any] = field(default_factory=dict)
+    generations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def history(self) -> History | None:
+        """None if there is none, or what is there cannot be read."""
+        return read_history(self.item)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The open runs."""
+        return read_runs(self.item)
+
+    @property
+    def statuses(self) -> dict[str, Status]:
+        """By declaration."""
+        return read_statuses(self.generations)
+
+    @property
+    def reads(self) -> dict[str, int]:
+        """Which generation readers use, by declaration; 0 of those that are not here."""
+        return {name: status.reads for name, status in self.statuses.items()}
+
+    @property
+    def declared(self) -> str:
+        """The deployment that the stack declares."""
+        history = self.history
+        return str(self.item.get(DECLARED, {}).get("S") or (history.last.deployment if history else ""))
+
+    @property
+    def source(self) -> str:
+        """The ARN of the aggregator's source table; "" for none."""
+        return str(self.item.get(SOURCE, {}).get("S", ""))
+
+    @property
+    def predecessors(self) -> tuple[Predecessor, ...]:
+        """The tables that this one was restored from, one after the other."""
+        return read_predecessors(self.item)
+
+    @property
+    def numbered(self) -> int:
+        """The number of the last generation of all."""
+        return max([int(self.item.get(NUMBERED, {}).get("N", "0")), *self.reads.values()])
+
+
+def read_control(table: Table) -> Control:
+    return Control(table.read_item(history_key()), table.read_item(generations_key()))
+
+
+def read_declarations(table: Table, deployment: str) -> tuple[Declaration, ...] | None:
+    """What a deployment folds; None if this version cannot fold by it."""
+    return read_deployment(table.read_item(deployment_key(deployment)))
+
+
+def stored_deployments(table: Table) -> dict[str, Mapping[str, Any]]:
+    """The items of all deployments that the table has ever had, by their ids."""
+    found: dict[str, Mapping[str, Any]] = {}
+    start: Any = {}
+    while True:
+        page = table.client.query(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk AND begins_with({SK}, :prefix)",
+            ExpressionAttributeValues={":pk": {"S": CHECKPOINT_PREFIX}, ":prefix": {"S": DEPLOYMENT_PREFIX}},
+            ConsistentRead=True,
+            **start,
+        )
+        found |= {item[SK]["S"].removeprefix(DEPLOYMENT_PREFIX): item for item in page["Items"]}
+        if "LastEvaluatedKey" not in page:
+            return found
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def past_of(stored: Iterable[Mapping[str, Any]], seen: Control) -> Past:
+    """What has ever been folded; what only a stack has declared has written nothing, and what was passing not alone."""
+    read = [(item, decoded(item)) for item in stored]
+    return Past(tuple(found for item, found in read if FOLDED in item or found is None), seen.numbered)
+
+
+def counting_aggregator(table: Table) -> str:
+    """Return the aggregator that alone may take over, or "" if any may."""
+    found: str = table.read_item(history_key()).get(AGGREGATOR, {}).get("S", "")
+    return found
+
+
+def hand_over(table: Table) -> None:
+    """Let any aggregator take over."""
+    if counting_aggregator(table):
+        table.client.update_item(
+            TableName=table.name,
+            Key=history_key(),
+            UpdateExpression="REMOVE #aggregator",
+            ExpressionAttributeNames={"#aggregator": AGGREGATOR},
+        )
+
+
+def note_predecessor(table: Table, predecessor: Predecessor) -> None:
+    """Tell that the table is a copy of another one, with what is known of that by now."""
+    others = [one for one in read_control(table).predecessors if one.stream != predecessor.stream]
+    table.client.update_item(
+        TableName=table.name,
+        Key=history_key(),
+        UpdateExpression="SET #type = :type, #predecessors = :predecessors",
+        ExpressionAttributeNames={"#type": TYPE, "#predecessors": PREDECESSORS},
+        ExpressionAttributeValues={
+            ":type": {"S": CHECKPOINT},
+            ":predecessors": {"S": predecessors_text([*others, predecessor])},
+        },
+    )
+
+
+def write_control(
+    table: Table,
+    seen: Control,
+    history: History,
+    *,
+    runs: Iterable[Run] | None = None,
+    statuses: Mapping[str, Status] | None = None,
+    deployments: Iterable[tuple[Declaration, ...]] = (),
+    passing: Iterable[tuple[Declaration, ...]] = (),
+    declared: tuple[Declaration, ...] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    also: Iterable[dict[str, Any]] = (),
+) -> Control | None:
+    """Write what is given, and with it what the history names; None if another process has written meanwhile.
+
+    What is `passing` holds in eras alone whose successor is known: it tells nothing of what readers used.
+    """
+    changed = {TYPE: {"S": CHECKPOINT}, HISTORY: {"S": history.text()}, **(attributes or {})}
+    if runs is not None:
+        changed[RUNS] = {"S": runs_text(runs)}
+    new = Control({**seen.item, **history_key(), **changed}, seen.generations)
+    items = [_put(table, new.item, seen.item, (HISTORY, RUNS, DECLARED))]
+    if statuses is not None and dict(statuses) != seen.statuses:
+        new = replace(new, generations=generations_item(statuses))
+        items.append(_put(table, new.generations, seen.generations, (STATUS,)))
+    # Together, so that whoever finds the declarations of another deployment knows that there was a history.
+    known = {} if declared is None else {deployment_id(declared): declared_item(declared)}
+    known |= {deployment_id(part): declared_item(part) for part in passing}
+    known |= {deployment_id(part): deployment_item(part) for part in deployments}
+    items += [{"Put": {"TableName": table.name, "Item": item}} for item in known.values()]
+    client = table.client
+    try:
+        client.transact_write_items(TransactItems=[*items, *also])  # type: ignore[list-item]
+    except client.exceptions.TransactionCanceledException as error:
+        codes = [reason.get("Code") for reason in error.response["CancellationReasons"]]
+        if "ConditionalCheckFailed" not in codes:
+            raise
+        return None
+    return new
+
+
+def close_runs(table: Table) -> None:
+    """Give up all runs that are open: they end as void."""
+    while (seen := read_control(table)).runs and seen.history is not None:
+        if write_control(table, seen, seen.history, runs=()) is not None:
+            return
+
+
+def _put(table: Table, item: Mapping[str, Any], seen: Mapping[str, Any], compared: tuple[str, ...]) -> dict[str, Any]:
+    """Put an item on condition that some attributes are as they were seen."""
+    conditions = [
+        f"#{name} = :{name}" if name in seen else f"attribute_not_exists(#{name})" for name in compared if seen
+    ]
+    put: dict[str, Any] = {
+        "TableName": table.name,
+        "Item": dict(item),
+        "ConditionExpression": " AND ".join(conditions) or f"attribute_not_exists({PK})",
+    }
+    if conditions:
+        put["ExpressionAttributeNames"] = {f"#{name}": name for name in compared}
+    if values := {f":{name}": seen[name] for name in compared if name in seen}:
+        put["ExpressionAttributeValues"] = values
+    return {"Put": put}

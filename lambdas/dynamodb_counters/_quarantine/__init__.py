@@ -1,0 +1,1 @@
+"""Quarantine: what could not be counted, and how it is counted later."""

@@ -1,0 +1,85 @@
+"""Quarantine as the aggregator uses it: keep what cannot be counted, once, however often it is delivered.
+
+A record is folded by the declarations of its time, so every delivery quarantines the same images under the same ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.records import MAX_TTL_AGE, NEW, OLD, Record
+from dynamodb_counters._items.table_schema import PK, TTL
+from dynamodb_counters._quarantine.quarantine_items import (
+    RECORD,
+    STATE,
+    WAITING,
+    pack,
+    quarantine_item,
+    quarantine_key,
+)
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+from dynamodb_counters.errors import CommitError
+
+RETENTION: Final = 90 * DAY
+"""How long what an operator's command has put there is kept."""
+
+_LEAST: Final = 2 * DAY
+"""How long an entry is kept at least, whatever its image says."""
+
+
+class Quarantine:
+    """The quarantine of one table, which keeps entries for `retention_seconds`.
+
+    `ttl_of` tells by which attribute a record's item expires.
+    """
+
+    def __init__(
+        self, table: Table, retention_seconds: float, ttl_of: Callable[[Record], str | None] = lambda _: TTL
+    ) -> None:
+        self._ttl_of = ttl_of
+        self._table = table
+        self._retention_seconds = retention_seconds
+
+    def keep(self, shard: str, images: Sequence[Unfoldable], state: str = WAITING) -> int:
+        """Keep images that are not kept yet and return how many; `CommitError` means: deliver the batch again."""
+        answers = [there for _, there in self._table.side_by_side(lambda one: self.keep_one(shard, one, state), images)]
+        if failures := [there for there in answers if isinstance(there, Exception)]:
+            raise CommitError(failures)
+        return answers.count(None)
+
+    def keep_one(self, shard: str, image: Unfoldable, state: str = WAITING) -> dict[str, Any] | None:
+        """Keep an image; return the entry that is there already."""
+        content = {RECORD: pack(image.record), STATE: {"S": state}}
+        item = self.item(shard, image.entry_id, image.reason, content, image.names)
+        return self.put({**item, TTL: {"N": str(self._expires_at(image.record))}})
+
+    def _expires_at(self, record: Record) -> int:
+        """No later than what the image itself says, but so that there is time to look at it."""
+        now, ttl = self._table.clock(), self._ttl_of(record) or ""
+        images = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
+        expiries = [float(image[ttl]["N"]) for image in images if "N" in image.get(ttl, {})]
+        latest = min([now + self._retention_seconds, *(at for at in expiries if at > now - MAX_TTL_AGE)])
+        return int(max(latest, min(now + _LEAST, now + self._retention_seconds)))
+
+    def item(
+        self, shard: str, entry_id: str, reason: str, content: dict[str, Any], names: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        key = quarantine_key(shard, entry_id)
+        return quarantine_item(key, reason, content, names, int(self._table.clock() + self._retention_seconds))
+
+    def put(self, item: dict[str, Any]) -> dict[str, Any] | None:
+        """Put an entry that is not there; return the one that is."""
+        try:
+            self._table.client.put_item(
+                TableName=self._table.name,
+                Item=item,
+                ConditionExpression=f"attribute_not_exists({PK})",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except self._table.client.exceptions.ConditionalCheckFailedException as error:
+            response: Any = error.response
+            return dict(response["Item"])
+        return None

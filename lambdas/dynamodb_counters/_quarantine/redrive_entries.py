@@ -1,0 +1,214 @@
+"""Redrive: list the quarantine, send an entry back through the stream, and unwrap it there.
+
+A redrive changes the state of the quarantine item. The stream record of that change stands for what the item holds, so
+it is folded and committed like any record: exactly once, however often it is requested or delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from dynamodb_counters._declarations.generations import is_replaced
+from dynamodb_counters._fold.deltas import Unfoldable
+from dynamodb_counters._fold.fold import reason_of
+from dynamodb_counters._fold.origins import ONE_TABLE, Origins
+from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.decimals import parse_number
+from dynamodb_counters._items.table_schema import PK, SK
+from dynamodb_counters._quarantine.quarantine_items import (
+    CHANGED_AT,
+    DELTA,
+    DISCARDED,
+    NAMES,
+    PARTITIONS,
+    PROVISIONAL,
+    RECORD,
+    REDRIVEN,
+    SETTLED,
+    STATE,
+    UNREADABLE,
+    WAITING,
+    Quarantined,
+    awaited_by,
+    names_of,
+    partition,
+    read_quarantine_item,
+    redriven_item,
+    unpack,
+)
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import InvalidArgumentError
+
+_AT_A_TIME: Final = 256
+
+
+def list_quarantined(table: Table, *, redriven: bool) -> Iterator[Quarantined]:
+    """Entries in no particular order; those redriven already only on request."""
+    for item in stored_entries(table):
+        if item.get(STATE, {}).get("S") in ((WAITING, REDRIVEN) if redriven else (WAITING,)):
+            yield read_quarantine_item(item)
+
+
+def stored_entries(table: Table) -> Iterator[Image]:
+    """The items of the quarantine, whatever became of them."""
+    for number in range(PARTITIONS):
+        pages = table.client.get_paginator("query").paginate(
+            TableName=table.name,
+            KeyConditionExpression=f"{PK} = :pk",
+            ExpressionAttributeValues={":pk": {"S": partition(number)}},
+            ConsistentRead=True,
+        )
+        for page in pages:
+            yield from page["Items"]
+
+
+def redrive(table: Table, entry: Quarantined) -> bool:
+    """Send an entry back through the stream; False if it was redriven before or has expired."""
+    if not isinstance(entry, Quarantined):
+        raise InvalidArgumentError("entry", entry, "a Quarantined, one of quarantined()")
+    return _change(table, entry, REDRIVEN)
+
+
+def purge(table: Table, entry: Quarantined) -> bool:
+    """Delete an entry; False if it was redriven: what was counted of it must be found if its record comes again."""
+    try:
+        table.client.delete_item(
+            TableName=table.name,
+            Key={PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}},
+            ConditionExpression="#state = :waiting OR #state = :discarded",
+            ExpressionAttributeNames={"#state": STATE},
+            ExpressionAttributeValues={":waiting": {"S": WAITING}, ":discarded": {"S": DISCARDED}},
+        )
+    except table.client.exceptions.ConditionalCheckFailedException:
+        return False
+    return True
+
+
+def confirm(table: Table, key: Mapping[str, Any]) -> bool:
+    """Let a provisional entry wait."""
+    return _set_state(table, key, PROVISIONAL, WAITING)
+
+
+def _change(table: Table, entry: Quarantined, state: str) -> bool:
+    return _set_state(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
+
+
+def _set_state(table: Table, key: Mapping[str, Any], before: str, after: str) -> bool:
+    try:
+        table.client.update_item(**_state_request(table, key, before, after))
+    except table.client.exceptions.ConditionalCheckFailedException:
+        return False
+    return True
+
+
+def change_request(table: Table, entry: Quarantined, state: str) -> dict[str, Any]:
+    """The update of an entry that waits to another state."""
+    return _state_request(table, {PK: {"S": entry.key[0]}, SK: {"S": entry.key[1]}}, WAITING, state)
+
+
+def _state_request(table: Table, key: Mapping[str, Any], before: str, after: str) -> dict[str, Any]:
+    return {
+        "TableName": table.name,
+        "Key": key,
+        "UpdateExpression": "SET #state = :after, #at = :now",
+        "ConditionExpression": "#state = :before",
+        "ExpressionAttributeNames": {"#state": STATE, "#at": CHANGED_AT},
+        "ExpressionAttributeValues": {
+            ":after": {"S": after},
+            ":now": {"N": f"{table.clock():.0f}"},
+            ":before": {"S": before},
+        },
+    }
+
+
+def settle(table: Table, folded: Collection[str]) -> int:
+    """Let entries no longer wait for what a backfill has replaced; return how many wait for nothing else.
+
+    `folded` are the names of what is counted once nobody counts what was replaced.
+    """
+    settled = 0
+    entries = (item for item in stored_entries(table) if _is_moot(item, folded))
+    while some := list(islice(entries, _AT_A_TIME)):
+        for _, outcome in table.side_by_side(lambda item: _settle(table, item, folded), some):
+            if isinstance(outcome, Exception):
+                raise outcome
+            settled += outcome
+    return settled
+
+
+def _is_moot(item: Image, folded: Collection[str]) -> bool:
+    return item.get(STATE, {}).get("S") == WAITING and any(is_replaced(name, folded) for name in awaited_by(item))
+
+
+def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
+    key = {PK: item[PK], SK: item[SK]}
+    while _is_moot(item, folded):
+        left = [name for name in awaited_by(item) if not is_replaced(name, folded)]
+        values: dict[str, Any] = {":waiting": {"S": WAITING}}
+        values |= {":left": {"SS": left}} if left else {":settled": {"S": SETTLED}}
+        condition = "attribute_not_exists(#names)"
+        if NAMES in item:
+            condition, values = "#names = :names", {**values, ":names": item[NAMES]}
+        try:
+            table.client.update_item(
+                TableName=table.name,
+                Key=key,
+                UpdateExpression="SET #names = :left" if left else "SET #state = :settled",
+                ConditionExpression=f"#state = :waiting AND {condition}",
+                ExpressionAttributeNames={"#state": STATE, "#names": NAMES},
+                ExpressionAttributeValues=values,
+            )
+        except table.client.exceptions.ConditionalCheckFailedException:
+            # It was redriven, or settled in part by another backfill.
+            item = table.read_item(key)
+        else:
+            return not left
+    return False
+
+
+@dataclass(slots=True)
+class Unwrapped:
+    """The changes of a batch, with redriven entries replaced by what they hold, and the entries that are unreadable."""
+
+    changes: list[Change] = field(default_factory=list)
+    unreadable: list[Unfoldable] = field(default_factory=list)
+
+
+def unwrap(records: Iterable[Record], origins: Origins = ONE_TABLE) -> Unwrapped:
+    """Turn delivered records into changes."""
+    unwrapped = Unwrapped()
+    last = ""
+    for record in records:
+        arrival = record["dynamodb"]
+        change = Change(record, is_foreign=origins.is_foreign(record))
+        assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
+        last = change.sequence
+        item = redriven_item(arrival) if OLD in arrival and not change.is_foreign else None
+        if item is None:
+            unwrapped.changes.append(change)
+            continue
+        try:
+            unwrapped.changes.append(held_by(item, record, origins))
+        except UNREADABLE as error:
+            unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
+    return unwrapped
+
+
+def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
+    """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
+    if DELTA in item:
+        content = unpack(item[DELTA])
+        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
+        return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
+    held = unpack(item[RECORD])
+    if not isinstance(held["dynamodb"], dict):
+        raise TypeError("expected a stream record")
+    is_foreign = origins.is_foreign(held)
+    again = None if is_foreign else redriven_item(held["dynamodb"])
+    if again is not None:
+        return held_by(again, delivered, origins)
+    return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)

@@ -1,0 +1,95 @@
+"""What waits for repair: entries of the quarantine, and batches in the on-failure bucket. Looked at on a schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.item_sizes import item_bytes
+from dynamodb_counters._items.table_schema import PK, TTL
+from dynamodb_counters._quarantine.quarantine_items import (
+    PARTITIONS,
+    RECORD,
+    STATE,
+    UNREADABLE,
+    WAITING,
+    partition,
+    unpack,
+)
+from dynamodb_counters._table import Table
+from dynamodb_counters._timeline.times import DAY
+
+PREFIX: Final = "aws/lambda/"
+"""Lambda's objects: the prefix, the mapping's id, the shard, the date, the time and something random."""
+
+MOST_READ_UNITS: Final = 500
+"""No further page is read after so many: what waits then is a lower bound."""
+
+_PAGE: Final = 50
+_BLOCK_BYTES: Final = 4096
+_SOON: Final = DAY
+_MOST_PAGES: Final = 10
+
+
+@dataclass(slots=True)
+class Waiting:
+    """How much waits, the age of the oldest in seconds, and how many of them expire within a day."""
+
+    count: int = 0
+    oldest: float = 0.0
+    expiring: int = 0
+
+
+def waiting_in_quarantine(table: Table, retention_seconds: float) -> Waiting:
+    """Count the entries that are not redriven: all of them, unless that would cost too much."""
+    now, found = table.clock(), Waiting()
+    for item in _entries(table):
+        if item.get(STATE) != {"S": WAITING} or "N" not in item.get(TTL, {}):
+            continue
+        expires_at = float(item[TTL]["N"])
+        if expires_at <= now:
+            continue
+        found.count += 1
+        found.expiring += expires_at - now < _SOON
+        found.oldest = max(found.oldest, now - _created(item, expires_at - retention_seconds))
+    return found
+
+
+def waiting_in_bucket(s3: Any, bucket: str, now: float) -> Waiting:
+    """Count Lambda's objects; at most 10,000."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
+    objects = [found for page in islice(pages, _MOST_PAGES) for found in page.get("Contents", ())]
+    ages = [now - found["LastModified"].timestamp() for found in objects]
+    return Waiting(len(objects), max(ages, default=0.0))
+
+
+def _entries(table: Table) -> Iterator[Image]:
+    units = 0.0
+    for number in range(PARTITIONS):
+        start: dict[str, Any] = {}
+        while units < MOST_READ_UNITS:
+            page: Any = table.client.query(
+                TableName=table.name,
+                KeyConditionExpression=f"{PK} = :pk",
+                ExpressionAttributeValues={":pk": {"S": partition(number)}},
+                Limit=_PAGE,
+                **start,
+            )
+            yield from page["Items"]
+            # Eventually consistent: half a unit for 4 KB.
+            units += max(1, math.ceil(sum(map(item_bytes, page["Items"])) / _BLOCK_BYTES)) / 2
+            if "LastEvaluatedKey" not in page:
+                break
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def _created(item: Mapping[str, Any], otherwise: float) -> float:
+    """When the entry's record was created: it may be kept for less than the quarantine's retention."""
+    try:
+        return float(unpack(item[RECORD])["dynamodb"]["ApproximateCreationDateTime"])
+    except UNREADABLE:
+        return otherwise

@@ -1,0 +1,1 @@
+"""Recovery after a loss; never part of the Lambda asset."""

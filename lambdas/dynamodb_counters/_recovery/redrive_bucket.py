@@ -1,0 +1,203 @@
+"""Counts what Lambda gave up on, from the on-failure bucket, each record once.
+
+A batch is delivered to the aggregator as its shard's batch that it is. What an earlier invocation has counted of it is
+told by watermarks: later records are in books of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dynamodb_counters._commit.batch import Aggregator, Report
+from dynamodb_counters._control.control import Control, read_control
+from dynamodb_counters._control.deployments import last_declarations
+from dynamodb_counters._control.predecessors import Predecessor
+from dynamodb_counters._declarations import Declaration
+from dynamodb_counters._fold.origins import table_of
+from dynamodb_counters._quarantine.quarantine import RETENTION
+from dynamodb_counters._recovery.catch_up import has_caught_up
+from dynamodb_counters._recovery.given_up import GivenUp, OnFailureBucket
+from dynamodb_counters._table import Table
+from dynamodb_counters.errors import CommitError, CountersError, GivenUpError
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivenBatch:
+    """What became of an object of the on-failure bucket.
+
+    Parameters
+    ----------
+    key : str
+        The object's key.
+    records : int
+        How many records it holds.
+    updated, quarantined : int
+        Items updated, and images that went to quarantine because they cannot be counted.
+    skipped : int
+        Records that some item refused: Lambda gave up on them before the age of 23 hours, and later records of their
+        shard were counted meanwhile. Nothing tells whether they were counted before.
+    problem : str, optional
+        Why it stays in the bucket. Default: it was counted, and the object is deleted.
+    left : int
+        Records of a table that this one was restored from, but not in the copy, or nobody can tell.
+    """
+
+    key: str
+    records: int = 0
+    updated: int = 0
+    quarantined: int = 0
+    skipped: int = 0
+    problem: str | None = None
+    left: int = 0
+
+    @property
+    def stops_its_shard(self) -> bool:
+        """Whether it may be counted later, so that nothing may overtake it."""
+        return self.problem is not None and not (self.skipped or self.left)
+
+
+def redrive_bucket(
+    table: Table,
+    bucket: OnFailureBucket,
+    *,
+    declarations: tuple[Declaration, ...] | None = None,
+    keep: bool = False,
+    dry_run: bool = False,
+) -> Iterator[RedrivenBatch]:
+    """Count each object and delete it, unless told to `keep` it; a problem stops its shard, not the others.
+
+    An object with records that were skipped, or are not of the copy, stays, and stops nothing: all that can be counted
+    of it is.
+
+    Declarations other than the table's last deployment are refused, with a `CheckpointError`.
+    """
+    control = read_control(table)
+    _require_caught_up(table, control.predecessors)
+    source_table = control.source or None
+    aggregator = Aggregator(
+        table,
+        last_declarations(table, GivenUpError) if declarations is None else declarations,
+        quarantine_retention_seconds=RETENTION,
+        source_table=source_table,
+        takes_over=False,
+    )
+    aggregator.handle({})
+    by_shard: dict[tuple[str, str], list[tuple[tuple[str, str], str]]] = {}
+    for key in bucket.list_keys():
+        try:
+            batch = bucket.read(key)
+        except GivenUpError as error:
+            yield RedrivenBatch(key, problem=str(error))
+            continue
+        except ClientError as error:
+            # What cannot be read now must not be overtaken by what follows it in its shard.
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            yield RedrivenBatch(key, problem=_told(error))
+            continue
+        if _is_known(batch.stream, table.name, control):
+            by_shard.setdefault((table_of(batch.stream), batch.shard), []).append((batch.place, key))
+        else:
+            yield RedrivenBatch(key, len(batch.records), problem=_unknown(batch.stream, table.name, control))
+    for batches in by_shard.values():
+        stopped_by = ""
+        # An item's watermark tells the last record only, so a shard's batches are counted in their order.
+        for _, key in sorted(batches):
+            if stopped_by:
+                yield RedrivenBatch(key, problem=f"waits for {stopped_by}, an earlier batch of its shard")
+                continue
+            redriven = _redrive(aggregator, table, control, bucket, key, keep=keep, dry_run=dry_run)
+            yield redriven
+            stopped_by = key if redriven.stops_its_shard else ""
+
+
+def _redrive(
+    aggregator: Aggregator,
+    table: Table,
+    control: Control,
+    bucket: OnFailureBucket,
+    key: str,
+    *,
+    keep: bool,
+    dry_run: bool,
+) -> RedrivenBatch:
+    done = RedrivenBatch(key)
+    problems = []
+    try:
+        whole = bucket.read(key)
+        done = replace(done, records=len(whole.records))
+        batch, left = _contained(whole, control)
+        if left:
+            done = replace(done, left=left)
+            problems.append(
+                f"{left:,} of them stay: created after the copy was made, or too near it; their writers send them "
+                "again, so delete the object once the original needs it no more"
+            )
+        if batch.records and not dry_run:
+            report = _deliver(aggregator, table, batch)
+            done = replace(done, updated=report.updated, quarantined=report.quarantined)
+            if skipped := report.overtaken if batch.is_early else 0:
+                done = replace(done, skipped=skipped)
+                problems.append(
+                    f"{skipped:,} of them skipped: Lambda gave up on them early, and later records of their shard "
+                    "were counted meanwhile; verify what they count, then delete the object"
+                )
+        if not (problems or keep or dry_run):
+            bucket.delete(key)
+    except (CountersError, ClientError, BotoCoreError, TimeoutError) as error:
+        return replace(done, skipped=0, left=0, problem=_told(error))
+    return replace(done, problem="; ".join(problems) or None)
+
+
+def _require_caught_up(table: Table, predecessors: Sequence[Predecessor]) -> None:
+    """Refuse a copy that is still to count what comes first."""
+    if predecessors and not has_caught_up(table, predecessors[-1].stream):
+        raise GivenUpError(
+            "the copy has not caught up with the original's stream: run `counters restore "
+            f"{predecessors[-1].stream}` again"
+        )
+
+
+def _contained(batch: GivenUp, control: Control) -> tuple[GivenUp, int]:
+    """The batch as far as this table contains it, and of how many of its records that cannot be told."""
+    for predecessor in control.predecessors:
+        if predecessor.is_of(batch.stream):
+            contained, left = predecessor.sort(batch.records)
+            return replace(batch, records=contained), left
+    return batch, 0
+
+
+def _is_known(stream: str, table_name: str, control: Control) -> bool:
+    is_copied = any(predecessor.is_of(stream) for predecessor in control.predecessors)
+    return is_copied or _is_of(stream, table_name) or table_of(stream) == control.source
+
+
+def _unknown(stream: str, table_name: str, control: Control) -> str:
+    known = [repr(table_name), *(repr(source) for source in [control.source] if source)]
+    known += [f"{table_of(each.stream)!r} until it was copied" for each in control.predecessors]
+    return (
+        f"invalid stream={stream!r}: expected a stream of {' or '.join(known)}, which this table counts; if it was "
+        "restored from that, run `counters restore` first"
+    )
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _deliver(aggregator: Aggregator, table: Table, batch: GivenUp) -> Report:
+    failure = CommitError([])
+    for _ in table.tries():
+        try:
+            return aggregator.handle({"shardId": batch.shard, "Records": list(batch.records)}, given_up=True)
+        except CommitError as error:
+            failure = error
+    raise failure
+
+
+def _is_of(stream: str, table_name: str) -> bool:
+    """Whether a stream, by its ARN, is that of a table, by its name or ARN."""
+    return table_of(stream).rpartition("/")[2] == table_name.rpartition("/")[2]

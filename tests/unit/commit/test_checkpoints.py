@@ -1,0 +1,66 @@
+"""Checkpoints only move forward, tell no more than was told to them, and come back from their items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamodb_counters._commit.checkpoint_items import Checkpoint, checkpoint_item, checkpoint_key
+from dynamodb_counters._commit.checkpoints import Checkpoints
+from dynamodb_counters._items.watermarks import shard_digest
+from dynamodb_counters._table import Table
+from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
+from simulation.clock import VirtualClock
+
+_SHARD = "shardId-00000000001414576573621-f55eea83"
+_sequences = st.integers(1, 9).map("{:040}".format)
+_places = st.sampled_from(["10", "30", "70", "b0", "f0"])
+_stamps = st.integers(0, 2_000_000_000).map(float)
+
+
+@given(st.lists(st.tuples(_sequences, _places), max_size=6), _sequences)
+def test_progress_says_how_far_each_place_came(told: list[tuple[str, str]], applied_through: str) -> None:
+    found = Checkpoint(applied_through=applied_through)
+    for one in told:
+        found = found.with_progress([one])
+    for place in ("00", "10", "50", "b0", "ff"):
+        through = [sequence for sequence, before in told if place < before and sequence > applied_through]
+        assert found.applied_through_at(place) == max(through, default="")
+
+
+_checkpoints = st.builds(
+    Checkpoint,
+    seen=_stamps,
+    **dict.fromkeys(("at", "mark_at", "lost_before", "met_at"), _stamps),
+    **dict.fromkeys(("applied_through", "mark", "settled", "met", "successor"), _sequences),
+)
+
+
+@given(_checkpoints)
+def test_a_checkpoint_comes_back_from_its_item(checkpoint: Checkpoint) -> None:
+    known = replace(checkpoint, met_at=checkpoint.met_at or checkpoint.seen)
+    values = {name: getattr(known, name) for name in Checkpoint.__slots__ if name not in ("progress", "just_lost")}
+    written = {name: value for name, value in values.items() if value != ""}
+    assert Checkpoint.of(checkpoint_item(_SHARD, written, 0.0)) == known
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), _sequences, st.booleans()), max_size=12))
+def test_a_checkpoint_moves_forward_only(moves: list[tuple[int, str, bool]]) -> None:
+    clock = VirtualClock()
+    memory: Any = MemoryTable(clock)
+    table = Table(memory.name, memory, clock=clock, sleep=lambda _: None)
+    processes = [Checkpoints(table, table) for _ in range(2)]
+    for process in processes:
+        process.of(_SHARD, "", clock() + 900)
+    reached = ""
+    for number, sequence, is_dated in moves:
+        processes[number].advance(_SHARD, sequence, clock() if is_dated else 0, clock() + 900)
+        item = memory.get_item(TableName=memory.name, Key=checkpoint_key(shard_digest(_SHARD)))["Item"]
+        found = Checkpoint.of(item)
+        assert found.applied_through == max(reached, sequence)
+        assert found.settled <= found.mark <= found.applied_through
+        reached = found.applied_through
+        clock.advance(60)

@@ -1,0 +1,41 @@
+"""When a checkpoint has settled: once no invocation can run that has not read it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dynamodb_counters._assumptions import SETTLED_AFTER
+from dynamodb_counters._commit.checkpoint_items import Checkpoint
+from dynamodb_counters._timeline.times import MINUTE
+from simulation.specification import traces
+
+PAGE = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+OLD, NEW = f"{7:040}", f"{8:040}"
+STAMP = 1_795_000_000.0
+
+# Of Lambda; of a process that relies on what it has read; of clocks that differ, and requests that land late.
+INVOCATION, COPY, LATE = 15 * MINUTE, MINUTE, 10 * MINUTE
+
+
+@pytest.mark.parametrize("minutes", [1, 11, 16, 25, 26])
+def test_a_checkpoint_has_not_settled_while_an_invocation_may_not_know_of_it(minutes: int) -> None:
+    now = STAMP + minutes * MINUTE
+    assert Checkpoint(applied_through=NEW, at=STAMP, settled=OLD).settled_through(now) == OLD
+    moving = Checkpoint(applied_through=f"{9:040}", at=now, mark=NEW, mark_at=STAMP, settled=OLD)
+    assert moving.settled_through(now) == OLD
+
+
+def test_a_checkpoint_has_settled_as_soon_as_every_invocation_knows_of_it() -> None:
+    now = STAMP + INVOCATION + COPY + LATE + 1
+    assert Checkpoint(applied_through=NEW, at=STAMP, settled=OLD).settled_through(now) == NEW
+    moving = Checkpoint(applied_through=f"{9:040}", at=now, mark=NEW, mark_at=STAMP, settled=OLD)
+    assert moving.settled_through(now) == NEW
+
+
+def test_the_page_and_the_specification_have_the_same_time() -> None:
+    assert SETTLED_AFTER == INVOCATION + COPY + LATE == traces.SETTLING
+    [minutes] = re.findall(r"\*\*A checkpoint has settled\*\* once it has stood for (\d+) minutes", PAGE.read_text())
+    assert int(minutes) * MINUTE == SETTLED_AFTER

@@ -1,0 +1,119 @@
+"""Redriven entries are unwrapped before the fold: once, at the place of the record that brings them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._fold.fold import fold
+from dynamodb_counters._fold.plan import Plan
+from dynamodb_counters._fold.records import QuarantinedDelta
+from dynamodb_counters._quarantine.quarantine_items import (
+    DELTA,
+    RECORD,
+    quarantine_item,
+    quarantine_key,
+    read_quarantine_item,
+)
+from dynamodb_counters._quarantine.redrive_entries import unwrap
+from tests.unit.fold.streams import NOW, image, record
+
+_HELD = record(7, image("view", url="/"), created=NOW - 1000)
+
+
+def _redriven(
+    sequence: int, attribute: str, content: str, state: str = "released", names: Sequence[str] = ()
+) -> dict[str, Any]:
+    key = quarantine_key("shard", "1#NewImage")
+    waiting = quarantine_item(key, "reason", {attribute: {"S": content}}, names, NOW)
+    return record(sequence, {**waiting, "state": {"S": state}}, waiting)
+
+
+def _held(sequence: int) -> dict[str, Any]:
+    return _redriven(sequence, RECORD, json.dumps(_HELD))
+
+
+def test_a_held_record_is_counted_at_the_place_and_time_of_its_redrive() -> None:
+    plain = record(19, image("view", url="/a"))
+    before, redriven, after = unwrap([plain, _held(20), record(21, image("view", url="/b"))]).changes
+
+    assert [int(change.sequence) for change in (before, redriven, after)] == [19, 20, 21]
+    assert before.record is plain
+    assert redriven.record == _HELD
+    assert redriven.created == NOW
+
+
+def test_an_entry_that_failed_again_holds_the_redrive_itself() -> None:
+    again = _redriven(30, RECORD, json.dumps(_held(20)))
+
+    [change] = unwrap([again]).changes
+
+    assert int(change.sequence) == 30
+    assert change.record == _HELD
+
+
+def test_a_delta_is_read_exactly() -> None:
+    numbers = {"n": "123456789012345678901234567890", "p": "0.10"}
+    text = json.dumps({"name": "views", "group": ["/"], "numbers": numbers})
+
+    [change] = unwrap([_redriven(5, DELTA, text)]).changes
+
+    assert isinstance(change.delta, QuarantinedDelta)
+    assert (change.delta.name, change.delta.group) == ("views", ("/",))
+    assert [(name, str(number)) for name, number in change.delta.numbers] == list(numbers.items())
+
+
+def test_an_unreadable_entry_is_kept_whole_and_the_rest_goes_on() -> None:
+    unreadable = _redriven(4, RECORD, "{")
+
+    batch = unwrap([unreadable, _held(5)])
+
+    assert [int(change.sequence) for change in batch.changes] == [5]
+    [kept] = batch.unreadable
+    assert (kept.record, kept.image_name) == (unreadable, "NewImage")
+
+
+def test_another_change_of_an_entry_is_no_redrive() -> None:
+    [change] = unwrap([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")]).changes
+
+    assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
+
+
+def test_records_out_of_order_are_refused() -> None:
+    with pytest.raises(AssertionError, match="a shard's records ascend"):
+        unwrap([record(21, image("view", url="/")), record(20, image("view", url="/"))])
+
+
+def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
+    view = Event("view", pk="URL#{url}", sk="VIEW")
+    views = [Aggregate(name, view, pk=name, sk="STATISTICS", measures={"n": Count()}) for name in ("a", "b", "c")]
+    held = record(7, None, image("view", url="/"))
+
+    [change] = unwrap([_redriven(20, RECORD, json.dumps(held), names=["a", "c", "gone"])]).changes
+    folded = fold(Plan(tuple(views)), [change])
+
+    assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("a", {"n": -1}), ("c", {"n": -1})]
+    [again] = folded.unfoldable
+    assert (again.entry_id, again.names) == (f"{20:040}#OldImage", ("gone",))
+
+
+@pytest.mark.parametrize("spoiled", [{"B": base64.b64encode(b"x").decode()}, {"S": "7"}, {"S": '{"dynamodb": 7}'}, {}])
+def test_an_entry_that_somebody_has_spoiled_is_kept(spoiled: dict[str, str]) -> None:
+    entry = _held(4)
+    entry["dynamodb"]["NewImage"][RECORD] = spoiled
+
+    assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
+    assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
+
+
+@pytest.mark.parametrize("names", [{"N": "7"}, {"S": "a"}, {"M": {}}, {"SS": None}])
+def test_an_entry_whose_names_are_spoiled_is_not_one_of_all(names: dict[str, Any]) -> None:
+    entry = _held(4)
+    entry["dynamodb"]["NewImage"]["names"] = names
+
+    assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
