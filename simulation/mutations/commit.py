@@ -79,7 +79,7 @@ COMMIT: Final = r"""
 
 == _commit/checkpoint_items.py
 * a checkpoint that somebody has spoiled is believed
-- if text and not is_sequence(text):
+- if isinstance(text, str) and text and not is_sequence(text):
 + if False:
 ? test_mechanisms.py::test_a_spoiled_checkpoint_is_a_lost_one
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._control.run_items import Run
+from dynamodb_counters._items.bookkeeping import read_fields
 
 OPENING: Final = "opening"
 WAITING: Final = "waiting"
@@ -57,35 +58,17 @@ class State:
     """Entries of the quarantine with what could not be folded."""
 
     def values(self) -> dict[str, Any]:
-        shards = json.dumps([self.lineage.parents, sorted(self.lineage.open)])
+        names = (field.name for field in fields(self) if field.name not in ("run", "lineage"))
         return {
             "kind": self.run.kind,
             "since": self.run.since,
             "names": json.dumps(self.run.names),
-            "phase": self.phase,
-            "segments": self.segments,
-            "shards": shards,
-            "described_at": self.described_at,
-            "ended_at": self.ended_at,
-            "items": self.items,
-            "parts_done": self.parts_done,
-            "parts": self.parts,
-            "withheld": self.withheld,
+            "shards": json.dumps([self.lineage.parents, sorted(self.lineage.open)]),
+            **{name: getattr(self, name) for name in names},
         }
 
     @classmethod
     def of(cls, run: str, item: Mapping[str, Any]) -> State:
         parents, is_open = json.loads(item["shards"]["S"])
-        names = tuple(json.loads(item["names"]["S"]))
-        return cls(
-            Run(run, item["kind"]["S"], int(item["since"]["N"]), names),
-            item["phase"]["S"],
-            int(item["segments"]["N"]),
-            Lineage(parents, frozenset(is_open)),
-            float(item["described_at"]["N"]),
-            float(item["ended_at"]["N"]),
-            int(item["items"]["N"]),
-            int(item["parts_done"]["N"]),
-            int(item["parts"]["N"]),
-            int(item["withheld"]["N"]),
-        )
+        begun = Run(run, item["kind"]["S"], int(item["since"]["N"]), tuple(json.loads(item["names"]["S"])))
+        return cls(begun, lineage=Lineage(parents, frozenset(is_open)), **read_fields(cls, item))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeGuard
 
 from dynamodb_counters._assumptions import CHECKPOINT_KEPT, SETTLED_AFTER
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SEQUENCE_DIGITS, SK, TTL, TYPE
+from dynamodb_counters._items.bookkeeping import bookkeeping_key, read_fields, read_value, typed_values
+from dynamodb_counters._items.table_schema import CHECKPOINT, SEQUENCE_DIGITS, TTL, TYPE
 from dynamodb_counters._items.watermarks import shard_digest
 
 WITNESS: Final = "WITNESS"
@@ -61,38 +62,12 @@ class Checkpoint:
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> Checkpoint:
         """The checkpoint an item holds; ValueError if somebody has spoiled it."""
-
-        def number(name: str) -> float:
-            return float(_value(item, name, "N", "0"))
-
-        def sequence(name: str) -> str:
-            text = _value(item, name, "S", "")
-            if text and not is_sequence(text):
+        values = read_fields(cls, item)
+        for name, text in values.items():
+            if isinstance(text, str) and text and not is_sequence(text):
                 raise ValueError(f"invalid {name}={text!r:.80}: expected {SEQUENCE_DIGITS} digits")
-            return str(text)
-
-        return cls(
-            number("seen"),
-            sequence("applied_through"),
-            number("at"),
-            sequence("mark"),
-            number("mark_at"),
-            sequence("settled"),
-            number("lost_before"),
-            progress=tuple(
-                (through, place)
-                for through, _, place in (part.partition(":") for part in _value(item, "progress", "S", "").split())
-                if is_sequence(through)
-            ),
-            since=sequence("since"),
-            met=sequence("met"),
-            tried=sequence("tried"),
-            busy=number("busy"),
-            met_at=number("met_at"),
-            successor=sequence("successor"),
-            successor_at=number("successor_at"),
-            blurred=bool(_value(item, "blurred", "BOOL", fallback=False)),
-        )
+        parts = (part.partition(":") for part in read_value(item, "progress", "str", "").split())
+        return cls(**values, progress=tuple((through, place) for through, _, place in parts if is_sequence(through)))
 
     def applied_through_at(self, place: str) -> str:
         """The last record that the groups at a place have applied, as far as is known."""
@@ -119,38 +94,25 @@ def is_sequence(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and text.isdecimal() and len(text) == SEQUENCE_DIGITS
 
 
-def _value(item: Mapping[str, Any], name: str, kind: str, fallback: Any) -> Any:
-    typed = item.get(name, {kind: fallback})
-    if kind not in typed:
-        raise ValueError(f"invalid {name}={typed!r:.80}: expected type {kind}")
-    return typed[kind]
-
-
 def progress_text(progress: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"{through}:{place}" for through, place in progress)
 
 
-def checkpoint_item(shard: str, values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    return {**checkpoint_key(shard_digest(shard)), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
+def checkpoint_item(shard: str, values: Mapping[str, Any], now: float, sk: str = "CHECKPOINT") -> dict[str, Any]:
+    return {**checkpoint_key(shard_digest(shard), sk), **attributes({TYPE: CHECKPOINT, "shard": shard, **values}, now)}
 
 
 def witness_item(shard: str, known: Checkpoint, *, moved: bool, now: float) -> dict[str, Any]:
     """What must not be lost together with the checkpoint."""
     values = {"moved": moved} | {name: value for name in PLACES if (value := getattr(known, name))}
-    return {**checkpoint_item(shard, values, now), **checkpoint_key(shard_digest(shard), WITNESS)}
+    return checkpoint_item(shard, values, now, WITNESS)
 
 
 def checkpoint_key(digest: str, sk: str = "CHECKPOINT") -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX + digest}, SK: {"S": sk}}
+    return bookkeeping_key(sk, digest)
 
 
 def attributes(values: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Attributes with the item's TTL."""
-    return {name: _typed(value) for name, value in {TTL: now + CHECKPOINT_KEPT, **values}.items()}
-
-
-def _typed(value: str | float | bool) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"BOOL": value}
-    # Stamps are rounded up: a later one is only cautious.
-    return {"S": value} if isinstance(value, str) else {"N": str(math.ceil(value))}
+    """Attributes with the item's TTL. Stamps are rounded up: a later one is only cautious."""
+    rounded = {name: math.ceil(value) if isinstance(value, float) else value for name, value in values.items()}
+    return typed_values({TTL: math.ceil(now + CHECKPOINT_KEPT), **rounded})

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.table_schema import CHECKPOINT_PREFIX, PK, SK
 from dynamodb_counters._table import Table
 
 _PREFIX: Final = "EXPIRED#"
@@ -30,10 +31,10 @@ class ExpiredItems:
 
     def _write(self, name: str, until: float) -> None:
         client = self._table.client
-        item: Any = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": _PREFIX + name}, TYPE: {"S": CHECKPOINT}}
+        known = {} if math.isinf(until) else {_UNTIL: round(until)}
+        item = bookkeeping_item(bookkeeping_key(_PREFIX + name), known)
         put: Any = {"TableName": self._table.name, "Item": item}
-        if not math.isinf(until):
-            item[_UNTIL] = {"N": f"{until:.0f}"}
+        if known:
             put |= {
                 "ConditionExpression": f"attribute_not_exists({PK}) OR #until < :until",
                 "ExpressionAttributeNames": {"#until": _UNTIL},

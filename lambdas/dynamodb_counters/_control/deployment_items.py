@@ -13,7 +13,7 @@ from dynamodb_counters._control.statuses import deployment_key
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode, encode
 from dynamodb_counters._declarations.generations import definition
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
 from dynamodb_counters.errors import InvalidArgumentError
 
 FOLD_VERSION: Final = 1
@@ -81,18 +81,13 @@ def deployment_id(declarations: tuple[Declaration, ...]) -> str:
 
 
 def history_key() -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "DEPLOYMENTS"}}
+    return bookkeeping_key("DEPLOYMENTS")
 
 
 def deployment_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:
     """The item of a deployment by which a table is counted."""
-    return {
-        **deployment_key(deployment_id(declarations)),
-        TYPE: {"S": CHECKPOINT},
-        "version": {"N": str(FOLD_VERSION)},
-        "declarations": {"S": _text(declarations)},
-        FOLDED: {"BOOL": True},
-    }
+    values = {"version": FOLD_VERSION, "declarations": _text(declarations), FOLDED: True}
+    return bookkeeping_item(deployment_key(deployment_id(declarations)), values)
 
 
 def declared_item(declarations: tuple[Declaration, ...]) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._items.attributes import Image
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
 from dynamodb_counters._items.decimals import Number, format_number, parse_number
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, RUN_PREFIX, SK, TTL, TYPE
+from dynamodb_counters._items.table_schema import CHECKPOINT, PK, RUN_PREFIX, SK, TYPE
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._timeline.times import DAY
 
@@ -105,7 +106,7 @@ def read_runs(item: Mapping[str, Any]) -> tuple[Run, ...]:
 
 def run_key(run: str) -> dict[str, Any]:
     """Of the item that tells where a run is: all of them are in one partition, so that they can be listed."""
-    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": RUN_SK_PREFIX + run}}
+    return bookkeeping_key(RUN_SK_PREFIX + run)
 
 
 def _part_key(run: str, sk: str) -> dict[str, Any]:
@@ -148,8 +149,7 @@ def is_bookkeeping(image: Image) -> bool:
 
 def run_item(key: Mapping[str, Any], values: Mapping[str, Any], now: float) -> dict[str, Any]:
     """An item of a run; text, numbers and binaries as values."""
-    typed = {name: _typed(value) for name, value in values.items()}
-    return {**key, TYPE: {"S": CHECKPOINT}, TTL: {"N": str(int(now + KEPT))}, **typed}
+    return bookkeeping_item(key, values, int(now + KEPT))
 
 
 def item_digest(keys: Image, *, is_foreign: bool = False) -> str:
@@ -204,9 +204,3 @@ def _sums(plain: Sequence[Any]) -> Sums:
         (name, tuple(group)): {measure: parse_number(text) for measure, text in measures.items()}
         for name, group, measures in plain
     }
-
-
-def _typed(value: str | float | bytes) -> dict[str, Any]:
-    if isinstance(value, bytes):
-        return {"B": value}
-    return {"S": value} if isinstance(value, str) else {"N": str(value)}

@@ -18,7 +18,8 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.meaning import fingerprint
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import CountersError, IncompleteError, InvalidArgumentError
 
@@ -43,11 +44,11 @@ class Status:
 
 
 def generations_key() -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "GENERATIONS"}}
+    return bookkeeping_key("GENERATIONS")
 
 
 def deployment_key(deployment: str) -> dict[str, Any]:
-    return {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": f"{DEPLOYMENT_PREFIX}{deployment}"}}
+    return bookkeeping_key(DEPLOYMENT_PREFIX + deployment)
 
 
 def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
@@ -60,7 +61,7 @@ def read_statuses(item: Mapping[str, Any]) -> dict[str, Status]:
 
 def generations_item(statuses: Mapping[str, Status]) -> dict[str, Any]:
     text = json.dumps({name: asdict(status) for name, status in sorted(statuses.items())})
-    return {**generations_key(), TYPE: {"S": CHECKPOINT}, STATUS: {"S": text}}
+    return bookkeeping_item(generations_key(), {STATUS: text})
 
 
 class Statuses:

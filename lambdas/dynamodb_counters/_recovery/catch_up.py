@@ -23,7 +23,8 @@ from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.origins import Origins, table_of
 from dynamodb_counters._fold.records import OLD, Record, created_of, sequence_number
-from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TYPE
+from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
+from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION
 from dynamodb_counters._quarantine.redrive_entries import unwrap
@@ -42,7 +43,7 @@ from dynamodb_counters.errors import CommitError, RestoreError
 _BATCH: Final = 1000
 _NAMED: Final = 10
 
-_DONE: Final[dict[str, Any]] = {PK: {"S": CHECKPOINT_PREFIX}, SK: {"S": "RESTORE"}}
+_DONE: Final = bookkeeping_key("RESTORE")
 """Key of the item that tells which stream the table has caught up with."""
 
 _PROBES: Final = 100
@@ -244,7 +245,7 @@ class CatchUp:
 
     def _finish(self) -> None:
         hand_over(self._table)
-        done: Any = {**_DONE, TYPE: {"S": CHECKPOINT}, "stream": {"S": self._stream}}
+        done = bookkeeping_item(_DONE, {"stream": self._stream})
         self._table.client.put_item(TableName=self._table.name, Item=done)
 
     def _refuse(self, keys: Sequence[ItemKey], problem: str) -> None:

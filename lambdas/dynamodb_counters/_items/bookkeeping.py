@@ -1,0 +1,56 @@
+"""Bookkeeping items: their keys, and their plain values as typed attributes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, PK, SK, TTL, TYPE
+
+_KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    "str": ("S", str),
+    "float": ("N", float),
+    "int": ("N", int),
+    "bool": ("BOOL", bool),
+    "bytes": ("B", bytes),
+}
+"""Type of an attribute and reader of its value, by Python's type."""
+
+
+def bookkeeping_key(sk: str, partition: str = "") -> dict[str, Any]:
+    return {PK: {"S": CHECKPOINT_PREFIX + partition}, SK: {"S": sk}}
+
+
+def bookkeeping_item(
+    key: Mapping[str, Any], values: Mapping[str, Any], expires_at: int | None = None
+) -> dict[str, Any]:
+    """An item with these values, for good or until it expires, in seconds since 1970."""
+    ttl = {} if expires_at is None else {TTL: expires_at}
+    return {**key, **typed_values({TYPE: CHECKPOINT, **ttl, **values})}
+
+
+def typed_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes that hold texts, numbers, truth values and binaries.
+
+    >>> typed_values({"shard": "a", "moved": True, "since": 5})
+    {'shard': {'S': 'a'}, 'moved': {'BOOL': True}, 'since': {'N': '5'}}
+    """
+    kinds = {name: _KINDS[type(value).__name__][0] for name, value in values.items()}
+    return {name: {kind: str(values[name]) if kind == "N" else values[name]} for name, kind in kinds.items()}
+
+
+def read_value(item: Mapping[str, Any], name: str, kind: str, default: Any = None) -> Any:
+    """An attribute as a value of a Python type; ValueError if it is of another type."""
+    key, read = _KINDS[kind]
+    if name not in item:
+        return default
+    if key not in item[name]:
+        raise ValueError(f"invalid {name}={item[name]!r:.80}: expected type {key}")
+    return read(item[name][key])
+
+
+def read_fields(cls: type, item: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a dataclass's plain fields, as far as the item has them."""
+    plain = {field.name: str(field.type) for field in fields(cls) if field.type in _KINDS}
+    return {name: read_value(item, name, kind) for name, kind in plain.items() if name in item}
