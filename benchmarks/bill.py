@@ -95,7 +95,6 @@ def _parts(found: Mapping[str, float]) -> list[float]:
 
 
 def write_units(way: str) -> float:
-    """Write units per event of the SDK's calls."""
     memory = MemoryTable(VirtualClock())
     counters = Counters("counters", client=memory)  # type: ignore[arg-type]
     together = {"accept_many": VIEW, "packed": PACKED_VIEW}

@@ -76,7 +76,6 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def asset_bytes() -> dict[str, Any]:
-    """Size of the functions' unpacked asset."""
     from cdk_dynamodb_counters._staging import runtime_files  # noqa: PLC0415  # CDK is slow to import.
 
     sizes = Counter[str]()
@@ -86,7 +85,6 @@ def asset_bytes() -> dict[str, Any]:
 
 
 def lambda_environment(declared: tuple[Event | Declaration, ...]) -> dict[str, str]:
-    """What a function's environment has."""
     return {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",

@@ -13,7 +13,6 @@ _WIDTH: Final = 720
 
 
 def bars(title: str, values: Mapping[str, float], unit: str) -> str:
-    """An SVG with a bar per value."""
     most = max(values.values(), default=0.0) or 1.0
     rows = []
     for index, (label, value) in enumerate(values.items()):

@@ -32,7 +32,6 @@ class Units:
     pruning: float = 0.0
     index: float = 0.0
     careless: float = 0.0
-    prunes: int = 0
 
 
 @dataclass
@@ -47,7 +46,6 @@ class Meter:
     label: Label
     groups: dict[str, Units] = field(default_factory=dict)
     touched: int = 0
-    refused: float = 0.0
     housekeeping: Counter[str] = field(default_factory=Counter)
     reads: Counter[str] = field(default_factory=Counter)
 
@@ -59,7 +57,7 @@ class Meter:
         self.groups.clear()
         self.housekeeping.clear()
         self.reads.clear()
-        self.touched, self.refused = 0, 0.0
+        self.touched = 0
 
     def get_item(self, **request: Any) -> Any:
         return self._read(_kind(request["Key"]), self.table.get_item, request)
@@ -94,7 +92,6 @@ class Meter:
         try:
             answer = self.table.update_item(**request)
         except self.table.exceptions.ConditionalCheckFailedException:
-            self.refused += self.table.usage.writes - before
             if label:
                 self._of(label).refused += self.table.usage.writes - before
             raise
@@ -106,7 +103,6 @@ class Meter:
     def _note(self, units: Units, old: Item | None, new: Item | None, consumed: float, *, pruning: bool) -> None:
         if pruning:
             units.pruning += consumed
-            units.prunes += 1
             return
         units.updates += 1
         units.updating += consumed
@@ -139,7 +135,6 @@ def bytes_without_watermarks(item: Mapping[str, Any]) -> int:
 
 
 def watermark_bytes(item: Mapping[str, Any]) -> list[int]:
-    """The size of each watermark of an item."""
     return [item_bytes({name: value}) for name, value in item.items() if name.startswith(_WATERMARK)]
 
 

@@ -18,7 +18,6 @@ _MONTHLY_INTERVAL: Final = 5
 
 
 def packed_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
-    """Every table by its heading: rows of which the first names the columns."""
     packing, cpu = report["packing"], report["chunk_cpu"]
     workloads, repeated = packing["chunks"], packing["duplicates"]
     tables: dict[str, _Rows] = {
@@ -82,7 +81,6 @@ def _months(found: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
 
 
 def packed_figures(report: Mapping[str, Any]) -> dict[str, str]:
-    """Every figure by its name."""
     sizes = {name: _by_size(each) for name, each in report["packing"]["chunks"].items()}
     first = next(iter(sizes.values()))
     beside = {

@@ -53,7 +53,6 @@ class Writer:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what the process knows."""
         self._table = Table(TABLE, self.database.client, clock=self.database.clock)
 
     def accept(self, events: Sequence[Values], status: str | None = "accepted") -> None:
@@ -142,7 +141,6 @@ def on_engine(engine: Any, events: int) -> dict[str, dict[str, float]]:
 
 
 def _scenarios(sample: Sequence[Values]) -> dict[str, Callable[[Database], object]]:
-    """What is done to a table that is empty."""
     dice = random.Random(1)
     late = [_shifted(one, hours=dice.uniform(1, 24)) if dice.random() < 0.01 else one for one in sample]
     repeated = _repeated(dice, sample, 0.2)
@@ -184,7 +182,6 @@ def _duplicates(events: Sequence[Values]) -> dict[str, float]:
 
 
 def _units(events: Sequence[Values], distinct: int, event: Event = PACKED_VIEW) -> float:
-    """Units per distinct event."""
     writer = Writer(memory(), event)
     writer.accept_all(events)
     return writer.units / distinct

@@ -74,7 +74,6 @@ def tables(report: Mapping[str, Any]) -> dict[str, list[_Row]]:
 
 
 def terminal(report: Mapping[str, Any]) -> str:
-    """The tables as text for a terminal."""
     parts = []
     for title, rows in tables(report).items():
         texts = [[_text(cell) for cell in row] for row in rows]
@@ -85,7 +84,6 @@ def terminal(report: Mapping[str, Any]) -> str:
 
 
 def write(report: Mapping[str, Any], folder: Path) -> None:
-    """Write the page and its figures into a folder of documentation."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name, svg in _figures(report).items():
         (folder / "figures" / f"benchmark-{name}.svg").write_text(svg)

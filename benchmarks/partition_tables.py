@@ -13,7 +13,6 @@ _READS: Final = ("checkpoints", "deployments", "pruning")
 
 
 def partition_tables(report: Mapping[str, Any]) -> dict[str, _Rows]:
-    """Every table by its heading: rows of which the first names the columns."""
     tables = {name: {**each["groups"], **_tail(each["long_tail"])} for name, each in report["partitions"].items()}
     return {
         "Write units per update, by the table's partitions": _units(tables),

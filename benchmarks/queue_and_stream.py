@@ -37,8 +37,6 @@ class Mortality:
 
 
 class Stream:
-    """The stream of a table, delivered in batches by an event source mapping."""
-
     def __init__(self, database: Database, table: str, batch: int) -> None:
         self._source = database.stream(table)
         self._batch = batch
@@ -74,7 +72,6 @@ def chunks(values: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 
 def deliver(design: Design, database: Database, views: Sequence[View], batch: int) -> None:
-    """Deliver every view and every batch of the stream once."""
     for part in chunks(views, design.events_per_call):
         design.accept(part)
     if design.streamed:

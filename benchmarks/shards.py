@@ -48,7 +48,6 @@ class _Shard:
         return Page(list(itertools.islice(self.unread, limit)), ended=self.closed and len(self.unread) <= limit)
 
     def forget(self) -> None:
-        """Drop what has been delivered."""
         done = self.mapping.checkpoint(self.name)
         while done and self.unread and int(self.unread[0]["dynamodb"]["SequenceNumber"]) <= int(done):
             self.unread.popleft()
@@ -76,7 +75,6 @@ class Partitions(MemoryStream):
             self.put(zlib.crc32(keys["pk"]["S"].encode()) % len(self._lives), keys, old, new)
 
     def put(self, partition: int, keys: Item, old: Item | None, new: Item | None) -> None:
-        """Write a record to the present shard of a partition."""
         images = {name: image for name, image in (("NewImage", new), ("OldImage", old)) if image is not None}
         sequence = str(next(self._sequences))
         created = float(int(self._now()))

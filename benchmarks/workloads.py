@@ -90,7 +90,6 @@ def jobs() -> list[Job]:
 
 
 def truth(views: Sequence[View]) -> Counter[str]:
-    """The views of each page."""
     return Counter(view.url for view in views)
 
 

@@ -178,7 +178,6 @@ def run(processes: Sequence[_Process]) -> float:
 
 
 def _parts(events: Sequence[Values], event: Event) -> list[list[Values]]:
-    """The events of each part."""
     layout = Layouts.of_table(Table(TABLE, memory().client)).of(event).layouts[0]
     identity = EventIdentity(event)
     found: list[list[Values]] = [[] for _ in range(layout.parts)]

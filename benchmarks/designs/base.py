@@ -51,7 +51,6 @@ class Design:
         return True
 
     def accept(self, views: Sequence[View]) -> None:
-        """Take the views of one batch of a queue."""
         for view in views:
             self.take(view)
 
@@ -59,7 +58,6 @@ class Design:
         raise NotImplementedError
 
     def aggregate(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Count a batch of stream records."""
         raise NotImplementedError
 
     def counts(self) -> dict[str, int]:
@@ -96,7 +94,6 @@ def increment(url: str, number: int = 1) -> dict[str, Any]:
 
 
 def inserted(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The changes of new events."""
     changes = [record["dynamodb"] for record in records if record["eventName"] == "INSERT"]
     return [change for change in changes if "clientId" in change["NewImage"]]
 

@@ -34,7 +34,6 @@ class HourMinute(Design):
                 self.client.update_item(TableName=TABLE, Key={"id": {"S": key}}, **update, ReturnValues="UPDATED_NEW")
 
     def counts(self) -> dict[str, int]:
-        """Add up the hours of every page."""
         found = Counter[str]()
         for item in self.database.items(TABLE):
             url, unit, _ = item["id"]["S"].rsplit("_", 2)
