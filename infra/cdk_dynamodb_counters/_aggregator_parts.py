@@ -20,7 +20,7 @@ from cdk_dynamodb_counters._functions import build_role as build_function_role
 from cdk_dynamodb_counters._functions import is_emulated
 from cdk_dynamodb_counters._grants import grant
 from cdk_dynamodb_counters._metrics import AggregatorMetrics, FunctionMetrics, TableMetrics
-from cdk_dynamodb_counters._monitoring import AlarmSpec
+from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge, acknowledge_key, acknowledge_resource
 from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
@@ -38,8 +38,6 @@ _LONGEST_VERIFICATION: Final = 24
 """Hours: it is given up after 20."""
 _LONGEST_LOOK: Final = 7 * 24
 """Hours that CloudWatch looks back."""
-_NEARLY: Final = 0.8
-"""Share of their retention after which an alarm says that copies will expire."""
 
 
 def kept_days(registration: Registration, retention: Duration) -> float:
@@ -84,7 +82,6 @@ def build_role(
     source_table: dynamodb.ITable | None,
     bucket: s3.IBucket,
 ) -> iam.Role:
-    """Build the role of the function and of its event source mappings."""
     role = build_function_role(scope, "Role", "Reads a table's stream and writes counts to the table")
     stream = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")]
     role.add_to_policy(iam.PolicyStatement(actions=stream, resources=[str(table.table_stream_arn)]))
@@ -269,7 +266,7 @@ def alarm_specs(
         AlarmSpec(
             "GivenUpExpiringAlarm",
             metrics.metric_given_up_oldest(),
-            late_number(lambda: int(_NEARLY * bucket_days() * _DAY)),
+            late_number(lambda: int(NEARLY * bucket_days() * _DAY)),
             "Four fifths of the time are over after which the oldest object in the on-failure bucket expires.",
             sparse=True,
         ),
@@ -386,7 +383,6 @@ def _of_verifier(metrics: AggregatorMetrics, verifier: FunctionMetrics, every: D
 
 
 def graphs(metrics: AggregatorMetrics) -> dict[str, list[cloudwatch.Metric]]:
-    """Return the dashboard's graphs by title."""
     source = metrics.source_metrics
     mappings = [metrics] if source is None else [metrics, source]
     return {

@@ -20,7 +20,7 @@ from cdk_dynamodb_counters._functions import build_function, build_role, is_emul
 from cdk_dynamodb_counters._grants import accepting, grant
 from cdk_dynamodb_counters._http import warn_if_public
 from cdk_dynamodb_counters._metrics import IngestMetrics
-from cdk_dynamodb_counters._monitoring import AlarmSpec
+from cdk_dynamodb_counters._monitoring import NEARLY, AlarmSpec
 from cdk_dynamodb_counters._nag import acknowledge_key
 from cdk_dynamodb_counters._observed import Observed
 from cdk_dynamodb_counters._synth import check_at_synth, resolved_property
@@ -36,9 +36,6 @@ _SHORTEST_RETENTION: Final = 60
 
 _MAX_MESSAGE_BYTES: Final = 262_144
 """In direct mode it bounds what one request costs the consumer; dead letters have more room, for their reasons."""
-
-_NEARLY: Final = 0.8
-"""Share of their retention after which an alarm says that copies will expire."""
 
 
 def build_queues(
@@ -79,7 +76,6 @@ def connect_queues(function: lambda_.Function, queue: sqs.Queue, dead_letter_que
 
 
 def _kept(longest: Duration, event: Event) -> Duration:
-    """How long messages of an event are kept."""
     if event.retention is None:
         return longest
     seconds = max(_SHORTEST_RETENTION, int(event.retention.total_seconds()))
@@ -230,7 +226,7 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
         AlarmSpec(
             "DeadLettersExpiringAlarm",
             metrics.metric_dead_letters_age(),
-            int(_NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
+            int(NEARLY * _kept(_DEAD_LETTER_RETENTION, event).to_seconds()),
             "Four fifths of the time are over after which SQS deletes the oldest dead letter.",
         ),
         AlarmSpec("WaitingAlarm", metrics.metric_waiting_age(), 900, "An event has waited 15 minutes to be accepted."),
@@ -257,7 +253,6 @@ def alarm_specs(metrics: IngestMetrics, event: Event, *, monitoring: bool) -> tu
 
 
 def graphs(metrics: IngestMetrics) -> dict[str, list[cloudwatch.Metric]]:
-    """Return the dashboard's graphs by title."""
     return {
         "Requests": [metrics.metric_requests(), metrics.metric_client_errors(), metrics.metric_server_errors()],
         "Latency (ms)": [metrics.metric_latency(), metrics.metric_latency(statistic="p50")],

@@ -10,6 +10,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+NEARLY: Final = 0.8
+"""Share of their retention after which an alarm says that copies will expire."""
+
 _RUNBOOK: Final = "docs/runbook.md"
 
 

@@ -6,16 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import jsii
-from aws_cdk import (
-    CfnResource,
-    IInspectable,
-    IStableAnyProducer,
-    IStableNumberProducer,
-    IStableStringProducer,
-    Lazy,
-    Stack,
-    TreeInspector,
-)
+from aws_cdk import CfnResource, IInspectable, IStableAnyProducer, Lazy, Stack, Token, TreeInspector
 from constructs import Construct, IValidation
 
 
@@ -30,17 +21,17 @@ def resolved_property(resource: CfnResource, name: str) -> Any:
 
 def late_text(produce: Callable[[], str | None]) -> str:
     """Return a token for the text that ``produce`` returns at synth."""
-    return Lazy.string(_LateText(produce))
+    return Token.as_string(late_value(produce))
 
 
 def late_number(produce: Callable[[], float]) -> float:
     """Return a token for the number that ``produce`` returns at synth."""
-    return Lazy.number(_LateNumber(produce))
+    return Token.as_number(late_value(produce))
 
 
 def late_value(produce: Callable[[], Any]) -> Any:
     """Return a token for what ``produce`` returns at synth."""
-    return Lazy.any(_LateValue(produce))
+    return Lazy.any(_Late(produce))
 
 
 def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> None:
@@ -48,26 +39,8 @@ def check_at_synth(scope: Construct, find_problem: Callable[[], str | None]) -> 
     scope.node.add_validation(_Check(find_problem))
 
 
-@jsii.implements(IStableStringProducer)
-class _LateText:
-    def __init__(self, produce: Callable[[], str | None]) -> None:
-        self._produce = produce
-
-    def produce(self) -> str | None:
-        return self._produce()
-
-
-@jsii.implements(IStableNumberProducer)
-class _LateNumber:
-    def __init__(self, produce: Callable[[], float]) -> None:
-        self._produce = produce
-
-    def produce(self) -> float:
-        return self._produce()
-
-
 @jsii.implements(IStableAnyProducer)
-class _LateValue:
+class _Late:
     def __init__(self, produce: Callable[[], Any]) -> None:
         self._produce = produce
 

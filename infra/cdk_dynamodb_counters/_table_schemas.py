@@ -28,7 +28,6 @@ class TableSchema:
 
     @property
     def names(self) -> TableKeys:
-        """The names alone."""
         (partition_key, _), *rest = self.keys
         return TableKeys(partition_key, rest[0][0] if rest else None, self.ttl)
 
