@@ -42,7 +42,6 @@ class Meter:
 
     @property
     def units_per_query(self) -> float:
-        """Average read units of a query."""
         return self.read_units / self.queries if self.queries else 0.0
 
     def _before(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
@@ -98,7 +97,6 @@ class Costs:
     accept_reads: float = 0.0
 
     def section(self) -> dict[str, float | None]:
-        """The write units as the report states them."""
         return {"accept": self.accept, "aggregate": self.aggregate}
 
     def line(self, digits: int) -> str:

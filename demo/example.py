@@ -55,7 +55,6 @@ class Example(ABC):
 
     @property
     def size(self) -> int:
-        """How many deliveries it makes."""
         return sum(len(feed.deliveries) for feed in self.feeds())
 
     def responses(self) -> Counter[str]:
@@ -83,7 +82,6 @@ class Example(ABC):
         """Its lines of the summary."""
 
     def section(self, finding: Finding) -> dict[str, Any]:
-        """Its section of the report."""
         return {
             "events_sent": finding.account.sent,
             "accepted": finding.account.statuses["accepted"],
@@ -122,7 +120,6 @@ class Finding:
 
     @property
     def checked(self) -> int:
-        """How many counts are compared with the truth."""
         return sum(map(len, self.expected.values()))
 
     def differences(self) -> list[str]:

@@ -21,14 +21,12 @@ class Result:
 
     @property
     def checked(self) -> int:
-        """How many counts were compared with the truth."""
         return sum(finding.checked for finding in self.findings)
 
     def leading_first(self) -> list[Finding]:
         return sorted(self.findings, key=lambda finding: not finding.example.leading)
 
     def differences(self) -> list[str]:
-        """One line per wrong count; empty when all are exact."""
         return [line for finding in self.findings for line in finding.differences()]
 
 

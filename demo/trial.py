@@ -30,7 +30,6 @@ class Trial:
 
     @classmethod
     def of(cls, example: Example, deployment: Deployment) -> Trial:
-        """Bind an example to its deployed stack."""
         writing, reading = deployment.emulator.client("dynamodb"), deployment.emulator.client("dynamodb")
         table = deployment.table(example.stack)
         repeated = Repeated()
@@ -41,12 +40,10 @@ class Trial:
         return cls(example, writer, reader, bill, repeated)
 
     def send(self, progress: Progress) -> None:
-        """Send all events, kind by kind."""
         for feed in self.example.feeds():
             self.account.send(self.writer, feed, progress)
 
     def finding(self, progress: Progress, silence: Silence) -> Finding:
-        """Read everything back and compare it with the truth."""
         reading = read_settled(
             partial(self.example.read, self.reader, progress),
             lambda read: read.counts == self.example.expected(read),

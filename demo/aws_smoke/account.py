@@ -31,7 +31,6 @@ class Account:
         return self.endpoint_url is not None
 
     def client(self, service: str) -> Any:
-        """A client with the caller's credentials."""
         return _client(service, self.region)
 
     def url(self, api_id: str) -> str:

@@ -35,7 +35,6 @@ class Deployed:
     patience_seconds: float
 
     def eventually(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait for a condition; return whether it holds."""
         deadline = time.monotonic() + (self.patience_seconds if seconds is None else seconds)
         while not (met := condition()) and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from demo.aws_smoke.account import Account
+from dynamodb_counters._dev.cdk import QUIET
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _CLI: Final = _PROJECT / "node_modules" / ".bin" / "cdk"
@@ -21,7 +22,6 @@ class DeploymentError(Exception):
 
 
 def deploy(account: Account, name: str, directory: Path) -> dict[str, str]:
-    """Deploy the stack under a name; return its outputs."""
     outputs = directory / "outputs.json"
     app = f"{shlex.quote(sys.executable)} -m demo.aws_smoke.stack {name}"
     command = [str(_CLI), "deploy", name, "--app", app, "--output", str(directory / "cdk.out")]
@@ -31,12 +31,11 @@ def deploy(account: Account, name: str, directory: Path) -> dict[str, str]:
     if account.emulated:
         command += ["--context", "single_shard_stream=true"]
     place = {"AWS_REGION": account.region, "CDK_DEFAULT_ACCOUNT": account.number, "CDK_DEFAULT_REGION": account.region}
-    quiet = {"CDK_VALIDATION": "false", "NODE_NO_WARNINGS": "1", "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true"}
     with (directory / "cdk.log").open("wb") as log:
         done = subprocess.run(
             command,
             cwd=_PROJECT,
-            env={**os.environ, **place, **quiet, "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+            env={**os.environ, **place, **QUIET},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -26,7 +26,6 @@ class Expectations:
     skipped: list[str] = field(default_factory=list)
 
     def check(self, what: str, expected: object, found: object) -> None:
-        """Note whether what was found is what was expected."""
         if found == expected:
             self.met.append(what)
             self.progress(f"as expected: {what}: {printable(str(found))}")

@@ -18,7 +18,6 @@ class Options:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="aws-smoke", description=__doc__, allow_abbrev=False)
     parser.add_argument("--yes", action="store_true", help="do not ask before anything is created")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the events; default 1")

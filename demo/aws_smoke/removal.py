@@ -49,7 +49,6 @@ def remove(account: Account, name: str, progress: Progress, sleep: Callable[[flo
 
 
 def created(cloudformation: Any, stack: str) -> Iterator[tuple[str, str]]:
-    """Return the resources that a stack has created: physical ids and types."""
     try:
         for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
             for resource in page["StackResourceSummaries"]:

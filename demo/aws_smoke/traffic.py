@@ -37,5 +37,4 @@ class Traffic:
 
     @property
     def by_url(self) -> Counter[str]:
-        """How often each page was viewed."""
         return Counter(view.url for view in frozenset(self.sent))

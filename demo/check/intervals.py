@@ -15,7 +15,6 @@ class Interval(NamedTuple):
     end: datetime
 
     def section(self) -> dict[str, Any]:
-        """The interval as the report states it."""
         return {
             "as_of": self.end.isoformat(),
             "from": self.start.isoformat(),

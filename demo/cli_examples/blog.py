@@ -184,7 +184,6 @@ class Blog:
         self._counters = Counters("blog", client=client, bulk="put", clock=self.clock)
 
     def _read(self) -> int:
-        """Take the table's new changes into the stream."""
         if self._moto is not None:
             page = self._moto.get_records(ShardIterator=self._iterator)
             self._iterator = page["NextShardIterator"]

@@ -39,7 +39,6 @@ class Deployment:
         return self.outputs[stack]["TableName"]
 
     def page_urls(self) -> dict[str, str]:
-        """The live page of each stack that has an API."""
         endpoint = f"{self.emulator.endpoint_url}/_aws/execute-api"
         return {
             stack: f"{endpoint}/{outputs['ApiId']}/$default/"

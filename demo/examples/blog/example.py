@@ -48,7 +48,6 @@ class Blog(Example):
 
     @classmethod
     def prepare(cls, setup: Setup) -> Self:
-        """Read the log or generate views, and repeat some."""
         return cls(*_sent(setup))
 
     @cached_property

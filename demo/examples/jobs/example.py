@@ -23,8 +23,6 @@ from examples.jobs.declarations import JOB, JOBS, JOBS_24H
 
 @dataclass(frozen=True)
 class Jobs(Example):
-    """Jobs of customers."""
-
     jobs: Sequence[Job]
     now: datetime
 

@@ -24,7 +24,6 @@ class Job(NamedTuple):
 
     @property
     def time(self) -> datetime:
-        """When it was placed."""
         # Not fromtimestamp of a quotient: floats do not represent every millisecond.
         return _EPOCH + timedelta(milliseconds=self.at)
 

@@ -24,8 +24,6 @@ _SHOWN: Final = 2
 
 @dataclass(frozen=True)
 class Leaderboard(Example):
-    """A game's leaderboard."""
-
     game: Deliveries[Submission]
 
     @classmethod

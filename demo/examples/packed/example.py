@@ -22,7 +22,6 @@ class Packed(Blog):
     noun: ClassVar[str] = "packed views"
 
     def read(self, counters: Counters, progress: Progress) -> Reading:
-        """Read the counts, and the events themselves."""
         reading = super().read(counters, progress)
         events = Counter(str(event["url"]) for event in counters.events(VIEW))
         return Reading({**reading.counts, "events": events}, reading.interval)

@@ -23,8 +23,6 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True)
 class Pages(Example):
-    """Pages and their unique visitors."""
-
     pages: Deliveries[Page]
     visits: Deliveries[Visit]
 

@@ -15,8 +15,6 @@ _NAMES: Final = [f"page-{rank:02}" for rank in range(1, 21)]
 
 
 class Page(NamedTuple):
-    """A page was created."""
-
     page: str
 
     def as_event(self) -> dict[str, str]:
@@ -24,8 +22,6 @@ class Page(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A user viewed a page."""
-
     page: str
     user: str
 

@@ -27,6 +27,15 @@ _NO_DIFFERENCE: Final = "Number of stacks with differences: 0"
 _STACKS_AT_ONCE: Final = 8
 """The CLI waits most of the time, for a stack's state to change."""
 
+QUIET: Final = {
+    # The CDK's built-in rules take two thirds of a synth and change no template: tests of the app apply them.
+    "CDK_VALIDATION": "false",
+    # The CLI and its libraries print many lines about the age of Node on every call.
+    "NODE_NO_WARNINGS": "1",
+    "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
+    "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+}
+
 _CULPRIT: Final = re.compile(r"(?:[\w.]+\.)?\w*(?:Error|Exception)(?:: .*)?|.*\b(?:failed|❌).*")
 """A line that says why: the end of a traceback, or what the CLI says of a stack."""
 
@@ -130,10 +139,5 @@ def _environment(emulator: Emulator) -> dict[str, str]:
         "CDK_HOME": str(emulator.directory / "cdk-home"),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
-        # The CDK's built-in rules take two thirds of a synth and change no template: tests of the app apply them.
-        "CDK_VALIDATION": "false",
-        # The CLI and its libraries print many lines about the age of Node on every call.
-        "NODE_NO_WARNINGS": "1",
-        "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "true",
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        **QUIET,
     }

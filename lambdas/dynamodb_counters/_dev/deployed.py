@@ -56,7 +56,6 @@ class Deployed:
 
 
 def deployed(emulator: Emulator) -> Deployed:
-    """Read what is deployed."""
     found = Deployed()
     for resource in _resources(emulator.client("cloudformation")):
         kind, name = resource["ResourceType"], resource["PhysicalResourceId"]

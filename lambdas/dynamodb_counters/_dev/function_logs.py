@@ -15,8 +15,6 @@ FRAME: Final = ("INIT_START ", "START RequestId: ", "END RequestId: ", "REPORT R
 
 
 class FunctionLogs:
-    """Follows the logs of functions."""
-
     def __init__(self, client: Any) -> None:
         self._client = client
         self._seen: dict[str, int] = {}
