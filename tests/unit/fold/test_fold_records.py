@@ -43,6 +43,10 @@ def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
     assert (int(delta.first), int(delta.last)) == (1, 2)
 
 
+def test_expiry_is_no_deletion_unless_the_aggregate_says_so() -> None:
+    assert _measures([record(1, None, _view(), expired=True)]) == {("live", ()): {"n": -1}}
+
+
 @pytest.mark.parametrize(
     ("ttl", "created", "counts"),
     [
