@@ -44,8 +44,7 @@ def findings(directory: Path, *, mode: Any, own_key: bool) -> dict[str, Any]:
     return report(app, directory)
 
 
-@pytest.mark.parametrize("own_key", [False, True])
-@pytest.mark.parametrize("mode", ["validated", "direct"])
+@pytest.mark.parametrize(("mode", "own_key"), [("validated", False), ("direct", True)])
 def test_every_finding_is_acknowledged(tmp_path: Path, mode: str, own_key: bool) -> None:
     assert findings(tmp_path, mode=mode, own_key=own_key)["violations"] == []
 
