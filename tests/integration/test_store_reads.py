@@ -26,8 +26,8 @@ def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
     return [record(first + n, image("view", url=url, at=at, bytes=n + 1), created=at) for n, at in enumerate(times)]
 
 
-def _window(store: Store, window: Window, url: str = "/", **asked: Any) -> WindowCount:
-    return store.counters.window(window, url=url).last(**asked, consistent=True)
+def _window(store: Store, window: Window, url: str = "/", *, last: timedelta, **asked: Any) -> WindowCount:
+    return store.counters.window(window, url=url).last(last, **asked, consistent=True)
 
 
 def _at(seconds: float) -> datetime:

@@ -134,13 +134,13 @@ class Blog(Example):
         url = next(iter(highest(self.truth.counts, 1)), "/")
         as_of = f"datetime.fromisoformat({last.isoformat()!r})" if last else "None"
         return [
-            "from datetime import datetime, timedelta",
+            "from datetime import datetime",
             "from dynamodb_counters import Counters",
             "from examples.blog.declarations import ROLLING, VIEWS",
             f"counters = Counters({table!r})",
             f"url = {url!r}",
-            'print(counters.get(VIEWS, {"url": url}).measures)',
-            f'print(counters.window(ROLLING, {{"url": url}}, last=timedelta(hours=24), as_of={as_of}))',
+            "print(counters.get(VIEWS, url=url).measures)",
+            f"print(counters.window(ROLLING, url=url).last(hours=24, as_of={as_of}))",
         ]
 
 

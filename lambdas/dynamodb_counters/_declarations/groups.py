@@ -79,7 +79,7 @@ def given(values: object, fields: Mapping[str, object]) -> Mapping[str, object]:
     if fields:
         raise InvalidArgumentError("values", values, "keyword arguments or one mapping, not both")
     if not isinstance(values, Mapping):
-        raise InvalidArgumentError("values", values, "a mapping of names to values")
+        raise InvalidArgumentError("values", values, "a mapping of fields to values")
     return values
 
 

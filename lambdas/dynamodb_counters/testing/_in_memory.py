@@ -194,7 +194,7 @@ def counters_in_memory(
     >>> views = Aggregate("views", view, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
     >>> with counters_in_memory([views], faults=Faults(redeliver=0.5)) as counters:
     ...     outcome = counters.accept(view, {"url": "/", "time": "2026-01-01T00:00:00Z"})
-    ...     counters.get(views, {"url": "/"}).measures
+    ...     counters.get(views, url="/").measures
     {'views': 1}
     """
     if not isinstance(seed, int):

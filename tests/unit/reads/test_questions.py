@@ -52,7 +52,7 @@ def test_before_the_first_event_there_is_nothing() -> None:
 
 def test_today_is_the_local_day_so_far() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
-    today = buckets.counters.window(_JOBS, _C).calendar("day", tz="Asia/Kathmandu")
+    today = buckets.counters.window(_JOBS, _C).today("Asia/Kathmandu")
 
     assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
     assert today.end == _utc(2026, 11, 20, 10, 31)
@@ -184,32 +184,45 @@ _START, _END = _utc(2026, 1, 1), _utc(2026, 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("method", "arguments", "message"),
+    ("method", "arguments", "options", "message"),
     [
         *(
-            ("window", {"last": last}, "^invalid last=")
-            for last in (0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5)
+            ("last", [last], {}, "^invalid last=")
+            for last in (0 * _DAY, -_DAY, 1.5 * _MINUTE, _MINUTE + _TICK, 5, None)
         ),
-        ("window", {"last": _DAY, "as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
-        ("window", {"last": _DAY, "as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
-        ("allow", {"last": _DAY, "limit": 1.5}, "^invalid limit="),
-        ("allow", {"last": _DAY, "limit": 5, "n": 0}, "^invalid n=0: expected a number above 0"),
-        ("calendar", {"period": "decade"}, "^invalid period='decade'"),
+        ("last", [_DAY], {"hours": 1}, "^invalid last=.*: expected a timedelta, or its parts: weeks, days, hours"),
+        ("last", [], {"hour": 1}, "^invalid last={'hour': 1}: expected a timedelta, or its parts"),
+        ("last", [], {"hours": "1"}, "^invalid last={'hours': '1'}: expected a timedelta, or its parts"),
+        ("last", [], {"days": 10**20}, "^invalid last="),
+        ("last", [_DAY], {"as_of": _utc(1, 1, 1, 12)}, "years 1 to 9999"),
+        ("last", [_DAY], {"as_of": _START.replace(tzinfo=None)}, r"^invalid as_of=.*time zone"),
+        ("allow", [1.5, _DAY], {}, "^invalid limit="),
+        ("allow", [5, _DAY], {"n": 0}, "^invalid n=0: expected a number above 0"),
+        ("calendar", ["decade"], {}, "^invalid period='decade'"),
         # The error says what may be missing.
         *(
-            ("calendar", {"period": "day", "tz": tz}, r"^invalid tz=.*tzdata")
+            ("calendar", ["day", tz], {}, r"^invalid tz=.*tzdata")
             for tz in ("Europe/Atlantis", "../etc/passwd", "", None, 5)
         ),
-        *(("between", {"start": _START, "end": end}, "^invalid end=") for end in (_START, _utc(2025, 1, 1))),
+        *(("between", [_START, end], {}, "^invalid end=") for end in (_START, _utc(2025, 1, 1))),
         *(
-            ("series", {"start": _START, "end": _END, "step": step}, "^invalid step=")
+            ("series", [_START, _END], {"step": step}, "^invalid step=")
             for step in ("minute", "fortnight", timedelta(seconds=30), timedelta(0), None, 60)
         ),
     ],
 )
-def test_a_wrong_argument_is_refused_by_name(method: str, arguments: dict[str, Any], message: str) -> None:
+def test_a_wrong_argument_is_refused_by_name(
+    method: str, arguments: list[Any], options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        getattr(_written(_JOBS).counters, method)(_JOBS, _C, **arguments)
+        getattr(_written(_JOBS).counters.window(_JOBS, _C), method)(*arguments, **options)
+
+
+def test_parts_of_a_length_add_up() -> None:
+    jobs = _written(_JOBS).counters.window(_JOBS, _C)
+
+    assert jobs.last(days=1, hours=1.5, minutes=30) == jobs.last(timedelta(hours=26))
+    assert jobs.compare(hours=26) == jobs.compare(timedelta(hours=26))
 
 
 def test_a_zone_may_be_given_itself() -> None:
