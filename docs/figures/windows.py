@@ -59,7 +59,7 @@ def _jobs(**lengths: timedelta) -> Window:
 def picture() -> str:
     """An SVG of how a window is put together."""
     interval = Interval.ending_at(datetime(2026, 11, 20, 10, 30, tzinfo=UTC).timestamp(), timedelta(days=3))
-    spans = plan_queries(_jobs(longest=_length("30 days")).kept_tiers, interval)
+    spans = plan_queries(_jobs(longest=_length("30 days"))._kept_tiers, interval)
     head, days, tail = sorted(spans, key=lambda span: span.interval.start)
     shapes = [
         _text(_LEFT, 28, "The last 3 days as of 10:30, to the minute: three Queries at once", 17, weight="bold"),

@@ -82,7 +82,7 @@ def accepting(event: Event) -> tuple[str, ...]:
     plain, packed = ("PutItem", "PartiQLInsert"), ("PutItem", "Query")
     if event.packed is None:
         return plain
-    *_, oldest = event.packed.layouts
+    *_, oldest = event.packed._layouts
     # Events before the first layout's date are items of their own.
     return packed if oldest.since is None else ("PutItem", "Query", "PartiQLInsert")
 

@@ -63,7 +63,7 @@ def require_served(tenant: Mapping[str, str], served: Iterable[Declaration | Eve
     for declared in served:
         # A listing of events that are items of their own is limited by the partition key alone.
         plain = isinstance(declared, Event) and declared.packed is None
-        fields = declared.pk_template.fields if plain else declared.fields
+        fields = declared._pk_template.fields if plain else declared.fields
         for field in tenant:
             if field not in fields:
                 raise _unbound(field, declared, fields)

@@ -91,7 +91,7 @@ def _fitting_chunks(registration: Registration) -> int | None:
         layout.chunk_bytes
         for declared in registration.declarations
         if isinstance(declared.source, Event) and declared.source.packed is not None
-        for layout in declared.source.packed.layouts
+        for layout in declared.source.packed._layouts
     ]
     # A stream record holds binary as base64: four characters for three bytes.
     return _PAYLOAD_BYTES * 3 // (max(sizes) * 4) if sizes else None
@@ -124,8 +124,8 @@ def misnamed_keys(registration: Registration, source_table: dynamodb.ITable | No
     else:
         return None
     for name, items in found.items():
-        if items.table_keys != expected:
-            return f"{InvalidArgumentError('keys', items.table_keys, where)} (items {name!r})"
+        if items._table_keys != expected:
+            return f"{InvalidArgumentError('keys', items._table_keys, where)} (items {name!r})"
     return None
 
 

@@ -58,7 +58,7 @@ class LivePage:
         if self.total.fields or _first(self.total) is None:
             raise InvalidArgumentError("total", self.total.name, "an aggregate without fields, with a Count or Sum")
         require_instance("top", self.top, Aggregate, "an Aggregate")
-        if self.top.ranking is None or {*self.top.ranking.template.fields} & {*self.top.fields}:
+        if self.top.ranking is None or {*self.top.ranking._template.fields} & {*self.top.fields}:
             raise InvalidArgumentError("top", self.top.name, "a ranked aggregate whose leaderboard has no fields")
         require_instance("window", self.window, Window, "a Window")
         if not {*self.window.fields} <= {*self.top.fields}:

@@ -92,7 +92,7 @@ def _images(items: Iterable[tuple[Event | Items, Mapping[str, Any]]], now: float
                 different[key] = image
         else:
             image = typed_item(None, values)
-            names = (source.table_keys.partition_key, source.table_keys.sort_key)
+            names = (source._table_keys.partition_key, source._table_keys.sort_key)
             place = tuple(repr(image.get(name)) for name in names if name is not None)
             different[place if repr(None) not in place else index] = image
     return list(different.values())

@@ -217,14 +217,14 @@ def declared_layouts(event: Event) -> Agreed:
     assert event.packed is not None
     layouts = [
         [
-            layout.since and layout.first_second,
+            layout.since and layout._first_second,
             layout.time,
-            layout.bucket_seconds,
+            layout._bucket_seconds,
             layout.parts,
             layout.partition_by,
             layout.tenant,
         ]
-        for layout in event.packed.layouts
+        for layout in event.packed._layouts
     ]
     text = json.dumps([[event.pk, event.sk], *reversed(layouts)])
     retention = math.inf if event.retention is None else event.retention.total_seconds()

@@ -100,7 +100,7 @@ def _read(
 
 
 def _hour_of(window: Window, item: Image) -> Group:
-    fields = window.pk_template.parse(item["pk"]["S"])
+    fields = window._pk_template.parse(item["pk"]["S"])
     bucket = item["sk"]["S"].rpartition("#")[2]
     hour = datetime.fromisoformat(f"{bucket}:00+00:00").timestamp()
     return (*(fields[name] for name in window.fields), str(int(hour)))

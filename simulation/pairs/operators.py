@@ -211,7 +211,7 @@ class Sharing:
                 if found.take():
                     granted = True
                     # Of one period for sure: no clock error is allowed for.
-                    self._granted[_QUOTA.period(table.clock()).sk] += 1
+                    self._granted[_QUOTA._period(table.clock()).sk] += 1
             return granted
 
         self._engine.call(work, self._engine.noting(features.LEASES, features.EVERYTHING))

@@ -245,7 +245,7 @@ class Verifying:
             engine.backend.client.delete_item(TableName=engine.backend.name, Key=_key(item))
             engine.ledger.lost.add(place)
             engine.reached[LOST] += 1
-            names = (*declaration.attributes, SCORE)
+            names = (*declaration._attributes, SCORE)
             changed = {name: -Decimal(item[name]["N"]) for name in names if name in item}
         else:
             changed = self._change(declaration)
@@ -263,7 +263,7 @@ class Verifying:
         item = draw.choice(held)
         self._blocked.add(_place(truth, item))
         engine.reached[BLOCKED] += 1
-        taken = {name: item[name] for name in _declared(truth, item).attributes if name in item}
+        taken = {name: item[name] for name in _declared(truth, item)._attributes if name in item}
         self._update(item, "SET", {name: {"S": "taken"} for name in taken})
         for _ in range(draw.randint(5, 15)):
             self._changes.write()
@@ -275,7 +275,7 @@ class Verifying:
         items = [dict(item) for item in self._engine.backend.items()]
         held = [item for item in items if item.get("_type", {}).get("S", "") in truth.read_names()]
         held = [item for item in held if isinstance(truth.folded[item["_type"]["S"]], Aggregate)]
-        held = [item for item in held if any(name in item for name in _declared(truth, item).attributes)]
+        held = [item for item in held if any(name in item for name in _declared(truth, item)._attributes)]
         return sorted(held, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
 
     def _change(self, declaration: Aggregate) -> Parts:
@@ -283,7 +283,7 @@ class Verifying:
         draw = self._engine.rng
         if self._engine.calm and declaration.ranking is not None and draw.random() < 0.3:
             return {SCORE: Decimal(draw.choice((-3, 2)))}
-        known = draw.sample(declaration.attributes, draw.randint(1, len(declaration.attributes)))
+        known = draw.sample(declaration._attributes, draw.randint(1, len(declaration._attributes)))
         return ranked(declaration, {name: Decimal(draw.choice((-3, -1, 1, 2))) for name in known})
 
     def _update(self, item: Mapping[str, Any], verb: str, values: Mapping[str, Any]) -> None:

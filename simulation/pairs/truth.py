@@ -155,7 +155,7 @@ class Truth(Cuts):
 
     def _add_groups(self, groups: defaultdict[Group, Parts], declaration: Declaration, below: Aggregate) -> None:
         for group, parts in self.of(below).items():
-            zero = dict.fromkeys(below.attributes, Decimal(0))
+            zero = dict.fromkeys(below._attributes, Decimal(0))
             values = {**zero, **parts, **dict(zip(below.fields, group, strict=True))}
             _add_all(groups, subject_of(declaration).counted(values), 1)
 
@@ -201,7 +201,7 @@ class Truth(Cuts):
         for (name, (pk, sk)), parts in self._ledger.direct.items():
             group = _group(declaration, pk, sk) if name == base_name(declaration.name) else None
             if group is not None:
-                _add_all(groups, [(group, {n: v for n, v in parts.items() if n in declaration.attributes})], 1)
+                _add_all(groups, [(group, {n: v for n, v in parts.items() if n in declaration._attributes})], 1)
 
     def _add_gone(self, groups: defaultdict[Group, Parts], name: str, until: str) -> None:
         """Add what was erased with its counts kept, and what has expired where that is tallied."""
@@ -373,7 +373,7 @@ def _group(declaration: Aggregate, pk: str, sk: str) -> Group | None:
     if sk.partition("##~")[2] != (str(number) if number else ""):
         return None
     try:
-        values = {**declaration.pk_template.parse(pk), **declaration.sk_template.parse(sk)}
+        values = {**declaration._pk_template.parse(pk), **declaration._sk_template.parse(sk)}
     except UnparsableKeyError:
         return None
     return tuple(values[field] for field in declaration.fields)
@@ -383,8 +383,8 @@ def kept_of(before: Declaration, after: Declaration) -> set[str]:
     """The attributes whose tallies the next generation has a place for: other bins have none."""
     if not isinstance(before, Aggregate) or not isinstance(after, Aggregate):
         return {"total"}
-    known = {(name, tuple(measure.attributes(name))) for name, measure in before.measures.items()}
-    places = [(name, tuple(measure.attributes(name))) for name, measure in after.measures.items()]
+    known = {(name, tuple(measure._attributes(name))) for name, measure in before.measures.items()}
+    places = [(name, tuple(measure._attributes(name))) for name, measure in after.measures.items()]
     return {attribute for place in places if place in known for attribute in place[1]}
 
 

@@ -160,7 +160,7 @@ class Process:
             world.reached["a refused call"] += 1
             return
         own = self.leases.charged
-        world.at[world.quota.period(world.clock.now).sk] += n
+        world.at[world.quota._period(world.clock.now).sk] += n
         world.reached["a granted call"] += 1
         world.reached["a call granted in two periods"] += len(own) > 1
         self.released_in.clear()

@@ -65,7 +65,7 @@ class QuotaSchedule:
             clock_error=timedelta(seconds=rng.choice([0, rng.uniform(0, 2), rng.uniform(0, 20)])),
         )
         if rng.random() < 0.5:
-            clock.advance(quota.period(clock.now).end - clock.now - rng.uniform(0, 30))
+            clock.advance(quota._period(clock.now).end - clock.now - rng.uniform(0, 30))
         plan = FaultPlan(rng, rate=rng.choice([0.0, 0.05, 0.2]), budget=rng.randint(0, 25))
         table = MemoryTable(clock, seed)
         self._world = World(rng, clock, table, quota, plan, Counter(), Counter(), Counter(), self._outcome.reached)
@@ -112,7 +112,7 @@ class QuotaSchedule:
         if self._rng.random() < 0.004:
             # To where periods meet.
             error = self._world.quota.clock_error.total_seconds()
-            clock.now = max(clock.now, self._world.quota.period(clock.now).end - self._rng.uniform(0, 1 + 2 * error))
+            clock.now = max(clock.now, self._world.quota._period(clock.now).end - self._rng.uniform(0, 1 + 2 * error))
         if self._rng.random() < 0.01:
             self._world.table.expire()
 
@@ -156,7 +156,7 @@ class QuotaSchedule:
 
     def _check_newcomer(self) -> None:
         """All that is left can be had by others."""
-        world, period = self._world, self._world.quota.period(self._world.clock.now)
+        world, period = self._world, self._world.quota._period(self._world.clock.now)
         kept = sum(calls for (_, sk), calls in world.net.items() if sk == period.sk)
         client: Any = world.table
         table = Table(world.table.name, client, clock=world.clock, sleep=lambda _: None, jitter=world.rng.random)

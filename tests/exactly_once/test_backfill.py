@@ -218,7 +218,7 @@ def test_spoiled_groups_are_found_and_repaired_once(bench: Workbench) -> None:
 def test_what_a_scan_takes_for_late_is_no_drift() -> None:
     job = Event("job", pk="JOB#{id}", sk="JOB")
     jobs = Window("jobs", job, pk="ALL", time="at", longest=timedelta(days=20), retention=timedelta(days=20))
-    assert [tier.name for tier in jobs.kept_tiers] == ["hour", "day"]
+    assert [tier.name for tier in jobs._kept_tiers] == ["hour", "day"]
     bench = Workbench([jobs])
     bench.aggregator.handle({})
     stream = Stream(bench)

@@ -127,5 +127,5 @@ def test_a_touched_bucket_takes_one_write_unit(engine: Engine, table: str) -> No
     store = Customers(engine, table, replace(_JOBS, longest=timedelta(days=60)))
     store.count(range(_NOW, _NOW + 10), 1)
 
-    assert [tier.name for tier in store.window.kept_tiers] == ["hour", "month"]
+    assert [tier.name for tier in store.window._kept_tiers] == ["hour", "month"]
     assert store.units == 2

@@ -55,7 +55,7 @@ def _grows(declaration: Declaration, attribute: str) -> bool:
     if attribute == SCORE:
         return declaration.ranking is not None and _grows(declaration, declaration.ranking.measure)
     for name, measure in declaration.measures.items():
-        held = measure.attributes(name)
+        held = measure._attributes(name)
         if attribute in held:
             return isinstance(measure, Count | Histogram) or (isinstance(measure, Average) and attribute == held[1])
     return False

@@ -80,7 +80,7 @@ class Ranking:
         require_count("write_shards", self.write_shards, MAX_WRITE_SHARDS)
 
     @property
-    def template(self) -> KeyTemplate:
+    def _template(self) -> KeyTemplate:
         """The template of the ranking index's partition key."""
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
@@ -174,16 +174,16 @@ class Aggregate:
         object.__setattr__(self, "measures", Frozen(self.measures))
         fields = self.fields
         require_retention(self.retention, fields)
-        for attribute in self.attributes:
+        for attribute in self._attributes:
             if attribute in fields:
                 raise InvalidArgumentError("measures", attribute, "attributes that are not fields of the key")
-        if len(self.attributes) > MAX_ATTRIBUTES:
+        if len(self._attributes) > MAX_ATTRIBUTES:
             raise InvalidArgumentError("measures", list(self.measures), f"at most {MAX_ATTRIBUTES} attributes in total")
         if isinstance(self.source, Aggregate):
             self._require_known(self.source, ("pk", "sk") if by is None else ("by", "by"))
         else:
-            member_list(fields, self.measured)
-            require_no_member("where", self.where.attributes if self.where is not None else ())
+            member_list(fields, self._measured)
+            require_no_member("where", self.where._attributes if self.where is not None else ())
         if isinstance(self.source, Event):
             self._require_declared(self.source, ("pk", "sk") if by is None else ("by", "by"))
         if self.ranking is not None:
@@ -192,59 +192,59 @@ class Aggregate:
             self._require_rankable(self.ranking)
 
     @property
-    def pk_template(self) -> KeyTemplate:
+    def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         text = self.pk if self.write_shards == 1 else f"{self.pk}#~{{{WRITE_SHARD_FIELD}}}"
         return key_template(text, MAX_PK_BYTES, "pk")
 
     @property
-    def sk_template(self) -> KeyTemplate:
+    def _sk_template(self) -> KeyTemplate:
         """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
-        names = dict.fromkeys((*self.pk_template.fields, *self.sk_template.fields))
+        names = dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields))
         return tuple(name for name in names if not is_reserved(name))
 
     @property
-    def measured(self) -> tuple[str, ...]:
+    def _measured(self) -> tuple[str, ...]:
         """The attributes of the source that the measures look at."""
         return tuple(measure.attribute for measure in self.measures.values() if not isinstance(measure, Count))
 
     @property
-    def attributes(self) -> tuple[str, ...]:
+    def _attributes(self) -> tuple[str, ...]:
         """The attributes that hold the measures."""
-        return tuple(attribute for name, measure in self.measures.items() for attribute in measure.attributes(name))
+        return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))
 
     def _set_keys(self, by: Fields | None) -> None:
         fields = fields_instead(self.name, "by", by, pk=self.pk, sk=self.sk)
         if fields is not None:
             source = self.source
-            templates = None if isinstance(source, Items) else (source.pk_template, source.sk_template)
+            templates = None if isinstance(source, Items) else (source._pk_template, source._sk_template)
             pk, sk = keys_beside(self.name, fields, templates)
             object.__setattr__(self, "pk", pk)
             object.__setattr__(self, "sk", sk)
 
     def _require_declared(self, source: Event, said: tuple[str, str]) -> None:
         """Refuse what the event does not have; `said` are the arguments that name the fields of both keys."""
-        for argument, template in zip(said, (self.pk_template, self.sk_template), strict=True):
-            source.known.require_key(argument, [name for name in template.fields if not is_reserved(name)])
-        for attribute in self.measured:
-            source.known.require_number("measures", attribute)
-        source.known.require_where(self.where)
+        for argument, template in zip(said, (self._pk_template, self._sk_template), strict=True):
+            source._known.require_key(argument, [name for name in template.fields if not is_reserved(name)])
+        for attribute in self._measured:
+            source._known.require_number("measures", attribute)
+        source._known.require_where(self.where)
 
     def _require_known(self, source: Aggregate, said: tuple[str, str]) -> None:
         if source.write_shards > 1:
             raise InvalidArgumentError("source", source.name, "an aggregate with write_shards=1")
-        for argument, template in zip(said, (self.pk_template, self.sk_template), strict=True):
+        for argument, template in zip(said, (self._pk_template, self._sk_template), strict=True):
             names = [name for name in template.fields if not is_reserved(name)]
             self._require_among(argument, names, source.fields, "fields")
-        self._require_among("measures", self.measured, source.attributes, "measures")
-        tested = self.where.attributes if self.where is not None else ()
-        self._require_among("where", tested, (*source.fields, *source.attributes), "fields and measures")
-        for name, operand in self.where.comparisons if self.where is not None else ():
+        self._require_among("measures", self._measured, source._attributes, "measures")
+        tested = self.where._attributes if self.where is not None else ()
+        self._require_among("where", tested, (*source.fields, *source._attributes), "fields and measures")
+        for name, operand in self.where._comparisons if self.where is not None else ():
             if isinstance(operand, str) != (name in source.fields):
                 kind = "a string to compare with the field" if name in source.fields else "a number to compare with"
                 raise InvalidArgumentError("where", operand, f"{kind} {name!r} of {source.name!r}")
@@ -259,7 +259,7 @@ class Aggregate:
     def _require_rankable(self, ranking: Ranking) -> None:
         if not isinstance(self.measures.get(ranking.measure), Count | Sum):
             raise InvalidArgumentError("ranking", ranking.measure, "a Count or Sum of the aggregate")
-        if not set(ranking.template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
+        if not set(ranking._template.fields) <= {*self.fields, WRITE_SHARD_FIELD}:
             raise InvalidArgumentError(
                 "ranking", ranking.leaderboard, f"fields of the group: {', '.join(self.fields) or 'none'}"
             )

@@ -55,10 +55,10 @@ class KnownAttributes:
         """Refuse a condition on what is no attribute, or that no event can satisfy."""
         if where is None or self._attributes is None:
             return
-        for name in where.attributes:
+        for name in where._attributes:
             if not is_reserved(name):
                 self._find("where", name, name)
-        for name, operand in where.comparisons:
+        for name, operand in where._comparisons:
             if is_reserved(name):
                 continue
             attribute = self._find("where", name, name)

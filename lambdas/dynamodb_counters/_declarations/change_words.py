@@ -226,7 +226,7 @@ def _former_name(merged: Merged, change: Change) -> str:
 
 
 def _is_alike(one: Declaration, two: Declaration) -> bool:
-    keys = [(each.pk_template.text, each.sk_template.text) for each in (one, two)]
+    keys = [(each._pk_template.text, each._sk_template.text) for each in (one, two)]
     return same_meaning(one, two) or (type(one) is type(two) and keys[0] == keys[1])
 
 

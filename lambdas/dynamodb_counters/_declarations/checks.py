@@ -59,7 +59,7 @@ def require_where(where: object, *, bookkeeping: bool = False, allowed: Collecti
         return
     if not isinstance(where, Condition):
         raise InvalidArgumentError("where", where, "a Condition such as Attr('status').eq('paid')")
-    for name in where.attributes:
+    for name in where._attributes:
         if name.startswith(RESERVED_PREFIX) and name not in allowed and not bookkeeping:
             raise InvalidArgumentError("where", name, f"attribute names that do not start with {RESERVED_PREFIX!r}")
 

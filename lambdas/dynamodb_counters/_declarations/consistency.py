@@ -101,10 +101,10 @@ def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
 
 def _keys(part: Declaration | Event) -> list[tuple[KeyTemplate, KeyTemplate]]:
     """Templates of the keys that its items have: partition and sort key."""
-    own = [(part.pk_template, part.sk_template)]
+    own = [(part._pk_template, part._sk_template)]
     if not isinstance(part, Event) or part.packed is None:
         return own
-    layouts = [*part.packed.layouts]
+    layouts = [*part.packed._layouts]
     first, pk = layouts[-1], f"{PACK_PREFIX}{part.name}"
     chunks = [(f"{pk}#{{part}}", "{bucket}#{number}"), (pk, LAYOUT)]
     if any(layout.tenant is not None for layout in layouts):
@@ -118,7 +118,7 @@ def _require_shown(declaration: Declaration) -> None:
     source, where = declaration.source, declaration.where
     if where is None or not isinstance(source, Event) or source.packed is None:
         return
-    for name in where.attributes:
+    for name in where._attributes:
         if name in (PK, SK, TTL):
             raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
@@ -154,7 +154,7 @@ def _is_renamed(one: Declaration | Event, two: Declaration | Event, declarations
 
 def _require_one_table(sources: list[Items]) -> None:
     for one in sources[1:]:
-        if one.table_keys != sources[0].table_keys:
+        if one._table_keys != sources[0]._table_keys:
             raise InvalidArgumentError("keys", one.keys, f"those of {sources[0].name!r}, which lies in the same table")
 
 
@@ -168,5 +168,5 @@ def _require_leaderboards_apart(aggregates: list[Aggregate]) -> None:
 
 
 def _rank_together(one: Declaration | Event, two: Declaration | Event) -> bool:
-    boards = [each.ranking.template for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
+    boards = [each.ranking._template for each in (one, two) if isinstance(each, Aggregate) and each.ranking is not None]
     return len(boards) > 1 and boards[0].overlaps(boards[1])

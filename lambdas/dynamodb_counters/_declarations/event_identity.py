@@ -19,7 +19,7 @@ class EventIdentity:
     """Tells the events of a declaration apart, whatever else they hold."""
 
     def __init__(self, event: Event) -> None:
-        self._pk, self._sk = event.pk_template, event.sk_template
+        self._pk, self._sk = event._pk_template, event._sk_template
         self._readers = {name: text_reader(name, literal=True) for name in event.fields}
 
     def digest(self, values: Image) -> bytes:

@@ -88,11 +88,11 @@ def carried(after: Aggregate | Window, before: Aggregate | Window) -> frozenset[
     if not set(after.fields) <= set(before.fields):
         return frozenset()
     if isinstance(after, Aggregate) and isinstance(before, Aggregate):
-        old = {name: measure.attributes(name) for name, measure in before.measures.items()}
-        new = {name: measure.attributes(name) for name, measure in after.measures.items()}
+        old = {name: measure._attributes(name) for name, measure in before.measures.items()}
+        new = {name: measure._attributes(name) for name, measure in after.measures.items()}
         return frozenset(attribute for name, each in new.items() if old.get(name) == each for attribute in each)
     if isinstance(after, Window) and isinstance(before, Window) and type(after.measure) is type(before.measure):
-        return frozenset(tier.letter for tier in after.kept_tiers if tier in before.kept_tiers)
+        return frozenset(tier.letter for tier in after._kept_tiers if tier in before._kept_tiers)
     return frozenset()
 
 
@@ -101,9 +101,9 @@ def left_behind(after: Aggregate | Window, before: Aggregate | Window) -> list[s
     kept = carried(after, before)
     if isinstance(after, Aggregate) and isinstance(before, Aggregate):
         both = [name for name in after.measures if name in before.measures]
-        return [name for name in both if not kept.issuperset(after.measures[name].attributes(name))]
+        return [name for name in both if not kept.issuperset(after.measures[name]._attributes(name))]
     if isinstance(after, Window) and isinstance(before, Window):
-        return [tier.name for tier in after.kept_tiers if tier.letter not in kept]
+        return [tier.name for tier in after._kept_tiers if tier.letter not in kept]
     return []
 
 

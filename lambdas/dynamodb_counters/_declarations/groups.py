@@ -63,11 +63,11 @@ def group_of(
     with localcontext(EXACT):
         numbers: dict[str, Number] = {
             name: whole(sum(parse_number(item[name]["N"]) for item in held if name in item))
-            for name in aggregate.attributes
+            for name in aggregate._attributes
         }
     return Group(
         {name: key_text(name, values[name]) for name in aggregate.fields},
-        Measures({name: measure.read(name, numbers) for name, measure in aggregate.measures.items()}),
+        Measures({name: measure._read(name, numbers) for name, measure in aggregate.measures.items()}),
         complete,
     )
 
@@ -99,7 +99,7 @@ def require_fields(name: str, fields: Collection[str], values: object) -> None:
 def values_of(aggregate: Aggregate, item: Mapping[str, Any]) -> dict[str, str] | None:
     """The group of a typed item: field to text; None if the key is hashed and the item lacks the values."""
     values: dict[str, str] = {}
-    for name, template in ((PK, aggregate.pk_template), (SK, aggregate.sk_template)):
+    for name, template in ((PK, aggregate._pk_template), (SK, aggregate._sk_template)):
         key = item[name]["S"]
         if not is_hashed(key):
             values |= template.parse(key)
@@ -111,8 +111,8 @@ def group_keys(aggregate: Aggregate, values: Mapping[str, object]) -> list[Key]:
     """The keys of a group's items: one per write shard."""
     return [
         {
-            PK: {"S": aggregate.pk_template.render({**values, WRITE_SHARD_FIELD: shard})},
-            SK: {"S": aggregate.sk_template.render(values)},
+            PK: {"S": aggregate._pk_template.render({**values, WRITE_SHARD_FIELD: shard})},
+            SK: {"S": aggregate._sk_template.render(values)},
         }
         for shard in range(aggregate.write_shards)
     ]

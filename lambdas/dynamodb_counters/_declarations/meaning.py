@@ -37,7 +37,7 @@ def same_items(one: Items, two: Items) -> bool:
 
 
 def _items(source: Items) -> Any:
-    return _plain((source.where, source.pk, source.sk, source.table_keys))
+    return _plain((source.where, source.pk, source.sk, source._table_keys))
 
 
 def _meaning(declaration: Declaration, *, limits: bool) -> Any:
@@ -45,7 +45,7 @@ def _meaning(declaration: Declaration, *, limits: bool) -> Any:
     skipped = {"name", "source", "on_change", "carries", "tiers", *(() if limits else _LIMITS)}
     parts = {each.name: _plain(getattr(plain, each.name)) for each in fields(plain) if each.name not in skipped}
     if isinstance(plain, Window):
-        parts["tiers"] = tuple(tier.name for tier in plain.kept_tiers)
+        parts["tiers"] = tuple(tier.name for tier in plain._kept_tiers)
     source = plain.source
     seen = _items(source) if isinstance(source, Items) else base_name(source.name)
     return type(plain).__name__, parts, type(source).__name__, seen

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import require_attribute
@@ -21,11 +22,11 @@ _DIVISION: Final = Context(prec=38)  # as many digits as DynamoDB keeps
 class _OneAttribute:
     __slots__ = ()
 
-    def attributes(self, name: str) -> tuple[str, ...]:
+    def _attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold the measure."""
         return (name,)
 
-    def read(self, name: str, numbers: Mapping[str, Number]) -> Number:
+    def _read(self, name: str, numbers: Mapping[str, Number]) -> Number:
         """The measure, from the number attributes of an item."""
         return numbers.get(name, 0)
 
@@ -36,8 +37,8 @@ class Count(_OneAttribute):
 
     Examples
     --------
-    >>> Count().attributes("views")
-    ('views',)
+    >>> {"views": Count()}
+    {'views': Count()}
     """
 
 
@@ -78,8 +79,8 @@ class Average:
 
     Examples
     --------
-    >>> Average("price").attributes("mean")
-    ('mean.sum', 'mean.count')
+    >>> Average("price").attribute
+    'price'
     """
 
     attribute: str
@@ -87,13 +88,13 @@ class Average:
     def __post_init__(self) -> None:
         require_attribute("attribute", self.attribute)
 
-    def attributes(self, name: str) -> tuple[str, ...]:
+    def _attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold sum and count."""
         return (f"{name}.sum", f"{name}.count")
 
-    def read(self, name: str, numbers: Mapping[str, Number]) -> Number | None:
+    def _read(self, name: str, numbers: Mapping[str, Number]) -> Number | None:
         """The average, from the number attributes of an item; None if nothing was counted."""
-        total, count = (numbers.get(attribute, 0) for attribute in self.attributes(name))
+        total, count = (numbers.get(attribute, 0) for attribute in self._attributes(name))
         if not count:
             return None
         average = _DIVISION.divide(Decimal(total), Decimal(count))
@@ -114,7 +115,7 @@ class Histogram:
 
     Examples
     --------
-    >>> Histogram("paths", exactly=range(1, 13)).bins[-1]
+    >>> Histogram("paths", exactly=range(1, 13)).exactly[-1]
     12
     """
 
@@ -133,44 +134,42 @@ class Histogram:
         given = [bins for bins in (self.exactly, self.at_least, self.bounds) if bins]
         if len(given) != 1:
             raise InvalidArgumentError("exactly", self.exactly, "bins for only one of exactly, at_least and bounds")
-        for number in self.bins:
-            require_storable(self.kind, number)
-        if len(self.bins) > MAX_BINS or any(low >= high for low, high in zip(self.bins, self.bins[1:], strict=False)):
-            raise InvalidArgumentError(self.kind, self.bins, f"1 to {MAX_BINS} ascending numbers")
+        for number in self._bins:
+            require_storable(self._kind, number)
+        if len(self._bins) > MAX_BINS or any(low >= high for low, high in pairwise(self._bins)):
+            raise InvalidArgumentError(self._kind, self._bins, f"1 to {MAX_BINS} ascending numbers")
 
     @property
-    def kind(self) -> Literal["exactly", "at_least", "bounds"]:
+    def _kind(self) -> Literal["exactly", "at_least", "bounds"]:
         """The kind of the bins."""
         return "exactly" if self.exactly else "at_least" if self.at_least else "bounds"
 
     @property
-    def bins(self) -> tuple[Number, ...]:
+    def _bins(self) -> tuple[Number, ...]:
         """The numbers that the bins are named by."""
         return tuple(self.exactly or self.at_least or self.bounds)
 
-    def attributes(self, name: str) -> tuple[str, ...]:
+    def _attributes(self, name: str) -> tuple[str, ...]:
         """The attributes that hold the histogram, one per bin."""
-        return tuple(f"{name}.{format_number(number)}" for number in self.bins)
+        return tuple(f"{name}.{format_number(number)}" for number in self._bins)
 
-    def read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number, Number]:
+    def _read(self, name: str, numbers: Mapping[str, Number]) -> dict[Number, Number]:
         """The count per bin, from the number attributes of an item."""
         return {
             number: numbers.get(attribute, 0)
-            for number, attribute in zip(self.bins, self.attributes(name), strict=True)
+            for number, attribute in zip(self._bins, self._attributes(name), strict=True)
         }
 
-    def bin_indexes(self, value: Number) -> range:
-        """The indexes in `bins` that a value counts in.
+    def _bin_indexes(self, value: Number) -> range:
+        """The indexes in `_bins` that a value counts in.
 
-        Examples
-        --------
-        >>> list(Histogram("n", at_least=[1, 5, 10]).bin_indexes(7))
+        >>> list(Histogram("n", at_least=[1, 5, 10])._bin_indexes(7))
         [0, 1]
         """
-        after = bisect_right(self.bins, value)
-        if self.kind == "at_least":
+        after = bisect_right(self._bins, value)
+        if self._kind == "at_least":
             return range(after)
-        inside = after > 0 and (self.kind == "bounds" or self.bins[after - 1] == value)
+        inside = after > 0 and (self._kind == "bounds" or self._bins[after - 1] == value)
         return range(after - 1, after) if inside else range(0)
 
 

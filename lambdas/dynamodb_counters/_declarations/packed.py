@@ -56,8 +56,8 @@ class Packed:
 
     Examples
     --------
-    >>> Packed("time", bucket=timedelta(minutes=1)).bucket_seconds
-    60
+    >>> Packed("time", bucket=timedelta(minutes=1)).parts
+    1
     """
 
     time: str
@@ -94,17 +94,17 @@ class Packed:
         self._require_date()
 
     @property
-    def bucket_seconds(self) -> int:
+    def _bucket_seconds(self) -> int:
         """The bucket in seconds."""
         return self.bucket // _SECOND
 
     @property
-    def first_second(self) -> float:
+    def _first_second(self) -> float:
         """The event time from which on it holds, in seconds since 1970."""
         return -math.inf if self.since is None else self.since.timestamp()
 
     @property
-    def layouts(self) -> Iterator[Packed]:
+    def _layouts(self) -> Iterator[Packed]:
         """Itself and what came before, newest first."""
         layout: Packed | None = self
         while layout is not None:
@@ -112,9 +112,9 @@ class Packed:
             layout = layout.before
 
     @property
-    def tenants(self) -> tuple[str, ...]:
+    def _tenants(self) -> tuple[str, ...]:
         """The fields that reading its events takes: of each layout, the tenant."""
-        return tuple(dict.fromkeys(layout.tenant for layout in self.layouts if layout.tenant is not None))
+        return tuple(dict.fromkeys(layout.tenant for layout in self._layouts if layout.tenant is not None))
 
     def _require_date(self) -> None:
         if self.since is None:
@@ -129,8 +129,8 @@ class Packed:
         if not isinstance(self.since, datetime) or self.since.tzinfo is None:
             raise InvalidArgumentError("since", self.since, allowed)
         object.__setattr__(self, "since", self.since.astimezone(UTC))
-        buckets = [layout.bucket_seconds for layout in (self, self.before) if layout is not None]
-        if any(self.first_second % bucket for bucket in buckets) or (
-            self.before is not None and self.before.first_second >= self.first_second
+        buckets = [layout._bucket_seconds for layout in (self, self.before) if layout is not None]
+        if any(self._first_second % bucket for bucket in buckets) or (
+            self.before is not None and self.before._first_second >= self._first_second
         ):
             raise InvalidArgumentError("since", self.since, allowed)

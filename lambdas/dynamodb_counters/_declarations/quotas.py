@@ -78,7 +78,7 @@ class Quota:
         if len(fields) > MAX_LEASE_FIELDS:
             raise InvalidArgumentError("by", self.by, f"at most {MAX_LEASE_FIELDS} attributes")
         object.__setattr__(self, "by", fields)
-        _ = self.pk_template
+        _ = self._pk_template
         time_zone(self.tz)
         if self.portion is not None:
             require_count("portion", self.portion, self.limit)
@@ -92,11 +92,11 @@ class Quota:
         return self.portion or max(1, min(_MOST_PORTION, self.limit // _SHARES))
 
     @property
-    def pk_template(self) -> KeyTemplate:
+    def _pk_template(self) -> KeyTemplate:
         """The partition key's template, which tells the group."""
         return key_template(LEASES_PREFIX + named_key(self.name, self.by), MAX_PK_BYTES, "by")
 
-    def period(self, moment: float) -> QuotaPeriod:
+    def _period(self, moment: float) -> QuotaPeriod:
         """The period that holds a moment, in seconds since 1970."""
         if isinstance(self.per, timedelta):
             length = self.per // timedelta(seconds=1)

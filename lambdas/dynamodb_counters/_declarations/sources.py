@@ -86,15 +86,15 @@ class Event:
         self._require_packable()
         if self.attributes is not None:
             object.__setattr__(self, "attributes", attributes_of(self.attributes))
-        self.known.require_key("pk" if key is None else "key", self.pk_template.fields)
-        self.known.require_key("sk" if key is None else "key", self.sk_template.fields)
+        self._known.require_key("pk" if key is None else "key", self._pk_template.fields)
+        self._known.require_key("sk" if key is None else "key", self._sk_template.fields)
         if self.version is not None:
-            self.known.require_version(self.version)
-        for layout in () if self.packed is None else self.packed.layouts:
-            self.known.require_time("time", layout.time)
+            self._known.require_version(self.version)
+        for layout in () if self.packed is None else self.packed._layouts:
+            self._known.require_time("time", layout.time)
 
     @property
-    def declared_attributes(self) -> Mapping[str, Attribute] | None:
+    def _declared_attributes(self) -> Mapping[str, Attribute] | None:
         """The attributes that are declared, by name; None if any are allowed."""
         return cast("Mapping[str, Attribute] | None", self.attributes)
 
@@ -107,27 +107,27 @@ class Event:
         >>> Event("view", key=("url", "time")).json_schema["required"]
         ['url', 'time']
         """
-        if self.declared_attributes is not None:
-            return json_schema(self.declared_attributes)
+        if self._declared_attributes is not None:
+            return json_schema(self._declared_attributes)
         return {"type": "object", "required": list(self.fields), "properties": {name: {} for name in self.fields}}
 
     @property
-    def known(self) -> KnownAttributes:
+    def _known(self) -> KnownAttributes:
         """What declarations over it may name."""
-        return KnownAttributes(self.name, self.declared_attributes)
+        return KnownAttributes(self.name, self._declared_attributes)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The attributes of its key."""
-        return tuple(dict.fromkeys((*self.pk_template.fields, *self.sk_template.fields)))
+        return tuple(dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields)))
 
     @property
-    def pk_template(self) -> KeyTemplate:
+    def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
     @property
-    def sk_template(self) -> KeyTemplate:
+    def _sk_template(self) -> KeyTemplate:
         """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
@@ -136,7 +136,7 @@ class Event:
             return
         if not isinstance(self.packed, Packed):
             raise InvalidArgumentError("packed", self.packed, "a Packed, or None")
-        for layout in self.packed.layouts:
+        for layout in self.packed._layouts:
             for argument, name in (
                 ("time", layout.time),
                 ("partition_by", layout.partition_by),
@@ -195,25 +195,25 @@ class Items:
         for argument, text in (("pk", self.pk), ("sk", self.sk)):
             if text is not None:
                 require_plain_key(argument, text)
-        if self.sk is not None and self.table_keys.sort_key is None:
+        if self.sk is not None and self._table_keys.sort_key is None:
             raise InvalidArgumentError("sk", self.sk, "None: keys= names no sort_key")
-        if len(self.fields) < sum(len(template.fields) for _, template in self.templates):
+        if len(self.fields) < sum(len(template.fields) for _, template in self._templates):
             raise InvalidArgumentError("sk", self.sk, "fields that pk does not have")
 
     @property
-    def table_keys(self) -> TableKeys:
+    def _table_keys(self) -> TableKeys:
         """The names of its table's keys and TTL."""
         return self.keys or OURS
 
     @property
-    def templates(self) -> tuple[tuple[str, KeyTemplate], ...]:
+    def _templates(self) -> tuple[tuple[str, KeyTemplate], ...]:
         """The key attributes that must have a form, each with it."""
-        pk = () if self.pk is None else ((self.table_keys.partition_key, key_template(self.pk, MAX_PK_BYTES, "pk")),)
-        if self.sk is None or self.table_keys.sort_key is None:
+        pk = () if self.pk is None else ((self._table_keys.partition_key, key_template(self.pk, MAX_PK_BYTES, "pk")),)
+        if self.sk is None or self._table_keys.sort_key is None:
             return pk
-        return (*pk, (self.table_keys.sort_key, key_template(self.sk, MAX_SK_BYTES, "sk")))
+        return (*pk, (self._table_keys.sort_key, key_template(self.sk, MAX_SK_BYTES, "sk")))
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of its keys."""
-        return tuple(dict.fromkeys(name for _, template in self.templates for name in template.fields))
+        return tuple(dict.fromkeys(name for _, template in self._templates for name in template.fields))

@@ -70,7 +70,7 @@ def event_words(event: Event) -> Words:
         "event": f"{event.pk} / {event.sk}",
         "kept for": "good" if event.retention is None else length_words(event.retention),
         "corrected by": "nothing" if event.version is None else f"a greater {event.version}",
-        "packed": "no" if event.packed is None else "; before that: ".join(map(_packed_words, event.packed.layouts)),
+        "packed": "no" if event.packed is None else "; before that: ".join(map(_packed_words, event.packed._layouts)),
     }
 
 
@@ -91,7 +91,7 @@ def _window_words(window: Window) -> Words:
     ahead = window.future_tolerance
     return {
         "by time": window.time,
-        "buckets": ", ".join(tier.name for tier in window.kept_tiers),
+        "buckets": ", ".join(tier.name for tier in window._kept_tiers),
         "precision": length_words(window.precision),
         "kept for": "good" if window.retention is None else length_words(window.retention),
         "late events": "are dropped" if window.late == "drop" else "go to quarantine",

@@ -111,7 +111,7 @@ class Window:
         require_where(self.where, bookkeeping=isinstance(self.source, Items) and self.source.keys is not None)
         fields = fields_instead(self.name, "by", by, pk=self.pk)
         if fields is not None:
-            is_shared = isinstance(self.source, Event) and fields and fields == self.source.pk_template.fields
+            is_shared = isinstance(self.source, Event) and fields and fields == self.source._pk_template.fields
             object.__setattr__(self, "pk", self.source.pk if is_shared else named_key(self.name, fields))
         require_key("pk", self.pk)
         said, given = ("pk", self.pk) if fields is None else ("by", by)
@@ -123,7 +123,7 @@ class Window:
         if isinstance(self.measure, Sum):
             require_no_member("measure", [self.measure.attribute])
         require_no_member("time", [self.time])
-        require_no_member("where", self.where.attributes if self.where is not None else ())
+        require_no_member("where", self.where._attributes if self.where is not None else ())
         require_duration("retention", self.retention)
         require_duration("future_tolerance", self.future_tolerance, zero=True)
         require_choice("late", self.late, ("drop", "quarantine"))
@@ -137,55 +137,55 @@ class Window:
         if isinstance(self.source, Event):
             self._require_declared(self.source, said)
         self._require_tiers()
-        taken = {TOTAL, *(slot for tier in self.kept_tiers for slot in tier.slots)}
+        taken = {TOTAL, *(slot for tier in self._kept_tiers for slot in tier.slots)}
         if not taken.isdisjoint(self.fields):
             raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(taken))}")
 
     @property
-    def longest_window(self) -> timedelta:
+    def _longest_window(self) -> timedelta:
         """The longest window its tiers are chosen for."""
         if self.longest is not None:
             return self.longest
         return max(self.precision, min(_DAY, self.retention or _DAY))
 
     @property
-    def unit(self) -> int:
+    def _unit(self) -> int:
         """The precision in seconds."""
         return self.precision // timedelta(seconds=1)
 
     @property
-    def kept_tiers(self) -> tuple[Tier, ...]:
+    def _kept_tiers(self) -> tuple[Tier, ...]:
         """The tiers it keeps, finest first."""
         if self.tiers is not None:
             return tuple(BY_NAME[name] for name in self.tiers)
-        return choose_tiers(self.unit, self.longest_window.total_seconds())
+        return choose_tiers(self._unit, self._longest_window.total_seconds())
 
     @property
     def cost_estimate(self) -> CostEstimate:
         """What it costs to write and to read if one stream shard at a time feeds a group."""
-        return estimate_cost(self.kept_tiers, self.longest_window.total_seconds())
+        return estimate_cost(self._kept_tiers, self._longest_window.total_seconds())
 
     @property
-    def pk_template(self) -> KeyTemplate:
+    def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
     @property
-    def sk_template(self) -> KeyTemplate:
+    def _sk_template(self) -> KeyTemplate:
         """The sort key's template: tier and start of the bucket."""
         return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
-        return self.pk_template.fields
+        return self._pk_template.fields
 
     def _require_declared(self, source: Event, said: str) -> None:
-        source.known.require_key(said, self.fields)
-        source.known.require_time("time", self.time)
+        source._known.require_key(said, self.fields)
+        source._known.require_time("time", self.time)
         if isinstance(self.measure, Sum):
-            source.known.require_number("measure", self.measure.attribute)
-        source.known.require_where(self.where)
+            source._known.require_number("measure", self.measure.attribute)
+        source._known.require_where(self.where)
 
     def _require_tiers(self) -> None:
         if self.tiers is None:
@@ -195,5 +195,5 @@ class Window:
             raise InvalidArgumentError("tiers", self.tiers, f"a tuple of {allowed}")
         if list(self.tiers) != [name for name in BY_NAME if name in self.tiers]:
             raise InvalidArgumentError("tiers", self.tiers, allowed)
-        if self.kept_tiers[0].slot_seconds > self.unit:
+        if self._kept_tiers[0].slot_seconds > self._unit:
             raise InvalidArgumentError("tiers", self.tiers, f"a first tier with slots of {self.precision} or finer")

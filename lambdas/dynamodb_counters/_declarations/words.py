@@ -39,7 +39,7 @@ def words_of(declaration: Declaration) -> str:
 def source_words(source: Event | Items | Aggregate) -> str:
     """What is counted."""
     if isinstance(source, Items):
-        forms = [f"{name} like {template.text}" for name, template in source.templates]
+        forms = [f"{name} like {template.text}" for name, template in source._templates]
         tests = [condition_words(source.where)] if source.where is not None else []
         return f"items {source.name} ({' and '.join((*forms, *tests)) or 'all'})"
     return f"{'event' if isinstance(source, Event) else 'aggregate'} {source.name}"
@@ -53,7 +53,7 @@ def measure_words(measure: Measure, name: str = "") -> str:
     if isinstance(measure, Sum):
         return f"sum{of}" + (f", at most {measure.cap} each" if measure.cap is not None else "")
     if isinstance(measure, Histogram):
-        return f"histogram{of}, {measure.kind.replace('_', ' ')} {', '.join(map(str, measure.bins))}"
+        return f"histogram{of}, {measure._kind.replace('_', ' ')} {', '.join(map(str, measure._bins))}"
     return f"average{of}"
 
 
@@ -111,7 +111,7 @@ def _details(declaration: Declaration) -> Iterator[str]:
         if declaration.retention is not None:
             yield f"kept {length_words(declaration.retention)}"
         return
-    tiers = " and ".join(f"{tier.name}s" for tier in declaration.kept_tiers)
+    tiers = " and ".join(f"{tier.name}s" for tier in declaration._kept_tiers)
     unit = length_words(declaration.precision).split()[-1]
     yield f"{measure_words(declaration.measure)} by {declaration.time} to the {unit} in {tiers}"
     yield f"kept {length_words(declaration.retention)}" if declaration.retention else "kept for good"

@@ -74,9 +74,9 @@ class TableCounts:
             if not isinstance(declared, Window) or TOTAL not in item:
                 continue
             # Each event is in a bucket of every tier.
-            coarsest = f"WINDOW#{item[TYPE]['S']}#{declared.kept_tiers[-1].letter}#"
+            coarsest = f"WINDOW#{item[TYPE]['S']}#{declared._kept_tiers[-1].letter}#"
             try:
-                values = declared.pk_template.parse(item[PK]["S"])
+                values = declared._pk_template.parse(item[PK]["S"])
             except UnparsableKeyError:
                 continue
             if coarsest in item[SK]["S"]:

@@ -52,9 +52,9 @@ class Wanted:
         """Whether a key alone tells that its item is one of the events."""
         event = self.event
         if self.texts.keys() >= set(event.fields):
-            return (pk, sk) == (event.pk_template.render(self.texts), event.sk_template.render(self.texts))
+            return (pk, sk) == (event._pk_template.render(self.texts), event._sk_template.render(self.texts))
         try:
-            found = event.pk_template.parse(pk) | event.sk_template.parse(sk)
+            found = event._pk_template.parse(pk) | event._sk_template.parse(sk)
         except UnparsableKeyError:
             return False
         return all(found[name] == text for name, text in self.texts.items())

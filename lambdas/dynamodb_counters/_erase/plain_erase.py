@@ -41,10 +41,10 @@ class EventItems:
             "TableName": self._table.name,
             "ConsistentRead": True,
         }
-        if texts.keys() >= set(event.pk_template.fields):
+        if texts.keys() >= set(event._pk_template.fields):
             operation = "query"
             request["KeyConditionExpression"] = f"{PK} = :pk"
-            request["ExpressionAttributeValues"] = {":pk": {"S": event.pk_template.render(texts)}}
+            request["ExpressionAttributeValues"] = {":pk": {"S": event._pk_template.render(texts)}}
         else:
             operation = "scan"
             request["FilterExpression"] = "#type = :event OR #type = :once"

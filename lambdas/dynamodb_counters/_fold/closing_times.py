@@ -31,7 +31,7 @@ def late_parts(declaration: Declaration, group: Sequence[Any], created: float) -
     """What a bucket of a window has counted of events that would be late by now: its finest buckets decide."""
     if not isinstance(declaration, Window) or declaration.retention is None:
         return frozenset()
-    finest, keep = declaration.kept_tiers[0], declaration.retention.total_seconds()
+    finest, keep = declaration._kept_tiers[0], declaration.retention.total_seconds()
     tier = BY_LETTER[group[-2]]
     start = tier.start(group[-1])
     moments = {slot: start + index * tier.slot_seconds for index, slot in enumerate(tier.slots)}

@@ -175,7 +175,7 @@ def _compile_measures(declaration: Aggregate, *, literal: bool) -> Callable[[Ima
 
 
 def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Callable[[Image], Numbers]:
-    attributes = measure.attributes(name)
+    attributes = measure._attributes(name)
     if isinstance(measure, Count):
         return lambda _: ((name, 1),)
     read = number_reader(measure.attribute, literal=literal)
@@ -184,7 +184,7 @@ def compile_measure(name: str, measure: Measure, *, literal: bool = False) -> Ca
         return lambda image: ((total, read(image)), (count, 1))
     if isinstance(measure, Histogram):
         histogram = measure
-        return lambda image: tuple([(attributes[index], 1) for index in histogram.bin_indexes(read(image))])
+        return lambda image: tuple([(attributes[index], 1) for index in histogram._bin_indexes(read(image))])
     cap = measure.cap
     if cap is None:
         return lambda image: ((name, read(image)),)

@@ -15,7 +15,7 @@ _NUMBER: Final = re.compile(rf"-?(?=[0-9.]{{1,{MAX_NUMBER_DIGITS}}}$)[0-9]+(\.[0
 
 def show_foreign(items: Items) -> Callable[[Image], Image | None] | None:
     """Show an item with the fields of its keys; None if its keys have another form, or there is no form."""
-    templates = items.templates
+    templates = items._templates
     if not templates:
         return None
 

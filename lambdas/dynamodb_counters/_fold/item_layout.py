@@ -39,7 +39,7 @@ class ItemLayout:
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name = declaration.name
-        self._pk, self._sk = declaration.pk_template, declaration.sk_template
+        self._pk, self._sk = declaration._pk_template, declaration._sk_template
         self._window = declaration if isinstance(declaration, Window) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
@@ -94,7 +94,7 @@ class ItemLayout:
         if ranking is None:
             return None
         values = {**self.values(group), WRITE_SHARD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
-        return ranking.template.render(values), ranking.measure
+        return ranking._template.render(values), ranking.measure
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""

@@ -50,7 +50,7 @@ class Origins:
     def ttl_of(self, declarations: Iterable[Declaration]) -> Callable[[Mapping[str, Any]], str | None]:
         """Tells by which attribute a record's item expires."""
         sources = [declared.source for declared in declarations]
-        [foreign, *_] = [source.table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
+        [foreign, *_] = [source._table_keys.ttl for source in sources if isinstance(source, Items)] or [None]
         return lambda record: foreign if self.is_foreign(record) else TTL
 
 

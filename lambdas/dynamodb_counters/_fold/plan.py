@@ -166,7 +166,7 @@ def _compiled(declaration: Declaration, carries: Sequence[Carry]) -> Program:
 def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
     members = None
     if not isinstance(declaration.source, Aggregate):
-        members = member_list(declaration.fields, declaration.measured)
+        members = member_list(declaration.fields, declaration._measured)
     if members is None:
         contribute = compile_aggregate(layout, declaration)
     else:
@@ -176,8 +176,8 @@ def _of_aggregate(layout: ItemLayout, declaration: Aggregate) -> Contribute:
 
 def _of_items(items: Items) -> Source:
     holds = None if items.where is None else compile_condition(items.where)
-    looks_at_type = items.where is not None and TYPE in items.where.attributes
-    return Source(holds, show_foreign(items), ttl=items.table_keys.ttl, looks_at_type=looks_at_type)
+    looks_at_type = items.where is not None and TYPE in items.where._attributes
+    return Source(holds, show_foreign(items), ttl=items._table_keys.ttl, looks_at_type=looks_at_type)
 
 
 def _is_of(image: Image, source: Source) -> bool:
@@ -193,8 +193,8 @@ def _as_source(aggregate: Aggregate) -> Callable[[Image], Image | None]:
 
     So aggregates over groups depend on the groups there are, not on those there once were.
     """
-    templates = [(PK, aggregate.pk_template), (SK, aggregate.sk_template)]
-    zeros: dict[str, Any] = dict.fromkeys(aggregate.attributes, _ZERO)
+    templates = [(PK, aggregate._pk_template), (SK, aggregate._sk_template)]
+    zeros: dict[str, Any] = dict.fromkeys(aggregate._attributes, _ZERO)
 
     def show(image: Image) -> Image | None:
         if all(image.get(attribute, _ZERO) == _ZERO for attribute in zeros):

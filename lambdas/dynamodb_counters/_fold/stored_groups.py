@@ -21,8 +21,8 @@ def group_of_item(declaration: Declaration, item: Image) -> GroupKey | None:
         if is_hashed(item[PK]["S"]):
             fields = {field: item[field]["S"] for field in declaration.fields}
         else:
-            fields = declaration.pk_template.parse(item[PK]["S"])
-        place = declaration.sk_template.parse(item[SK]["S"])
+            fields = declaration._pk_template.parse(item[PK]["S"])
+        place = declaration._sk_template.parse(item[SK]["S"])
         tier = BY_LETTER[place[TIER_FIELD]]
         return (*(fields[field] for field in declaration.fields), tier.letter, tier.parse(place[BUCKET_FIELD]))
     except (LookupError, ValueError, UnparsableKeyError):

@@ -100,5 +100,5 @@ def _tallies(contributions: Iterable[Contribution], carries: Sequence[Carry]) ->
 
 def _attributes(declaration: Declaration) -> Iterable[str]:
     if isinstance(declaration, Aggregate):
-        return declaration.attributes
-    return dict.fromkeys([TOTAL, *(slot for tier in declaration.kept_tiers for slot in BY_LETTER[tier.letter].slots)])
+        return declaration._attributes
+    return dict.fromkeys([TOTAL, *(slot for tier in declaration._kept_tiers for slot in BY_LETTER[tier.letter].slots)])

@@ -26,7 +26,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
     group_of = compile_group(declaration.fields)
     number_of = _number(declaration.measure)
     find_time, time = reader(declaration.time), declaration.time
-    tiers = declaration.kept_tiers
+    tiers = declaration._kept_tiers
     is_late = _lateness(declaration)
 
     def contribute(image: Image, created: float | None) -> tuple[Contribution, ...]:
@@ -53,7 +53,7 @@ def compile_window(layout: ItemLayout, declaration: Window) -> Contribute:
 
 def _lateness(declaration: Window) -> Callable[[int, float | None], bool]:
     """Judge an event by its record's creation time alone, so that every delivery judges alike."""
-    time, finest = declaration.time, declaration.kept_tiers[0]
+    time, finest = declaration.time, declaration._kept_tiers[0]
     retention, tolerance = declaration.retention, declaration.future_tolerance
     keep = None if retention is None else retention.total_seconds()
     ahead = None if tolerance is None else tolerance.total_seconds()

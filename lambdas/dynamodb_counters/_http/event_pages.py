@@ -82,10 +82,10 @@ class EventListing:
                 yield self._position(values), values
             return
         start, end = (self._parameters.moment(name) for name in SPAN)
-        *_, oldest = self._event.packed.layouts
+        *_, oldest = self._event.packed._layouts
         if oldest.since is not None and start < oldest.since:
             raise bad_request(f"invalid start: expected {oldest.since.isoformat()} or later, when packing began")
-        start, bucket, width = max(start, utc(self._after.seconds)), self._event.packed.bucket_seconds, 1
+        start, bucket, width = max(start, utc(self._after.seconds)), self._event.packed._bucket_seconds, 1
         while start < end:
             begin = math.floor(start.timestamp())
             yield Position(begin, "", ""), None
@@ -103,10 +103,10 @@ class EventListing:
         return self._counters.events(self._event, wanted, start=start, end=end, consistent=consistent)
 
     def _position(self, values: Mapping[str, Any]) -> Position:
-        pk, sk = self._event.pk_template.render(values), self._event.sk_template.render(values)
-        for layout in self._event.packed.layouts if self._event.packed is not None else ():
+        pk, sk = self._event._pk_template.render(values), self._event._sk_template.render(values)
+        for layout in self._event.packed._layouts if self._event.packed is not None else ():
             time = values[layout.time]
             seconds = event_seconds({"S": time} if isinstance(time, str) else {"N": str(time)})
-            if seconds >= layout.first_second:
+            if seconds >= layout._first_second:
                 return Position(seconds, pk, sk)
         return Position(0, pk, sk)

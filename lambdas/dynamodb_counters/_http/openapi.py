@@ -112,7 +112,7 @@ def _aggregate_paths(aggregate: Aggregate) -> dict[str, Any]:
     if aggregate.write_shards == 1:
         summary = f"All groups of {name} in one partition, page by page"
         groups = _object({"groups": _array(group), "next": _NEXT})
-        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate.pk_template.fields, GROUPS_OPTIONS, groups)
+        paths[f"{base}/groups"] = _get(summary, f"groups_{name}", aggregate._pk_template.fields, GROUPS_OPTIONS, groups)
     if aggregate.ranking is not None:
         ranked = _object({"aggregate": _TEXT, "ranked": _array(_object({"values": values, "score": _NUMBER}))})
         summary = f"Top groups of {name}"
@@ -152,16 +152,16 @@ def _text(duration: timedelta) -> str:
 
 def _event_paths(event: Event) -> dict[str, Any]:
     name = event.name
-    if event.declared_attributes is not None:
-        values = json_schema(event.declared_attributes, openapi=True)
+    if event._declared_attributes is not None:
+        values = json_schema(event._declared_attributes, openapi=True)
     else:
         # A key's fields are strings or numbers.
         values = _object({field: {} for field in event.fields}) if event.fields else {"type": "object"}
     page = _object({"event": _TEXT, "events": _array(values), "next": _NEXT})
-    required = event.pk_template.fields if event.packed is None else ()
+    required = event._pk_template.fields if event.packed is None else ()
     path = _get(f"Events {name}, page by page", f"events_{name}", required, EVENT_OPTIONS, page)
     if event.packed is not None:
-        tenants = event.packed.tenants
+        tenants = event.packed._tenants
         path["get"]["parameters"] += [
             *({"name": option, "in": "query", "required": True, **_OPTIONS[option]} for option in SPAN),
             *(

@@ -194,15 +194,15 @@ class QueryParameters:
 def event_parameters(event: Event) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters that a listing of events requires, and those that it also takes."""
     if event.packed is None:
-        return event.pk_template.fields, EVENT_OPTIONS
-    return (*SPAN, *event.packed.tenants), (*event.fields, *EVENT_OPTIONS)
+        return event._pk_template.fields, EVENT_OPTIONS
+    return (*SPAN, *event.packed._tenants), (*event.fields, *EVENT_OPTIONS)
 
 
 def leaderboard_fields(aggregate: Aggregate) -> tuple[str, ...]:
     """Return the fields that select one of a ranked aggregate's leaderboards."""
     if aggregate.ranking is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, f"{aggregate.name!r} has no ranking")
-    return tuple(name for name in aggregate.ranking.template.fields if name in aggregate.fields)
+    return tuple(name for name in aggregate.ranking._template.fields if name in aggregate.fields)
 
 
 def _invalid(name: str, text: str, expected: str) -> ProblemError:

@@ -78,7 +78,7 @@ class CountResources:
         aggregate = self._declared(name, Aggregate)
         if aggregate.write_shards > 1:
             raise bad_request(f"{name!r} is sharded over several partitions; request one group at a time")
-        fields = aggregate.pk_template.fields
+        fields = aggregate._pk_template.fields
         parameters = QueryParameters.parse(query_string, fields, GROUPS_OPTIONS, bound)
         values, consistent = parameters.values(fields), parameters.consistent()
         groups = self._counters.scan(aggregate, values, after=parameters.after().sk, consistent=consistent)
@@ -108,8 +108,8 @@ class CountResources:
         window = self._declared(name, Window)
         parameters = QueryParameters.parse(query_string, window.fields, WINDOW_OPTIONS, bound)
         values, last, as_of = parameters.values(window.fields), parameters.last(window), parameters.as_of(self._clock())
-        interval = Interval.ending_at(as_of.timestamp(), last, window.unit)
-        _require_affordable(plan_queries(window.kept_tiers, interval))
+        interval = Interval.ending_at(as_of.timestamp(), last, window._unit)
+        _require_affordable(plan_queries(window._kept_tiers, interval))
         count = self._counters.window(window, values).last(last, as_of=as_of, consistent=parameters.consistent())
         return {"window": name, "values": values, **_count_json(count)}
 
@@ -122,8 +122,8 @@ class CountResources:
             raise bad_request(
                 f"invalid step: expected 'last' to be a multiple of it, at most {MAX_STEPS} times as long"
             )
-        interval = Interval.ending_at(parameters.as_of(self._clock()).timestamp(), last, window.unit)
-        _require_affordable(series_spans(window, steps(interval.start, interval.end, step, UTC, window.unit)))
+        interval = Interval.ending_at(parameters.as_of(self._clock()).timestamp(), last, window._unit)
+        _require_affordable(series_spans(window, steps(interval.start, interval.end, step, UTC, window._unit)))
         counts = self._counters.window(window, values).series(utc(interval.start), utc(interval.end), step=step)
         return {"window": name, "values": values, "series": [_count_json(count) for count in counts]}
 

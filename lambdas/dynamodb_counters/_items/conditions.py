@@ -40,9 +40,8 @@ class Condition:
 
     Examples
     --------
-    >>> paid = Attr("status").eq("paid") & ~Attr("test").exists()
-    >>> paid.attributes
-    ('status', 'test')
+    >>> (Attr("status").eq("paid") & ~Attr("test").exists()).operator
+    'and'
     """
 
     operator: str
@@ -53,18 +52,18 @@ class Condition:
         object.__setattr__(self, "operands", tuple(self.operands))
 
     @property
-    def attributes(self) -> tuple[str, ...]:
+    def _attributes(self) -> tuple[str, ...]:
         """The attributes it tests."""
         if self.attribute is not None:
             return (self.attribute,)
-        return tuple(name for part in self.operands for name in part.attributes)
+        return tuple(name for part in self.operands for name in part._attributes)
 
     @property
-    def comparisons(self) -> tuple[tuple[str, Operand], ...]:
+    def _comparisons(self) -> tuple[tuple[str, Operand], ...]:
         """Pairs of attribute and operand for every comparison."""
         if self.attribute is not None:
             return tuple((self.attribute, operand) for operand in self.operands)
-        return tuple(pair for part in self.operands for pair in part.comparisons)
+        return tuple(pair for part in self.operands for pair in part._comparisons)
 
     def __bool__(self) -> bool:
         raise InvalidArgumentError(

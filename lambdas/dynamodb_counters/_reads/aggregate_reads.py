@@ -65,7 +65,7 @@ class AggregateReads(GroupReads):
         if not shared or any(aggregate.write_shards > 1 for aggregate in aggregates):
             raise InvalidArgumentError("aggregates", names, "aggregates with one pk template and write_shards=1")
         values = given(values, fields)
-        known = [field for one in (*declared, *aggregates) for field in one.pk_template.fields]
+        known = [field for one in (*declared, *aggregates) for field in one._pk_template.fields]
         require_fields(" and ".join(names), known, values)
         found: dict[str, list[Group]] = {name: [] for name in names}
         for _, aggregate, group in self._groups(aggregates, values, _sort_key_range(aggregates), consistent):
@@ -106,7 +106,7 @@ class AggregateReads(GroupReads):
         """
         values = given(values, fields)
         declared, aggregate = aggregate, self._current(aggregate)
-        require_fields(declared.name, (*declared.pk_template.fields, *aggregate.pk_template.fields), values)
+        require_fields(declared.name, (*declared._pk_template.fields, *aggregate._pk_template.fields), values)
         if aggregate.write_shards > 1:
             raise InvalidArgumentError("aggregate", aggregate.name, "an aggregate with write_shards=1")
         first, last = _sort_key_range([aggregate])
@@ -130,7 +130,7 @@ class AggregateReads(GroupReads):
             # From the first aggregate's items to the last one's, which leaves out most events beside them.
             KeyConditionExpression=f"{PK} = :pk AND {SK} BETWEEN :first AND :last",
             ExpressionAttributeValues={
-                ":pk": {"S": aggregates[0].pk_template.render(values)},
+                ":pk": {"S": aggregates[0]._pk_template.render(values)},
                 ":first": {"S": sort_keys[0]},
                 ":last": {"S": sort_keys[1]},
             },
@@ -211,7 +211,7 @@ class AggregateReads(GroupReads):
 
 
 def _sort_key_range(aggregates: Sequence[Aggregate]) -> tuple[str, str]:
-    templates = [aggregate.sk_template for aggregate in aggregates]
+    templates = [aggregate._sk_template for aggregate in aggregates]
     first = min(template.prefix for template in templates)
     # A template without fields has one item; keys that continue it, such as a Distinct's members, stay unread.
     last = max(template.prefix + (LAST_CHARACTER if template.fields else "") for template in templates)

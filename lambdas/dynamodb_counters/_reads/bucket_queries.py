@@ -39,7 +39,7 @@ def count_intervals(
     for window, values, _ in asked:
         require_fields(window.name, (*window.fields, *statuses.current(window).fields), values)
     planned = [
-        _queries(current, values, plan_queries(current.kept_tiers, interval))
+        _queries(current, values, plan_queries(current._kept_tiers, interval))
         for window, values, interval in asked
         for current in [statuses.current(window)]
     ]
@@ -77,11 +77,11 @@ def series_spans(window: Window, intervals: Sequence[Interval]) -> list[Span]:
     whole = Interval(intervals[0].start, intervals[-1].end)
     aligned = [
         tier
-        for tier in window.kept_tiers
+        for tier in window._kept_tiers
         if all(edge % tier.slot_seconds == 0 for each in intervals for edge in (each.start, each.end))
     ]
     best = min((Span(tier, whole) for tier in aligned), key=lambda span: read_cost([span]))
-    separate = [span for interval in intervals for span in plan_queries(window.kept_tiers, interval)]
+    separate = [span for interval in intervals for span in plan_queries(window._kept_tiers, interval)]
     return separate if read_cost(separate) < read_cost([best]) else [best]
 
 
@@ -101,7 +101,7 @@ def _count(interval: Interval, numbers: Iterable[Number], *, complete: bool = Tr
 
 
 def _queries(window: Window, values: Values, spans: Iterable[Span]) -> list[_Query]:
-    pk = window.pk_template.render(values)
+    pk = window._pk_template.render(values)
     return [_Query(window, pk, span) for span in spans]
 
 
@@ -125,7 +125,7 @@ def _query_all(table: Table, queries: Sequence[_Query], *, consistent: bool) -> 
 
 
 def _query(table: Table, query: _Query, *, consistent: bool) -> Buckets:
-    tier, template = query.span.tier, query.window.sk_template
+    tier, template = query.span.tier, query.window._sk_template
     first, last = (template.render_texts([tier.letter, tier.text(bucket)]) for bucket in query.span.buckets)
     pages = table.client.get_paginator("query").paginate(
         TableName=table.name,

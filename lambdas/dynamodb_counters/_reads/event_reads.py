@@ -86,7 +86,7 @@ class EventReads:
         if event.packed is None:
             _require_partition(event, wanted)
             return self._plain(event, wanted, _time_filter(time, first, last), after, consistent=consistent)
-        _require_tenants(event.packed.tenants, wanted)
+        _require_tenants(event.packed._tenants, wanted)
         if after:
             raise InvalidArgumentError("after", after, "no sort key for a packed event: chunks have others")
         if time is not None:
@@ -111,8 +111,8 @@ class EventReads:
     def _plain(
         self, event: Event, wanted: Wanted, is_timely: Filter, after: str, *, consistent: bool
     ) -> Iterator[dict[str, Any]]:
-        condition, values = f"{PK} = :pk", {":pk": {"S": event.pk_template.render(wanted)}}
-        prefix = event.sk_template.prefix
+        condition, values = f"{PK} = :pk", {":pk": {"S": event._pk_template.render(wanted)}}
+        prefix = event._sk_template.prefix
         if after > prefix:
             condition += f" AND {SK} BETWEEN :after AND :last"
             values |= {":after": {"S": after}, ":last": {"S": max(after, prefix + LAST_CHARACTER)}}
@@ -181,7 +181,7 @@ def _wanted(event: Event, values: Values) -> dict[str, str]:
 
 
 def _require_partition(event: Event, wanted: Wanted) -> None:
-    missing = [name for name in event.pk_template.fields if name not in wanted]
+    missing = [name for name in event._pk_template.fields if name not in wanted]
     if missing:
         allowed = f"values for {', '.join(missing)}, as events that are not packed are read by partition"
         raise InvalidArgumentError("values", dict(wanted), allowed)
@@ -201,7 +201,7 @@ def _parts(event: Event, layout: Layout, wanted: Wanted) -> Iterable[str]:
     if layout.partition_by is not None and layout.partition_by in wanted:
         return [layout.part(b"", image)]
     if layout.partition_by is None and wanted.keys() >= set(event.fields):
-        return [layout.part(digest_of(event.pk_template.render(wanted), event.sk_template.render(wanted)), image)]
+        return [layout.part(digest_of(event._pk_template.render(wanted), event._sk_template.render(wanted)), image)]
     return layout.all_parts(image)
 
 

@@ -76,7 +76,7 @@ class RankingReads:
         require_aggregate(aggregate)
         declared, aggregate = aggregate, Statuses.of_table(self._table).current(aggregate)
         values = given(values, fields)
-        known = [name for one in (declared, aggregate) for name in _ranking(one).template.fields]
+        known = [name for one in (declared, aggregate) for name in _ranking(one)._template.fields]
         require_fields(declared.name, [name for name in known if name != WRITE_SHARD_FIELD], values)
         found = _scores(self._table, _ranking(aggregate), values, count, descending=True)
         return _ranked(self._table, aggregate, found)
@@ -132,7 +132,7 @@ def _scores(
     descending: bool,
     beyond: tuple[str, str] | None = None,
 ) -> list[Mapping[str, Any]]:
-    keys = [ranking.template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
+    keys = [ranking._template.render({**values, WRITE_SHARD_FIELD: shard}) for shard in range(ranking.write_shards)]
     condition, comparison = "#leaderboard = :leaderboard", {}
     if beyond is not None:
         operator, score = beyond

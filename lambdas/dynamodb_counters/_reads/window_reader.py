@@ -84,7 +84,7 @@ class WindowReader:
         7
         """
         now, until = _now_and_until(self._table, as_of)
-        interval = Interval.ending_at(until, _length(length, parts), self._window.unit)
+        interval = Interval.ending_at(until, _length(length, parts), self._window._unit)
         require_retained(self._window, "last", interval.start, now)
         return self._count(interval, consistent=consistent)[0]
 
@@ -110,7 +110,7 @@ class WindowReader:
         0.5
         """
         now, until = _now_and_until(self._table, as_of)
-        current = Interval.ending_at(until, _length(length, parts), self._window.unit)
+        current = Interval.ending_at(until, _length(length, parts), self._window._unit)
         previous = Interval(2 * current.start - current.end, current.start)
         require_retained(self._window, "last", previous.start, now)
         before, after = self._count(previous, current, consistent=consistent)
@@ -155,7 +155,7 @@ class WindowReader:
         span = _length(length, parts)
         # The bucket of the unit in which the span begins ends after that moment, so it is retained as long.
         require_retained(self._window, "last", until - span.total_seconds(), now)
-        interval = Interval.covering(until, span, self._window.unit)
+        interval = Interval.covering(until, span, self._window._unit)
         return self._count(interval, consistent=consistent)[0].count + n <= limit
 
     def calendar(
@@ -187,7 +187,7 @@ class WindowReader:
         if period not in PERIODS:
             raise InvalidArgumentError("period", period, "one of " + ", ".join(map(repr, PERIODS)))
         now, until = _now_and_until(self._table, as_of)
-        start, unit = period_start(period, until, time_zone(tz)), self._window.unit
+        start, unit = period_start(period, until, time_zone(tz)), self._window._unit
         require_retained(self._window, "period", start, now)
         end = Interval.ending_at(until, timedelta(seconds=unit), unit).end
         return self._count(Interval(start // unit * unit, end), consistent=consistent)[0]
@@ -230,7 +230,7 @@ class WindowReader:
         5
         """
         first, last = self._checked(start, end)
-        return self._count(Interval.around(first, last, self._window.unit), consistent=consistent)[0]
+        return self._count(Interval.around(first, last, self._window._unit), consistent=consistent)[0]
 
     def series(
         self,
@@ -260,7 +260,7 @@ class WindowReader:
         >>> counters.window(JOBS, customer="c1").series(monday, sunday, step="day")  # doctest: +SKIP
         """
         first, last = self._checked(start, end)
-        intervals = steps(first, last, step, time_zone(tz), self._window.unit)
+        intervals = steps(first, last, step, time_zone(tz), self._window._unit)
         return count_series(self._table, self._window, self._values, intervals, consistent=consistent)
 
     def _count(self, *intervals: Interval, consistent: bool) -> Sequence[WindowCount]:
@@ -323,7 +323,7 @@ class WindowReads:
         span, asked = _length(length, parts), []
         for window, values in wanted:
             require_window(window)
-            interval = Interval.ending_at(until, span, window.unit)
+            interval = Interval.ending_at(until, span, window._unit)
             require_retained(window, "last", interval.start, now)
             asked.append((window, values, interval))
         return count_intervals(self._table, asked, consistent=consistent)

@@ -119,5 +119,5 @@ def retract(table: Table, event: Event, values: Mapping[str, Any]) -> bool:
     require_mapping(values)
     if event.packed is not None and (was_there := retract_packed(table, event, values)) is not None:
         return was_there
-    key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}
+    key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
     return "Attributes" in table.client.delete_item(TableName=table.name, Key=key, ReturnValues="ALL_OLD")

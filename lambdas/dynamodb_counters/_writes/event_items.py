@@ -49,12 +49,12 @@ def typed_item(event: Event | None, values: Mapping[str, Any]) -> dict[str, Any]
         if not isinstance(name, str) or not name or is_reserved(name):
             raise InvalidArgumentError("values", name, "attribute names that are not reserved (pk, sk, ttl, _…)")
     item = {name: _typed(name, value) for name, value in values.items()}
-    if event.declared_attributes is not None:
-        require_attributes(event.declared_attributes, item)
+    if event._declared_attributes is not None:
+        require_attributes(event._declared_attributes, item)
     if event.version is not None and not {"S", "N"} & item.get(event.version, {}).keys():
         raise InvalidArgumentError(event.version, values.get(event.version), "a string or number: the event's version")
-    item[PK] = {"S": event.pk_template.render(values)}
-    item[SK] = {"S": event.sk_template.render(values)}
+    item[PK] = {"S": event._pk_template.render(values)}
+    item[SK] = {"S": event._sk_template.render(values)}
     item[TYPE] = {"S": event.name}
     return item
 
@@ -66,7 +66,7 @@ def require_mapping(values: object) -> None:
 
 def key_item(event: Event, values: Mapping[str, Any]) -> dict[str, Any]:
     """Key and typed key fields of an event."""
-    key = {PK: {"S": event.pk_template.render(values)}, SK: {"S": event.sk_template.render(values)}}
+    key = {PK: {"S": event._pk_template.render(values)}, SK: {"S": event._sk_template.render(values)}}
     return {**{name: _typed(name, values[name]) for name in event.fields}, **key}
 
 

@@ -71,7 +71,7 @@ def reset(table: Table, aggregate: Aggregate, values: Mapping[str, object]) -> d
     require_fields(declared.name, (*declared.fields, *aggregate.fields), values)
     _require_open(ItemLayout(aggregate), values, table.clock())
     watch_for_lost_answers(table)
-    measures = [*aggregate.attributes, *([SCORE] if aggregate.ranking is not None else [])]
+    measures = [*aggregate._attributes, *([SCORE] if aggregate.ranking is not None else [])]
     taken = [_take(table, aggregate.name, key, measures) for key in group_keys(aggregate, values)]
     return dict(group_of(aggregate, values, taken).measures)
 

@@ -43,7 +43,7 @@ class Leases:
             allowed = f"values for {', '.join(quota.by)}" if quota.by else "no values: the quota has one group"
             raise InvalidArgumentError("values", values, allowed)
         self._table, self._quota = table, quota
-        self._pk = quota.pk_template.render(values)
+        self._pk = quota._pk_template.render(values)
         self._error = quota.clock_error / _SECOND
         watch_for_lost_answers(table)
         self._forget()
@@ -103,7 +103,7 @@ class Leases:
     @property
     def resets_at(self) -> datetime:
         """When the current period ends and the whole quota is there again, in UTC."""
-        return utc(self._quota.period(self._table.clock()).end)
+        return utc(self._quota._period(self._table.clock()).end)
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +123,7 @@ class Leases:
         for sk in over:
             # What is left of a period that is over for all is of no use to anybody.
             del self._holdings[sk]
-        possible = dict.fromkeys(self._quota.period(moment) for moment in (now - self._error, now + self._error))
+        possible = dict.fromkeys(self._quota._period(moment) for moment in (now - self._error, now + self._error))
         return [
             self._holdings.setdefault(period.sk, Holding(self._table, self._quota, self._pk, period))
             for period in possible

@@ -144,7 +144,7 @@ def test_no_two_declarations_share_an_item_if_fields_make_their_keys(
         keys = [
             tuple(
                 template.render({name: data.draw(_texts) for name in template.fields})
-                for template in (part.pk_template, part.sk_template)
+                for template in (part._pk_template, part._sk_template)
             )
             for part in (one, two)
         ]

@@ -61,11 +61,11 @@ def test_a_generation_has_name_keys_and_leaderboard_of_its_own() -> None:
     third = generation(replace(_RANKED, on_change="keep"), 3)
 
     assert (third.name, base_name(third.name), generation_number(third.name)) == ("views~3", "views", 3)
-    assert third.sk_template.render({}) == "STATISTICS##~3"
+    assert third._sk_template.render({}) == "STATISTICS##~3"
     assert third.ranking is not None
     assert third.ranking.leaderboard == "TOP#{url}##~3"
     assert third.on_change == "backfill"
-    assert generation(_WINDOW, 3).sk_template.text.startswith("WINDOW#recent~3#")
+    assert generation(_WINDOW, 3)._sk_template.text.startswith("WINDOW#recent~3#")
 
 
 @pytest.mark.parametrize("declared", [_RANKED, _WINDOW, _views(write_shards=4), _bins(_views())])
@@ -276,7 +276,7 @@ def test_true_is_not_one() -> None:
     [
         (_views(), _views(max_groups=5000)),
         (_WINDOW, replace(_WINDOW, late="quarantine")),
-        (_WINDOW, replace(_WINDOW, tiers=tuple(tier.name for tier in _WINDOW.kept_tiers), longest=None)),
+        (_WINDOW, replace(_WINDOW, tiers=tuple(tier.name for tier in _WINDOW._kept_tiers), longest=None)),
     ],
 )
 def test_limits_change_at_once(old: Declaration, new: Declaration) -> None:

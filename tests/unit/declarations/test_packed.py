@@ -103,4 +103,4 @@ def test_layouts_come_back_from_the_environment() -> None:
     declared = (_views(_event(packed)),)
 
     assert repr(decode(encode(declared))) == repr(declared)
-    assert [layout.first_second for layout in packed.layouts] == [_SINCE.timestamp(), float("-inf")]
+    assert [layout._first_second for layout in packed._layouts] == [_SINCE.timestamp(), float("-inf")]

@@ -61,7 +61,7 @@ def test_a_wrong_argument_is_refused_by_name(argument: str, value: Any) -> None:
 def test_a_period_begins_and_ends_where_its_calendar_says(
     per: Any, tz: str, moment: datetime, start: datetime, end: datetime
 ) -> None:
-    found = Quota("calls", limit=1, per=per, tz=tz).period(moment.timestamp())
+    found = Quota("calls", limit=1, per=per, tz=tz)._period(moment.timestamp())
 
     assert (found.start, found.end) == (start.timestamp(), end.timestamp())
 

@@ -47,7 +47,7 @@ class Table:
             if group.values == values:
                 numbers = {name: n + error if isinstance(n, int) else n for name, n in group.measures.items()}
                 return Group(values, numbers)
-        return Group(values, {name: measure.read(name, {}) for name, measure in aggregate.measures.items()})
+        return Group(values, {name: measure._read(name, {}) for name, measure in aggregate.measures.items()})
 
     def get_many(self, groups: Iterable[tuple[Aggregate, Mapping[str, Any]]]) -> list[Group]:
         return [self.get(aggregate, values) for aggregate, values in groups]

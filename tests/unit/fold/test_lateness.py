@@ -47,7 +47,7 @@ def test_an_event_counts_in_all_tiers_until_its_finest_bucket_is_over(
 
     kept, gone = fold(window, [(at, 1)], end - 0.001), fold(window, [(at, 1)], end)
 
-    assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window.kept_tiers]
+    assert [delta.group[-2] for delta in kept.deltas] == [tier.letter for tier in window._kept_tiers]
     assert {delta.measures["total"] for delta in kept.deltas} == {1}
     assert (kept.late, gone.deltas, gone.late) == (0, [], 1)
     assert kept.unfoldable == gone.unfoldable == []
@@ -70,7 +70,7 @@ def test_a_late_event_is_quarantined_where_the_window_says_so() -> None:
     end = _MAY + 3600 + 31 * _DAY
     kept, refused = fold(window, [(_MAY, 1)], end - 1), fold(window, [(_MAY, 1)], end)
 
-    assert (len(kept.deltas), kept.unfoldable) == (len(window.kept_tiers), [])
+    assert (len(kept.deltas), kept.unfoldable) == (len(window._kept_tiers), [])
     assert refused.deltas == []
     assert "too late" in refused.unfoldable[0].reason
 

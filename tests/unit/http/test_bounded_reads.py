@@ -147,8 +147,8 @@ def test_a_later_page_reads_only_what_comes_after(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(client, "query", noted)
     for path, key in (
-        ("/v1/events/view", VIEW.sk_template.render(view("0290"))),
-        ("/v1/aggregates/clients/groups", CLIENTS.sk_template.render(view("0290"))),
+        ("/v1/events/view", VIEW._sk_template.render(view("0290"))),
+        ("/v1/aggregates/clients/groups", CLIENTS._sk_template.render(view("0290"))),
     ):
         read[0] = 0
         pk = "URL#/" if "events" in path else ""

@@ -42,7 +42,7 @@ _SECOND, _MINUTE, _HOUR, _DAY = (timedelta(seconds=seconds) for seconds in (1, 6
 def test_tiers_follow_from_precision_and_longest_window(precision: timedelta, longest: timedelta, tiers: str) -> None:
     window = replace(_JOBS, precision=precision, longest=longest)
 
-    assert "".join(tier.letter for tier in window.kept_tiers) == tiers
+    assert "".join(tier.letter for tier in window._kept_tiers) == tiers
     assert window.cost_estimate.updates == len(tiers)
 
 
@@ -62,7 +62,7 @@ def test_a_month_to_the_hour_and_a_year_to_the_day_are_one_query(precision: time
 
 
 def test_every_shard_that_feeds_a_group_makes_its_buckets_larger() -> None:
-    costs = [estimate_cost(_JOBS.kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
+    costs = [estimate_cost(_JOBS._kept_tiers, 86_400, shards).read_units for shards in (1, 2, 4)]
 
     assert costs == sorted(set(costs))
 
@@ -72,7 +72,7 @@ def test_every_shard_that_feeds_a_group_makes_its_buckets_larger() -> None:
 def test_no_plan_reads_more_than_the_cost_estimate_says(precision: timedelta, days: int) -> None:
     dice = random.Random(f"{precision} {days}")
     window = replace(_JOBS, precision=precision, longest=days * _DAY)
-    cost, tiers = window.cost_estimate, window.kept_tiers
+    cost, tiers = window.cost_estimate, window._kept_tiers
     items, prices = [], []
     for _ in range(300):
         unit = dice.choice([1, 3600, 86_400])
@@ -80,7 +80,7 @@ def test_no_plan_reads_more_than_the_cost_estimate_says(precision: timedelta, da
         last = days * _DAY - precision * dice.choice([0, 0, 1, 2, 50])
         if last < precision:
             continue
-        spans = plan_queries(tiers, Interval.ending_at(as_of, last, window.unit))
+        spans = plan_queries(tiers, Interval.ending_at(as_of, last, window._unit))
         items.append(sum(span.buckets[1] - span.buckets[0] + 1 for span in spans))
         assert len(spans) <= cost.queries
         assert sum(span.interval.end - span.interval.start for span in spans) == last.total_seconds()
@@ -92,7 +92,7 @@ def test_no_plan_reads_more_than_the_cost_estimate_says(precision: timedelta, da
 
 def test_a_shorter_window_is_read_from_the_finest_tier_alone() -> None:
     month = replace(_JOBS, longest=30 * _DAY)
-    [span] = plan_queries(month.kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
+    [span] = plan_queries(month._kept_tiers, Interval.ending_at(1_790_000_000, 24 * _HOUR))
 
     assert span.tier is HOURS
     assert span.buckets[1] - span.buckets[0] < MAX_BUCKETS_PER_QUERY
@@ -136,7 +136,7 @@ def test_a_moment_has_a_readable_key(moment: str, tier: Tier, text: str, slot: s
 
 
 def test_keys_of_hours_are_what_they_always_were() -> None:
-    assert _JOBS.sk_template.render({"_tier": "H", "_bucket": HOURS.text(457_909)}) == "WINDOW#jobs#H#2022-03-28T13"
+    assert _JOBS._sk_template.render({"_tier": "H", "_bucket": HOURS.text(457_909)}) == "WINDOW#jobs#H#2022-03-28T13"
     assert sorted(BY_LETTER) == ["D", "H", "M", "N"]
 
 
@@ -165,12 +165,12 @@ def test_a_wrong_argument_is_refused_by_name_and_value(argument: str, value: Any
 
 
 def test_a_window_whose_retention_is_short_has_tiers_for_it() -> None:
-    assert replace(_JOBS, retention=timedelta(hours=2)).longest_window == timedelta(hours=2)
-    assert replace(_JOBS, precision=_DAY, retention=timedelta(hours=2)).longest_window == _DAY
+    assert replace(_JOBS, retention=timedelta(hours=2))._longest_window == timedelta(hours=2)
+    assert replace(_JOBS, precision=_DAY, retention=timedelta(hours=2))._longest_window == _DAY
 
 
 def test_finer_tiers_than_the_precision_needs_may_be_kept() -> None:
-    assert replace(_JOBS, precision=_HOUR, tiers=("hour", "month")).kept_tiers == (HOURS, MONTHS)
+    assert replace(_JOBS, precision=_HOUR, tiers=("hour", "month"))._kept_tiers == (HOURS, MONTHS)
 
 
 def test_precision_longest_window_and_tiers_travel_to_the_function() -> None:

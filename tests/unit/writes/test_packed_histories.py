@@ -59,7 +59,7 @@ class _World:
 
 
 def _key(sale: dict[str, Any]) -> tuple[str, str]:
-    return _SALE.pk_template.render(sale), _SALE.sk_template.render(sale)
+    return _SALE._pk_template.render(sale), _SALE._sk_template.render(sale)
 
 
 @given(

@@ -45,14 +45,14 @@ def events(
     The fields of their partition key are needed; of packed events the tenant, if they have one.
     """
     event = session.find(Event, name)
-    values = fields_of(attributes, None, needed=event.packed.tenants if event.packed else event.pk_template.fields)
+    values = fields_of(attributes, None, needed=event.packed._tenants if event.packed else event._pk_template.fields)
     found = session.counters.events(
         event, values, start=since, end=until, time=time, after=after, consistent=consistent
     )
     listed = list(found if everything else islice(found, limit + 1))
     page = listed if everything else listed[:limit]
     has_more = len(listed) > len(page)
-    following = event.sk_template.render(page[-1]) if has_more and event.packed is None else None
+    following = event._sk_template.render(page[-1]) if has_more and event.packed is None else None
     session.emit({"event": name, "events": page, "more": has_more, "next": following}, _rows(event, page))
     if has_more:
         said = f"--after '{following}'" if following else "narrow them by --since"

@@ -26,7 +26,7 @@ from dynamodb_counters.cli.show.formats import ACCENT, HEADING, bar, grid, numbe
 def get(session: Session, name: str, group: tuple[str, ...], *, limit: int, consistent: bool) -> None:
     """Read one group of the aggregate NAME; without the fields of its sort key, all groups of the partition."""
     aggregate = session.find(Aggregate, name)
-    values = fields_of(group, aggregate.fields, needed=aggregate.pk_template.fields)
+    values = fields_of(group, aggregate.fields, needed=aggregate._pk_template.fields)
     if values.keys() == set(aggregate.fields):
         found = session.counters.get(aggregate, values, consistent=consistent)
         session.emit(_plain(name, found), pairs_of(found))

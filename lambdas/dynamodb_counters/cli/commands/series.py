@@ -81,7 +81,7 @@ def series(
 def _step(given: str | None, length: timedelta, declared: Window) -> Step:
     if given is not None:
         return cast("Period", given) if given in PERIODS else duration(given)
-    fitting = (one for one in _STEPS if one >= declared.unit and length.total_seconds() / one <= _MOST_POINTS)
+    fitting = (one for one in _STEPS if one >= declared._unit and length.total_seconds() / one <= _MOST_POINTS)
     return timedelta(seconds=next(fitting, DAY))
 
 

@@ -23,7 +23,7 @@ def top(session: Session, name: str, leaderboard: tuple[str, ...], *, limit: int
     if aggregate.ranking is None:
         ranked = sorted({one.name for one in session.declarations if isinstance(one, Aggregate) and one.ranking})
         raise click.UsageError(f"{name!r} is not ranked; ranked are: {', '.join(ranked) or 'none'}")
-    fields = [field for field in aggregate.ranking.template.fields if field != WRITE_SHARD_FIELD]
+    fields = [field for field in aggregate.ranking._template.fields if field != WRITE_SHARD_FIELD]
     values = fields_of(leaderboard, fields, needed=fields)
     found = session.counters.top(aggregate, values, count=limit)
     measure = aggregate.ranking.measure

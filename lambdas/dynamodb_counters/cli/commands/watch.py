@@ -152,9 +152,9 @@ def _read_groups(session: Session, watched: Sequence[Watched]) -> None:
 
 def _series(session: Session, window: Window, values: Mapping[str, str], length: timedelta) -> list[Any]:
     """The window cut into as many parts as a sparkline has places, or as its precision allows."""
-    unit = timedelta(seconds=window.unit)
+    unit = timedelta(seconds=window._unit)
     step = max(1, -(-length // (unit * _TREND))) * unit
-    end = datetime.fromtimestamp(-(-session.clock() // window.unit) * window.unit, UTC)
+    end = datetime.fromtimestamp(-(-session.clock() // window._unit) * window._unit, UTC)
     return [one.count for one in session.counters.window(window, values).series(end - length, end, step=step)]
 
 

@@ -299,7 +299,7 @@ def _shard(item: Image) -> str:
 def _fields(declared: Aggregate | Window, item: Image) -> dict[str, str]:
     """The fields of a group, as its key shows them; none if the key is of another declaration, or hashed."""
     try:
-        parsed = {**declared.pk_template.parse(item[PK]["S"]), **declared.sk_template.parse(item[SK]["S"])}
+        parsed = {**declared._pk_template.parse(item[PK]["S"]), **declared._sk_template.parse(item[SK]["S"])}
     except UnparsableKeyError:
         return {}
     return {name: value for name, value in parsed.items() if name in declared.fields}
