@@ -334,8 +334,10 @@ class Verifying:
         for place in sorted({*told, *(place for place in spoiled if place[0] in verified)}):
             lacks = truth.lack(*place, run)
             waits = truth.waits(place[0]) or place in self._engine.ledger.lost
+            scores = sum(_missing(each).get(SCORE, 0) for each in told.get(place, ()))
             for each in told.get(place, ()):
-                missing = _missing(each)
+                # A score that differs from its measure is certain, although the measure is not.
+                missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
                 is_certain = each.verdict == "drift" or isinstance(truth.folded[place[0]], Aggregate)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())

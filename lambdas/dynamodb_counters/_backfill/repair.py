@@ -70,7 +70,7 @@ def _repair(table: Table, layout: ItemLayout, run: str, found: Sequence[Differen
     difference = found[0]
     missing: dict[str, Number] = {SCORE: 0}
     for each in found:
-        missing |= each.missing
+        missing |= {name: missing.get(name, 0) + number for name, number in each.missing.items()}
     update = Update(layout, difference.ref[1], missing, "")
     update.set(REPAIRED, {"S": run})
     request = update.request(table.name)

@@ -1,7 +1,8 @@
 """Verdicts: what is certain of a group that differs from its sources, though some of these have expired. Pure.
 
 What expires leaves a count that keeps it greater than its sources, never smaller. So what a count lacks is lost for
-certain, and what a group has that counts nothing expired is wrong for certain.
+certain, and what a group has that counts nothing expired is wrong for certain. A score equals its measure, whichever
+of the two is right.
 """
 
 from __future__ import annotations
@@ -41,11 +42,22 @@ def judge(
     if until is None or declaration.on_expiry != "keep" or (begin is not None and begin >= until):
         yield "drift", "", dict(missing)
         return
-    lost = {name: number for name, number in missing.items() if is_gone or (number > 0 and _grows(declaration, name))}
-    if lost:
-        yield "drift", AT_LEAST, lost
-    if rest := {name: number for name, number in missing.items() if name not in lost}:
+    found, apart = dict(missing), _score_apart(declaration, missing)
+    if apart:
+        found[SCORE] = found.get(SCORE, 0) - apart
+    lost = {name: number for name, number in found.items() if is_gone or (number > 0 and _grows(declaration, name))}
+    certain = {**lost, SCORE: lost.get(SCORE, 0) + apart} if apart else lost
+    if certain := {name: number for name, number in certain.items() if number}:
+        yield "drift", AT_LEAST if lost else "", certain
+    if rest := {name: number for name, number in found.items() if number and name not in lost}:
         yield "unknown", EXPIRED, rest
+
+
+def _score_apart(declaration: Declaration, missing: Mapping[str, Number]) -> Number:
+    """How much a group's score differs from the measure that it repeats."""
+    if not isinstance(declaration, Aggregate) or declaration.ranking is None:
+        return 0
+    return missing.get(SCORE, 0) - missing.get(declaration.ranking.measure, 0)
 
 
 def _grows(declaration: Declaration, attribute: str) -> bool:
