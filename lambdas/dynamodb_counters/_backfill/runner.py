@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER, TRIES
+from dynamodb_counters._assumptions import CLOCKS, LINEAGE_KEPT, RUN_OPEN_AFTER, SETTLED_AFTER
 from dynamodb_counters._backfill.log_tail import LogTail
 from dynamodb_counters._backfill.pace import Pace
 from dynamodb_counters._backfill.scan import Scan, Source
@@ -44,6 +44,9 @@ from dynamodb_counters._timeline.times import HOUR
 from dynamodb_counters.errors import BackfillError
 
 _DROPPED: Final = "run {} is void: a deployment or another backfill has dropped what it looks at"
+ROUNDS: Final = 5
+"""Times that a run begins, or reads its groups, because shards were split meanwhile."""
+
 SPLITTING: Final = "the table's stream is splitting its shards all the time: try again later"
 
 _POLL: Final = 2.0
@@ -76,7 +79,7 @@ class Runner(ABC):
     def steps(self) -> Iterator[Progress]:
         """Do it, and tell after each step where it is."""
         state = self._found() if self.run else None
-        for _ in range(TRIES):
+        for _ in range(ROUNDS):
             state = state or self._opened()
             yield from self._wait(state)
             if state.phase != WAITING or self._same_shards(state):

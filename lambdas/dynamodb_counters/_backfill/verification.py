@@ -15,12 +15,12 @@ from decimal import localcontext
 from functools import partial
 from typing import ClassVar, Final
 
-from dynamodb_counters._assumptions import CLOCKS, READ_TOGETHER, TRIES
+from dynamodb_counters._assumptions import CLOCKS, READ_TOGETHER
 from dynamodb_counters._backfill.baseline import Pages, baselines, part_of
 from dynamodb_counters._backfill.group_items import counted, shown
 from dynamodb_counters._backfill.quarantined_groups import quarantined_groups
 from dynamodb_counters._backfill.repair import Difference, repair_key, repaired
-from dynamodb_counters._backfill.runner import SPLITTING, Runner
+from dynamodb_counters._backfill.runner import ROUNDS, SPLITTING, Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, SCANNING, Progress, State
 from dynamodb_counters._backfill.verdicts import WAITS, Judged, Verdict, counts_gone, judge
 from dynamodb_counters._commit.checkpoint_items import BOOK
@@ -200,7 +200,7 @@ class Verification(Runner):
         self, state: State, plan: Plan, refs: list[GroupRef], total: int
     ) -> Generator[Progress, None, dict[GroupRef, _Held]]:
         """Read groups; again if a shard began meanwhile, since nobody has looked for what they applied of it."""
-        for _ in range(TRIES):
+        for _ in range(ROUNDS):
             known = set(state.lineage.parents)
             held: dict[GroupRef, _Held] = {}
             for start in range(0, len(refs), _AT_A_TIME):
