@@ -65,10 +65,8 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
     places: dict[ItemKey, list[int]] = {}
     until = math.inf
     for key, chain in chains.items():
-        # By what each record found: between two of them, others may have been counted for long and not be here.
-        images = [*(record["dynamodb"].get(OLD) for record in chain), chain[-1]["dynamodb"].get(NEW)]
         item = _comparable(copied[key])
-        places[key] = matches = [index for index, image in enumerate(images) if _comparable(image) == item]
+        places[key] = matches = [index for index in range(len(chain) + 1) if item in _images_at(chain, index)]
         if not matches:
             found.unknown.append(key)
             continue
@@ -92,6 +90,16 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
         if len(fitting) > 1:
             found.ambiguous[key] = fitting[0], fitting[-1]
     return found
+
+
+def _images_at(chain: list[Record], index: int) -> list[Any]:
+    """What the item was before a record of its chain: what that record found, and what the one before it left.
+
+    They differ where records between the two are not here: long counted, or later than what was read.
+    """
+    found = [record["dynamodb"].get(OLD) for record in chain[index : index + 1]]
+    left = [record["dynamodb"].get(NEW) for record in chain[max(index - 1, 0) : index]]
+    return [_comparable(image) for image in (*found, *left)]
 
 
 def _comparable(value: Any) -> Any:
