@@ -26,6 +26,7 @@ from dynamodb_counters._quarantine.quarantine_items import read_quarantine_item,
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import UnparsableKeyError
 from dynamodb_counters.testing._dynamodb.stream_source import Record
+from simulation.clock import EPOCH
 from simulation.oracle.chunks import ROW_SIGNS, rows_of
 from simulation.oracle.eras import HISTORY_KEY, entries_of
 from simulation.oracle.specs import UNCOUNTABLE
@@ -133,8 +134,8 @@ class Truth(Cuts):
         if isinstance(source, Items):
             seen = [*self._items, *(record["dynamodb"].get("OldImage") or {} for _, record in self._history)]
             return any("ttl" in item for item in seen if "_type" not in item)
-        begun = min(float(record["dynamodb"]["ApproximateCreationDateTime"]) for _, record in self._history)
-        return source.retention is not None and begun + source.retention.total_seconds() <= self._backend.clock()
+        # The table may be older than the first record that the stream still has.
+        return source.retention is not None and EPOCH + source.retention.total_seconds() <= self._backend.clock()
 
     def group_of(self, declaration: Declaration, values: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(values[field] for field in declaration.fields if field in values)
