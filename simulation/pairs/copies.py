@@ -58,7 +58,7 @@ class Restoring:
 
     def acts(self) -> Iterable[Act]:
         if self._left and not self._engine.deliveries.has_given_up:
-            yield 1, self._copy
+            yield 2, self._copy
 
     def _copy(self) -> None:
         engine, self._left = self._engine, False

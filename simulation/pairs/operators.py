@@ -197,7 +197,7 @@ class Sharing:
         self._granted: Counter[str] = Counter()
 
     def acts(self) -> Iterable[Act]:
-        return [(1, self._ask)]
+        return [(2, self._ask)]
 
     def wrong(self) -> list[str]:
         limit = _QUOTA.limit
