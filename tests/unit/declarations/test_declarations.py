@@ -49,7 +49,7 @@ _WRONG: dict[tuple[type, str], list[Any]] = {
     (Aggregate, "on_expiry"): _CHOICES,
     (Window, "name"): _NAMES,
     (Window, "source"): _SOURCES,
-    (Window, "pk"): [*_TEMPLATES, "A#{total}", "A#{m00}"],
+    (Window, "pk"): [*filter(None, _TEMPLATES), "A#{total}", "A#{m00}"],
     (Window, "time"): _ATTRIBUTES,
     (Window, "retention"): _DURATIONS,
     (Window, "measure"): [None, Count, "count", {"n": Count()}, 1],
@@ -77,6 +77,12 @@ def test_a_wrong_argument_is_refused_by_name_and_value(kind: type, argument: str
     assert error.expected
     assert str(error) == f"invalid {argument}={error.value!r:.120}: expected {error.expected}" or "…" in str(error)
     assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("value", ["", None])
+def test_a_window_without_fields_and_without_a_key_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="invalid by=None: expected fields such as 'url', or pk"):
+        Window(**{**_RIGHT[Window], "pk": value})
 
 
 @pytest.mark.parametrize("kind", list(_RIGHT))
