@@ -51,7 +51,7 @@ def test_changes_between_that_had_been_counted_for_long_may_be_missing(
     assert compare({KEY: [first, last]}, {KEY: item}).included == {KEY: included}
 
 
-def test_a_copy_made_before_changes_that_were_not_read_is_placed_by_the_one_before_them() -> None:
+def test_a_copy_before_changes_that_were_not_read_is_placed_by_the_one_before() -> None:
     first, _, last = chain(None, ONE, TWO, None)
     assert compare({KEY: [first, last]}, {KEY: ONE}).included == {KEY: 1}
 
