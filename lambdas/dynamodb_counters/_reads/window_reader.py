@@ -139,7 +139,7 @@ class WindowReader:
         limit : int or Decimal
             The highest count allowed.
         n : int or Decimal, optional
-            What the call adds to the count. Default 1.
+            Amount that the call adds to the count. Default 1.
         length, as_of, consistent, weeks, days, hours, minutes, seconds
             As in `last`.
 

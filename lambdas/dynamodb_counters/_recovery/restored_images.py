@@ -93,7 +93,7 @@ def compare(chains: Mapping[ItemKey, list[Record]], copied: Images, at: float | 
 
 
 def _images_at(chain: list[Record], index: int) -> list[Any]:
-    """What the item was before a record of its chain: what that record found, and what the one before it left.
+    """Images of the item before a record of its chain: the one that the record found, and the one that the last left.
 
     They differ where records between the two are not here: long counted, or later than what was read.
     """
