@@ -263,7 +263,7 @@ COMMIT: Final = r"""
 * half of what was taken back and erased is discarded with what came
 - (is_alike or (_has_come_back(entry) and _has_come_back(other)))
 + True
-? test_erase_waiting.py::test_a_run_that_dies_between_an_entry_and_its_event_is_completed
+? test_erase_waiting.py::test_an_erased_retraction_that_is_half_counted_is_not_discarded
 
 == _commit/expired_items.py
 * a process notes what has expired once

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from dynamodb_counters._erase.eraser import Erased, Eraser
 from dynamodb_counters._quarantine.redrive_entries import list_quarantined
 from dynamodb_counters._table import Table
 from dynamodb_counters._timeline.times import HOUR
-from dynamodb_counters.errors import EraseError
+from dynamodb_counters.errors import EraseError, InvalidArgumentError
 from simulation.faults.actors import Crashed
 from simulation.faults.hooked_client import HookedClient
 from simulation.oracle.chunks import rows_of
@@ -231,21 +233,44 @@ def test_an_entry_of_a_backfill_that_goes_on_stays_until_that_is_over() -> None:
     assert world.is_exact("take_back")
 
 
-@BOTH
-def test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased(counts: str) -> None:
-    """Image, retraction, and both as they are erased: each waits for more groups."""
-    declared = replace(TAGS, source=PACKED)
-    world = Delivered(declared)
+def taken_out_of_a_chunk(*, keeps_counts: bool) -> Delivered:
+    """An event of too many groups that is erased before its record is delivered."""
+    world = Delivered(replace(TAGS, source=PACKED))
     world.view(PACKED, tags=["a", "b", "c"])
     reached: Any = Scannable(world.bench.table)
     table = Table(reached.name, reached, clock=world.bench.clock)
     world.stream.skip()
-    Eraser(table, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=counts == "keep", writes=True)
+    Eraser(table, PACKED, {"url": "/"})._chunks.sweep(keeps_counts=keeps_counts, writes=True)
     world.stream.deliver()
-    assert world.waiting() == (2 if counts == "keep" else 4)
-    world.bench.deploy([replace(declared, max_groups=3)])
+    assert world.waiting() == (2 if keeps_counts else 4)
+    return world
+
+
+@BOTH
+def test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased(counts: str) -> None:
+    """Image, retraction, and both as they are erased: each waits for more groups."""
+    world = taken_out_of_a_chunk(keeps_counts=counts == "keep")
+    world.bench.deploy([replace(TAGS, source=PACKED, max_groups=3)])
     redrive_all(world.bench, world.stream)
     assert tags(world.bench) == [int(counts == "keep")] * 3
+    assert not verify(world.bench, world.stream).differences
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_an_erased_retraction_that_is_half_counted_is_not_discarded(order: tuple[int, ...]) -> None:
+    """Image, retraction, and both as they are erased: the first is counted before the others are discarded."""
+    world, raised = taken_out_of_a_chunk(keeps_counts=False), replace(TAGS, source=PACKED, max_groups=3)
+    world.bench.deploy([raised])
+    entries = sorted(world.bench.counters.quarantined(), key=lambda entry: entry.key[1])
+    first, *others = (entries[place] for place in order)
+    assert world.bench.counters.redrive(first)
+    world.stream.deliver()
+    discards = Discards(world.bench.store)
+    for entry in others:
+        with suppress(InvalidArgumentError):
+            discards.discard(entry)
+    redrive_all(world.bench, world.stream)
+    assert tags(world.bench) == [0] * 3
     assert not verify(world.bench, world.stream).differences
 
 
