@@ -7,22 +7,18 @@ from typing import Final
 COMMIT: Final = r"""
 == _commit/batch.py
 * the checkpoint moves before what cannot be counted is in quarantine
--                 kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)
-+                 self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)
-+                 kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)
+-             kept = self._keep(book.shard, folded.unfoldable, report)
++             self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)
++             kept = self._keep(book.shard, folded.unfoldable, report)
 ? test_mechanisms.py::test_a_checkpoint_moves_after_what_cannot_be_counted_is_in_quarantine
-* declarations that cannot be read are replaced by one's own
-- math.inf if is_unknown else created_before
-+ created_before
-? test_takeovers.py::test_a_lost_history_leaves_in_doubt_what_was_begun
 * the checkpoint is not read
-- fresh = _after(book.checkpoint.applied_through, book.records)
-+ fresh = book.records
+- fresh = uncounted(book.changes, book.checkpoint.applied_through)
++ fresh = book.changes
 ? test_checkpoints.py::test_no_zombie_however_late_meets_a_pruned_watermark
 * the checkpoint moves before the last item is committed
--                 done = self._committer.commit(folded.deltas, part)
-+                 self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)
-+                 done = self._committer.commit(folded.deltas, part)
+-             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
++             self._checkpoints.advance(book.name, counted[-1].sequence, counted[-1].created, deadline)
++             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
 ? test_checkpoints.py::test_a_checkpoint_moves_after_the_last_item_is_committed
 * a checkpoint is stamped by the writer's clock, not its deadline
 - deadline = self._clock() + min(time_left(), LONGEST_INVOCATION)
@@ -39,7 +35,7 @@ COMMIT: Final = r"""
 + return
 ? test_given_up.py::test_beyond_the_most_books_nobody_can_tell
 * what has expired is taken for drift
-- self._expired.note(expired_until(plan, changes))
+- self._expired.note(each.expired)
 + pass
 ? test_run_guards.py::test_what_has_expired_is_not_told_as_drift
 
@@ -49,21 +45,31 @@ COMMIT: Final = r"""
 + if False:
 ? test_given_up.py::test_a_batch_that_was_counted_in_part_and_overtaken_is_counted_once
 * records that nobody had tried share the first book
-- early, records = _cut(records, checkpoint.since)
-+ early, records = _cut(records, "")
+- early, changes = _cut(changes, checkpoint.since)
++ early, changes = _cut(changes, "")
 ? test_given_up.py::test_a_batch_that_nobody_could_try_is_counted_once
 * a book opens although an invocation may still count its records
 - if first <= known.tried and now < known.busy:
 + if False:
 ? test_given_up.py::test_a_book_waits_for_an_invocation_that_may_still_count_its_records
 * a batch is known to follow as a whole, not its first record
-- {"met": sequence_number(records[0]),
-+ {"met": sequence_number(records[-1]),
+- told = _met(changes[0])
++ told = _met(changes[-1])
 ? test_given_up.py::test_what_was_counted_together_with_a_given_up_record_is_not_counted_again
 * a book whose opener died begins later
 - place = {"met": checkpoint.successor, "met_at"
 + place = {"met_at"
 ? test_given_up.py::test_a_book_whose_opener_died_begins_where_it_was_opened
+
+== _commit/classify.py
+* declarations that cannot be read are replaced by one's own
+- math.inf if plan is None else doubtful_before
++ doubtful_before
+? test_takeovers.py::test_a_lost_history_leaves_in_doubt_what_was_begun
+* what comes after a cut is logged before what comes before it is counted
+- past = sum(cut <= change.sequence for cut in cuts.of_runs.values())
++ past = 0
+? test_run_guards.py::test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it
 
 == _recovery/catch_up.py
 * a catch-up takes other code's items beside the counts for the source table's
@@ -215,8 +221,8 @@ COMMIT: Final = r"""
 -             self._require_transactions()
 ? ../unit/control/test_deployments.py::test_a_table_of_multi_region_strong_consistency_is_refused_by_name
 * a record is folded by the declarations of whoever delivers it
-- plan = self._plan(era.deployment)
-+ plan = self._plan(self._id)
+- declarations = self._load(deployment)
++ declarations = self._load(self._id)
 ? test_takeovers.py::test_a_batch_half_written_is_finished_by_the_declarations_it_was_begun_by
 * a deployment holds regardless of clocks and late requests
 - math.ceil(deadline + FRESH + SKEW)
@@ -234,10 +240,6 @@ COMMIT: Final = r"""
 - whole=not since, since=since
 + whole=True, since=since
 ? test_pairs.py::test_every_pair_of_features_is_exact_whatever_goes_wrong
-* what comes after a cut is logged before what comes before it is counted
-- past = sum(cut <= change.sequence for cut in begun)
-+ past = 0
-? test_run_guards.py::test_what_came_before_the_cut_is_counted_before_a_heartbeat_acknowledges_it
 * a table that is older than its stream is said to be whole
 - > created + timedelta(seconds=STREAM_BEGINS_WITHIN)
 + > created + timedelta(days=10**5)
@@ -294,6 +296,20 @@ COMMIT: Final = r"""
 -  and stream <= self.stream
 ? test_restored_bucket.py::test_a_copy_of_the_same_name_tells_its_own_batches_from_the_original_s
 
+== _commit/intake.py
+* a redriven record of a source table is taken for one of ours
+- is_foreign = origins.is_foreign(held)
++ is_foreign = False
+? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+* an item of a source table can pass for a redrive
+- == _OF_QUARANTINE and not change.is_foreign:
++ == _OF_QUARANTINE:
+? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
+* a redrive counts for all declarations
+- names=frozenset(names_of(item)) or None
++ names=None
+? test_mechanisms.py::test_what_one_declaration_cannot_fold_waits_for_it_alone
+
 == _commit/pruning.py
 * watermarks are pruned without condition
 - f"#w{index} = :w{index}" for
@@ -325,18 +341,6 @@ COMMIT: Final = r"""
 ? test_given_up.py::test_a_bucket_is_counted_in_the_order_of_its_shards
 
 == _quarantine/redrive_entries.py
-* a redriven record of a source table is taken for one of ours
-- is_foreign = origins.is_foreign(held)
-+ is_foreign = False
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
-* an item of a source table can pass for a redrive
-- if OLD in arrival and not change.is_foreign else None
-+ if OLD in arrival else None
-? test_source_tables.py::test_every_count_is_exact_whatever_goes_wrong
-* a redrive counts for all declarations
-- names=frozenset(names_of(item)) or None
-+ names=None
-? test_mechanisms.py::test_what_one_declaration_cannot_fold_waits_for_it_alone
 * a redrive can be repeated
 - "ConditionExpression": "#state = :before",
 + "ConditionExpression": "#state = :before OR #state = :after",

@@ -45,9 +45,9 @@ BROKEN: Final[dict[str, Callable[[], AbstractContextManager[Any]]]] = {
     "stamps are the clock's, not the deadline": lambda: patch.object(Checkpoints, "advance", _stamped_by_clock),
     "a deployment is in force at once": lambda: patch.multiple(deployments, FRESH=-900, SKEW=0),
     "a record is folded by the deployment that delivers it": lambda: patch.object(
-        Deployments, "parts", lambda self, changes, _="": [(self._own_plan, list(changes), False)]
+        Deployments, "plan_of", lambda self, _: self._own_plan
     ),
-    "checkpoints are not heeded": lambda: patch.object(batch, "_after", lambda _, records: records),
+    "checkpoints are not heeded": lambda: patch.object(batch, "uncounted", lambda changes, _: changes),
 }
 """What is wrong, and a context in which it is."""
 

@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 
-from dynamodb_counters._commit import batch
+from dynamodb_counters._commit import classify
+from dynamodb_counters._commit.classify import set_aside
 from dynamodb_counters._commit.commit import Committer, Part
-from dynamodb_counters._commit.doubtful import set_aside
 from dynamodb_counters._control.deployment_items import HISTORY, deployment_id, history_key
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._declarations import Declaration
@@ -263,7 +263,7 @@ def _watched(recording: Recording) -> ExitStack:
         return answer
 
     patches = ExitStack()
-    patches.enter_context(patch.object(batch, "set_aside", aside))
+    patches.enter_context(patch.object(classify, "set_aside", aside))
     patches.enter_context(patch.object(Deployments, "refresh", refreshed))
     patches.enter_context(patch.object(Committer, "commit", committed))
     patches.enter_context(patch.object(Committer, "_write", written))

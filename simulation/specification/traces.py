@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import ALIVE, FRESH, GUARANTEE, OUTLIVED, SKEW
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters._items.watermarks import Watermark, sequence_of
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._timeline.times import HOUR, MINUTE
 from simulation.clock import EPOCH
 from simulation.schedules.sandbox import LANDING_SECONDS, LONGEST_INVOCATION
@@ -151,11 +151,10 @@ class _Conversion:
 
     def _effect(self, deployment: str, shard: str, record: Any) -> tuple[str, str]:
         """In which items a deployment counts a record, and which of its images go to quarantine."""
-        unwrapped = unwrap([record])
-        folded = fold(self._plan(deployment), unwrapped.changes)
+        folded = fold(self._plan(deployment), intake([record]))
         keys = (Update(delta.layout, delta.group, {}, shard).key for delta in folded.deltas)
         items = sorted({self._item((key["pk"], key["sk"])) for key in keys})
-        images = sorted({image.image_name for image in (*unwrapped.unreadable, *folded.unfoldable)})
+        images = sorted({image.image_name for image in folded.unfoldable})
         return _set(items), _texts(images)
 
     def _plan(self, deployment: str) -> Plan:

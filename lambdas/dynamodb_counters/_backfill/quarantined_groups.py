@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dynamodb_counters._assumptions import SKEW
+from dynamodb_counters._commit.intake import held_by
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.item_layout import GroupRef
@@ -13,7 +14,7 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import inserted
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._quarantine.quarantine_items import STATE, UNREADABLE, WAITING, changed_at
-from dynamodb_counters._quarantine.redrive_entries import held_by, stored_entries
+from dynamodb_counters._quarantine.redrive_entries import stored_entries
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import StreamUnknownError
 

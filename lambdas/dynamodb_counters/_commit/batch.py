@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import GUARANTEE, LONGEST_INVOCATION
 from dynamodb_counters._commit.books import Book, Books
 from dynamodb_counters._commit.checkpoint_items import Checkpoint, is_sequence
 from dynamodb_counters._commit.checkpoints import WORTH_A_WRITE, Checkpoints
+from dynamodb_counters._commit.classify import classify, uncounted
 from dynamodb_counters._commit.commit import Committed, Committer, Part
-from dynamodb_counters._commit.doubtful import set_aside
 from dynamodb_counters._commit.expired_items import ExpiredItems
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._commit.pruning import Pruner
 from dynamodb_counters._commit.retrying_client import RetryingClient
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.expiry import expired_until
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.origins import Origins
-from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._table import Table, ending_at
 from dynamodb_counters.errors import ShardUnknownError
 
@@ -138,16 +137,16 @@ class Aggregator:
             return self._end_of_window(event, deadline) if "Records" in event else self._take_over(deadline)
 
     def _batch(self, event: Mapping[str, Any], deadline: float, *, given_up: bool) -> Report:
-        records = event["Records"]
-        shard = self._shard(event)
-        report = Report(records=len(records))
-        for book in self._books.of(shard, records, deadline, self._clock(), given_up=given_up):
-            fresh = _after(book.checkpoint.applied_through, book.records)
-            report.redelivered += len(book.records) - len(fresh)
-            if given_up and book.checkpoint.applied_through > sequence_number(records[-1]):
-                report.overtaken += len(book.records)
+        changes = intake(event["Records"], self._origins)
+        report = Report(records=len(changes))
+        for book in self._books.of(self._shard(event), changes, deadline, self._clock(), given_up=given_up):
+            fresh = uncounted(book.changes, book.checkpoint.applied_through)
+            report.redelivered += len(book.changes) - len(fresh)
+            if given_up and book.checkpoint.applied_through > changes[-1].sequence:
+                report.overtaken += len(book.changes)
             report.checkpoint_lost |= book.checkpoint.just_lost
             if fresh:
+                self._refresh(deadline, report)
                 self._count(book, fresh, deadline, report, given_up=given_up)
         return report
 
@@ -157,41 +156,49 @@ class Aggregator:
         self._refresh(deadline, report)
         return report
 
-    def _count(self, book: Book, records: Sequence[Record], deadline: float, report: Report, *, given_up: bool) -> None:
-        self._refresh(deadline, report)
-        shard, checkpoint = book.shard, book.checkpoint
-        created_before = self._doubtful_before(checkpoint, given_up=given_up)
-        watermark = Watermark(shard, book.name, book.before)
-        given_up_through = sequence_number(records[-1]) if given_up else ""
-        batch = unwrap(records, self._origins)
-        unfoldable = batch.unreadable
-        for plan, changes, is_unknown in self._deployments.parts(batch.changes, shard):
-            self._expired.note(expired_until(plan, changes))
-            report.write_units += self._deployments.log(plan, shard, changes, self._quarantine)
-            fresh, doubtful = set_aside(plan, changes, math.inf if is_unknown else created_before)
-            unfoldable += doubtful
-            while fresh:
-                folded = fold(plan, fresh, most=_MOST_WRITES)
-                counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
-                # Before the checkpoint moves: a record that it covers is not looked at again.
-                kept = self._keep(shard, [*unfoldable, *folded.unfoldable], report)
-                unfoldable = []
-                report.events += folded.events
-                report.skipped_types += folded.skipped_types
-                part = Part(plan, counted, watermark, checkpoint, given_up_through)
-                done = self._committer.commit(folded.deltas, part)
-                report.add(done, len(folded.deltas), folded.late)
-                touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
-                if self._client.has_time() and book.moves:
-                    report.write_units += self._checkpoints.committed(
-                        book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
-                    )
-        self._keep(shard, unfoldable, report)
+    def _count(self, book: Book, changes: Sequence[Change], deadline: float, report: Report, *, given_up: bool) -> None:
+        deployments, last = self._deployments, changes[-1]
+        cuts = deployments.cuts(book.shard, changes)
+        classes = classify(
+            changes,
+            deployments.history,
+            deployments.plan_of,
+            deployments.plan_in_force,
+            now=self._clock(),
+            cuts=cuts,
+            doubtful_before=self._doubtful_before(book.checkpoint, given_up=given_up),
+        )
+        watermark = Watermark(book.shard, book.name, book.before)
+        for each in classes:
+            if each.expired:
+                self._expired.note(each.expired)
+            report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
+            self._keep(book.shard, each.doubtful, report)
+            part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
+            self._commit(book, part, deadline, report)
         if report.touched and book.moves:
-            report.applied_through, report.created = sequence_number(records[-1]), created_of(records[-1])
+            report.applied_through, report.created = last.sequence, last.created or 0.0
             report.book = book.name
             if given_up:
                 self._checkpoints.advance(book.name, report.applied_through, report.created, deadline)
+
+    def _commit(self, book: Book, part: Part, deadline: float, report: Report) -> None:
+        """Fold and commit what was not counted, so much at a time."""
+        fresh = part.changes
+        while fresh:
+            folded = fold(part.plan, fresh, most=_MOST_WRITES)
+            counted, fresh = fresh[: folded.changes], fresh[folded.changes :]
+            # Before the checkpoint moves: a record that it covers is not looked at again.
+            kept = self._keep(book.shard, folded.unfoldable, report)
+            report.events += folded.events
+            report.skipped_types += folded.skipped_types
+            done = self._committer.commit(folded.deltas, replace(part, changes=counted))
+            report.add(done, len(folded.deltas), folded.late)
+            touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
+            if self._client.has_time() and book.moves:
+                report.write_units += self._checkpoints.committed(
+                    book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
+                )
 
     def _doubtful_before(self, checkpoint: Checkpoint, *, given_up: bool) -> float:
         """Records created earlier may have been counted, and nothing is left that tells."""
@@ -207,6 +214,8 @@ class Aggregator:
             report.checkpoint_lost |= takeover.history_lost
 
     def _keep(self, shard: str, images: Sequence[Unfoldable], report: Report) -> int:
+        if not images:
+            return 0
         kept = self._quarantine.keep(shard, self._deployments.awaited(images))
         report.quarantined += kept
         report.touched += kept
@@ -231,9 +240,3 @@ class Aggregator:
             "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
             "a tumbling window on the event source mapping, or single_shard if the stream has one shard"
         )
-
-
-def _after(applied_through: str, records: Sequence[Record]) -> Sequence[Record]:
-    if applied_through < sequence_number(records[0]):
-        return records
-    return [record for record in records if applied_through < sequence_number(record)]

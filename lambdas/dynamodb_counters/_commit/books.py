@@ -25,7 +25,7 @@ from dynamodb_counters._assumptions import (
 )
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._commit.checkpoints import Checkpoints
-from dynamodb_counters._fold.records import Record, created_of, sequence_number
+from dynamodb_counters._fold.records import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Book:
     name: str
     before: tuple[str, ...]
     checkpoint: Checkpoint
-    records: Sequence[Record]
+    changes: Sequence[Change]
     moves: bool = True
     """Whether its checkpoint may move past the records."""
 
@@ -48,41 +48,41 @@ class Books:
         self._checkpoints = checkpoints
 
     def of(
-        self, shard: str, records: Sequence[Record], deadline: float, now: float, *, given_up: bool
+        self, shard: str, changes: Sequence[Change], deadline: float, now: float, *, given_up: bool
     ) -> Iterator[Book]:
         """Cut a batch where another book begins; `given_up` says that it comes from the bucket."""
         before: tuple[str, ...] = ()
         name = shard
-        place: dict[str, Any] = {"since": sequence_number(records[0])}
-        while records:
-            begins = _met(records) | place
-            checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, begins)
-            early, records = _cut(records, checkpoint.since)
+        place: dict[str, Any] = {"since": changes[0].sequence}
+        while changes:
+            begins = _met(changes[0]) | place
+            checkpoint = self._checkpoints.of(name, changes[-1].sequence, deadline, begins)
+            early, changes = _cut(changes, checkpoint.since)
             if early:
                 yield self._early(shard, checkpoint.since, early, deadline, given_up=given_up)
-            if records and not given_up:
+            if changes and not given_up:
                 is_last = len(before) + 1 == MOST_BOOKS
-                checkpoint = self._continued(name, checkpoint, records, deadline, now, is_last=is_last)
-            own, records = _cut(records, checkpoint.successor) if checkpoint.successor else (records, ())
+                checkpoint = self._continued(name, checkpoint, changes, deadline, now, is_last=is_last)
+            own, changes = _cut(changes, checkpoint.successor) if checkpoint.successor else (changes, ())
             if own:
                 yield Book(shard, name, before, checkpoint, own)
             before, name = (*before, name), f"{shard}{BOOK}{checkpoint.successor}"
             # Whoever opened the book may have died before it began.
             place = {"met": checkpoint.successor, "met_at": checkpoint.successor_at}
 
-    def _early(self, shard: str, since: str, records: Sequence[Record], deadline: float, *, given_up: bool) -> Book:
+    def _early(self, shard: str, since: str, changes: Sequence[Change], deadline: float, *, given_up: bool) -> Book:
         """Records before the first that anybody tried to count. From the stream, they come in a replay."""
         name = shard + BOOK
-        checkpoint = self._checkpoints.of(name, sequence_number(records[-1]), deadline, {"successor": since})
-        return Book(shard, name, () if given_up else (shard,), checkpoint, records, moves=given_up)
+        checkpoint = self._checkpoints.of(name, changes[-1].sequence, deadline, {"successor": since})
+        return Book(shard, name, () if given_up else (shard,), checkpoint, changes, moves=given_up)
 
     def _continued(
-        self, name: str, known: Checkpoint, records: Sequence[Record], deadline: float, now: float, *, is_last: bool
+        self, name: str, known: Checkpoint, changes: Sequence[Change], deadline: float, now: float, *, is_last: bool
     ) -> Checkpoint:
         """The checkpoint, once it tells as far as need be whether the records are in its book."""
-        first, last = sequence_number(records[0]), sequence_number(records[-1])
+        first, last = changes[0].sequence, changes[-1].sequence
         while not known.successor and now >= known.met_at + BOOK_NOTED_AFTER and last > known.applied_through:
-            told = _met(records)
+            told = _met(changes[0])
             missing = first > known.met and now >= known.met_at + BOOK_OPEN_AFTER
             if missing and not is_last:
                 if first <= known.tried and now < known.busy:
@@ -96,19 +96,19 @@ class Books:
             if all(getattr(known, told_name) == value for told_name, value in told.items()):
                 break
             is_told = self._checkpoints.amend(name, known, told)
-            known = self._checkpoints.of(name, last, deadline, _met(records))
+            known = self._checkpoints.of(name, last, deadline, _met(changes[0]))
             if is_told:
                 break
         return known
 
 
-def _met(records: Sequence[Record]) -> dict[str, Any]:
-    return {"met": sequence_number(records[0]), "met_at": math.floor(created_of(records[0]))}
+def _met(first: Change) -> dict[str, Any]:
+    return {"met": first.sequence, "met_at": math.floor(first.created or 0)}
 
 
-def _cut(records: Sequence[Record], at: str) -> tuple[Sequence[Record], Sequence[Record]]:
+def _cut(changes: Sequence[Change], at: str) -> tuple[Sequence[Change], Sequence[Change]]:
     """The records before a sequence number, and the others."""
-    if not records or not at or sequence_number(records[0]) >= at:
-        return (), records
-    early = sum(sequence_number(record) < at for record in records)
-    return records[:early], records[early:]
+    if not changes or not at or changes[0].sequence >= at:
+        return (), changes
+    early = sum(change.sequence < at for change in changes)
+    return changes[:early], changes[early:]

@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from typing import Any, Final
 
 from dynamodb_counters._assumptions import (
@@ -52,7 +51,7 @@ from dynamodb_counters._control.deployment_items import (
     history_key,
 )
 from dynamodb_counters._control.run_items import Run
-from dynamodb_counters._control.run_logs import RunLogs
+from dynamodb_counters._control.run_logs import NO_CUTS, Cuts, RunLogs
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.change_words import told as changes_told
@@ -156,30 +155,37 @@ class Deployments:
         self._read_at = now
         return takeover
 
-    def parts(self, changes: Sequence[Change], shard: str = "") -> Iterator[tuple[Plan, list[Change], bool]]:
-        """Cut changes where another deployment comes into force; the last value says whether its plan is unknown.
+    @property
+    def history(self) -> History:
+        return self._history
 
-        Without a shard, changes near the cut of a backfill are taken by their times.
-        """
-        now = self._table.clock()
-        opened = [era for era in self._history.eras if era.run] if shard and changes else []
-        cuts = {era.run: self._logs.cut(era.run, era.valid_from, shard, changes) for era in opened}
-        runs = self._runs if shard and changes else ()
-        begun = [self._logs.cut(run.id, run.since, shard, changes) for run in runs]
+    def cuts(self, shard: str, changes: Sequence[Change]) -> Cuts:
+        """The first records of a shard that open runs, and eras that backfills have opened, count from."""
+        opened = {era.run: era.valid_from for era in self._history.eras if era.run}
+        if not opened and not self._runs:
+            return NO_CUTS
+        return Cuts(
+            {run: self._logs.cut(run, since, shard, changes) for run, since in opened.items()},
+            {run.id: self._logs.cut(run.id, run.since, shard, changes) for run in self._runs},
+        )
 
-        def side(change: Change) -> tuple[Era, int]:
-            # What comes before a run's cut is counted before what comes after it is logged.
-            past = sum(cut <= change.sequence for cut in begun)
-            return self._history.at(change.created or now, change.sequence, cuts), past
+    def plan_of(self, deployment: str) -> Plan | None:
+        """The declarations of a deployment, compiled; None if they cannot be read."""
+        if deployment not in self._plans:
+            declarations = self._load(deployment)
+            self._plans[deployment] = None if declarations is None else Plan(declarations)
+        return self._plans[deployment]
 
-        for (era, _), part in groupby(changes, side):
-            plan = self._plan(era.deployment)
-            yield plan or self._plan(self._history.last.deployment) or self._own_plan, list(part), plan is None
+    def plan_in_force(self) -> Plan:
+        """What folds where the declarations of a record's time cannot be read."""
+        return self.plan_of(self._history.last.deployment) or self._own_plan
 
-    def log(self, plan: Plan, shard: str, changes: Sequence[Change], quarantine: Quarantine) -> float:
+    def log(self, plan: Plan, shard: str, changes: Sequence[Change], cuts: Cuts, quarantine: Quarantine) -> float:
         """Log changes for the runs that are open, before they are counted; return the write units."""
-        cuts = [(run, self._logs.cut(run.id, run.since, shard, changes)) for run in self._runs]
-        return sum(self._logs.write(run, plan, shard, changes, cut, quarantine=quarantine) for run, cut in cuts)
+        return sum(
+            self._logs.write(run, plan, shard, changes, cuts.of_runs[run.id], quarantine=quarantine)
+            for run in self._runs
+        )
 
     def awaited(self, images: Iterable[Unfoldable]) -> list[Unfoldable]:
         """The images that wait for something, for that alone: not for what a completed backfill has replaced.
@@ -193,12 +199,6 @@ class Deployments:
             if names or not image.names:
                 found.append(replace(image, names=names))
         return found
-
-    def _plan(self, deployment: str) -> Plan | None:
-        if deployment not in self._plans:
-            declarations = self._load(deployment)
-            self._plans[deployment] = None if declarations is None else Plan(declarations)
-        return self._plans[deployment]
 
     def _known(self, deadline: float) -> tuple[Control, Takeover | None]:
         while True:

@@ -6,7 +6,7 @@ the same name, and what a record did is the same on every page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -42,6 +42,17 @@ SCANNED: Final = "SCAN"
 
 NO_CUT: Final = "~"
 """After every sequence number: no record of the shard is past the cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The first records of one shard that count for runs, by run: for eras that backfills opened, and for open runs."""
+
+    of_eras: Mapping[str, str]
+    of_runs: Mapping[str, str]
+
+
+NO_CUTS: Final = Cuts({}, {})
 
 
 class RunLogs:

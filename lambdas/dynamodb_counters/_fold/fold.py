@@ -81,6 +81,9 @@ class _Folding:
         self._folded.events += 1
         plus: Sequence[Contribution]
         minus: Sequence[Contribution] = ()
+        if change.failure:
+            self._folded.unfoldable.append(Unfoldable(change.sequence, NEW, change.record, change.failure))
+            return
         if change.delta is not None:
             plus = self._quarantined_delta(change, change.delta)
         else:

@@ -24,6 +24,8 @@ class Origins:
         self._own = own.rpartition("/")[2]
         self._source = source
         self._copied_from = copied_from
+        self.are_two = source is not None
+        """Whether there is a source table."""
 
     def is_foreign(self, record: Mapping[str, Any]) -> bool | None:
         """Whether a record, or Lambda's event, is of the source table; None if that is the table of the counts."""

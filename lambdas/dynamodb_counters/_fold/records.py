@@ -41,10 +41,10 @@ class Change:
     Usually `record` is the delivered record itself. After a redrive it is the record that quarantine held, or there is
     a quarantined `delta` instead of images; sequence number and creation time are always those of the delivered record.
     `names` are the declarations that count it; None for all. `is_foreign` tells whether its item lies in a source table
-    or in the table of the counts; None if they are one table.
+    or in the table of the counts; None if they are one table. `failure` says why what was redriven cannot be read.
     """
 
-    __slots__ = ("created", "delta", "is_foreign", "names", "record", "sequence")
+    __slots__ = ("created", "delta", "failure", "is_foreign", "names", "record", "sequence")
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Change:
         delta: QuarantinedDelta | None = None,
         names: frozenset[str] | None = None,
         is_foreign: bool | None = None,
+        failure: str = "",
     ) -> None:
         arrival = delivered["dynamodb"]
         self.sequence = padded(arrival["SequenceNumber"])
@@ -62,6 +63,7 @@ class Change:
         self.delta = delta
         self.names = names
         self.is_foreign = is_foreign
+        self.failure = failure
 
 
 def changes_of(records: Iterable[Record]) -> list[Change]:

@@ -1,4 +1,4 @@
-"""Redrive: list the quarantine, send an entry back through the stream, and unwrap it there.
+"""Redrive: list the quarantine, and send an entry back through the stream.
 
 A redrive changes the state of the quarantine item. The stream record of that change stands for what the item holds, so
 it is folded and committed like any record: exactly once, however often it is requested or delivered.
@@ -6,39 +6,27 @@ it is folded and committed like any record: exactly once, however often it is re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
 from dynamodb_counters._declarations.generations import is_replaced
-from dynamodb_counters._fold.deltas import Unfoldable
-from dynamodb_counters._fold.fold import reason_of
-from dynamodb_counters._fold.origins import ONE_TABLE, Origins
-from dynamodb_counters._fold.records import NEW, OLD, Change, QuarantinedDelta, Record
 from dynamodb_counters._items.attributes import Image
-from dynamodb_counters._items.decimals import parse_number
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._quarantine.quarantine_items import (
     CHANGED_AT,
-    DELTA,
     DISCARDED,
     NAMES,
     PARTITIONS,
     PROVISIONAL,
-    RECORD,
     REDRIVEN,
     SETTLED,
     STATE,
-    UNREADABLE,
     WAITING,
     Quarantined,
     awaited_by,
-    names_of,
     partition,
     read_quarantine_item,
-    redriven_item,
-    unpack,
 )
 from dynamodb_counters._table import Table
 from dynamodb_counters.errors import InvalidArgumentError
@@ -168,47 +156,3 @@ def _settle(table: Table, item: Image, folded: Collection[str]) -> bool:
         else:
             return not left
     return False
-
-
-@dataclass(slots=True)
-class Unwrapped:
-    """The changes of a batch, with redriven entries replaced by what they hold, and the entries that are unreadable."""
-
-    changes: list[Change] = field(default_factory=list)
-    unreadable: list[Unfoldable] = field(default_factory=list)
-
-
-def unwrap(records: Iterable[Record], origins: Origins = ONE_TABLE) -> Unwrapped:
-    """Turn delivered records into changes."""
-    unwrapped = Unwrapped()
-    last = ""
-    for record in records:
-        arrival = record["dynamodb"]
-        change = Change(record, is_foreign=origins.is_foreign(record))
-        assert last < change.sequence, f"record {change.sequence} comes after {last}: a shard's records ascend"
-        last = change.sequence
-        item = redriven_item(arrival) if OLD in arrival and not change.is_foreign else None
-        if item is None:
-            unwrapped.changes.append(change)
-            continue
-        try:
-            unwrapped.changes.append(held_by(item, record, origins))
-        except UNREADABLE as error:
-            unwrapped.unreadable.append(Unfoldable(change.sequence, NEW, record, reason_of(error)))
-    return unwrapped
-
-
-def held_by(item: Image, delivered: Record, origins: Origins) -> Change:
-    """What a quarantine item holds; an entry that could not be counted when redriven holds a redriven entry itself."""
-    if DELTA in item:
-        content = unpack(item[DELTA])
-        numbers = tuple((name, parse_number(text)) for name, text in content["numbers"].items())
-        return Change(delivered, delta=QuarantinedDelta(content["name"], tuple(content["group"]), numbers))
-    held = unpack(item[RECORD])
-    if not isinstance(held["dynamodb"], dict):
-        raise TypeError("expected a stream record")
-    is_foreign = origins.is_foreign(held)
-    again = None if is_foreign else redriven_item(held["dynamodb"])
-    if again is not None:
-        return held_by(again, delivered, origins)
-    return Change(delivered, held, names=frozenset(names_of(item)) or None, is_foreign=is_foreign)

@@ -16,6 +16,8 @@ from typing import Any, Final
 from dynamodb_counters._assumptions import CAUGHT_UP_WITHIN, COPY_SKEW, FRESH, LONGEST_INVOCATION
 from dynamodb_counters._commit.batch import Aggregator, Report
 from dynamodb_counters._commit.checkpoint_items import Checkpoint, checkpoint_key
+from dynamodb_counters._commit.classify import classify
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import close_runs, hand_over, note_predecessor, read_control
 from dynamodb_counters._control.deployments import Deployments, last_declarations
 from dynamodb_counters._control.predecessors import Predecessor
@@ -27,7 +29,6 @@ from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_k
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
 from dynamodb_counters._quarantine.quarantine import RETENTION
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._recovery.restored_images import (
     Images,
     ItemKey,
@@ -257,13 +258,15 @@ class CatchUp:
         """Whether records of one key change any count, all in all."""
         # One by one: a key's records may be of two shards, parent and child, whose numbers do not compare.
         origins = Origins(self._table.name, self._source, lambda: (table_of(self._stream),))
-        batches = [unwrap([record], origins) for record in records]
-        if any(batch.unreadable for batch in batches):
-            return True
+        changes = [change for record in records for change in intake([record], origins)]
         if self._has_history():
             self._deployments.refresh(self._table.clock() + LONGEST_INVOCATION)
-        parts = self._deployments.parts([change for batch in batches for change in batch.changes])
-        folded = [fold(plan, changes) for plan, changes, _ in parts]
+        deployments = self._deployments
+        # Near the cut of a backfill, changes are taken by their times.
+        classes = classify(
+            changes, deployments.history, deployments.plan_of, deployments.plan_in_force, now=self._table.clock()
+        )
+        folded = [fold(each.plan, each.changes) for each in classes]
         return any(part.unfoldable or any(any(delta.measures.values()) for delta in part.deltas) for part in folded)
 
     def _has_history(self) -> bool:

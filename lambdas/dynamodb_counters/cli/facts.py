@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.shards import stream_shards
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._declarations import Declaration, Window
@@ -19,7 +20,6 @@ from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK
 from dynamodb_counters._items.watermarks import shard_digest
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from dynamodb_counters._reads.batch_get import get_items
 from dynamodb_counters.cli.failures import told
 from dynamodb_counters.cli.session import Session
@@ -160,9 +160,8 @@ def _uncovered(session: Session, plan: Plan, stream: str, shard: str, known: Che
         for record in page["Records"]:
             created = record["dynamodb"]["ApproximateCreationDateTime"].timestamp()
             dynamodb = {**record["dynamodb"], "ApproximateCreationDateTime": created}
-            unwrapped = unwrap([{**record, "dynamodb": dynamodb}])
-            folded = fold(plan, unwrapped.changes)
-            if unwrapped.unreadable or folded.deltas or folded.unfoldable:
+            folded = fold(plan, intake([{**record, "dynamodb": dynamodb}]))
+            if folded.deltas or folded.unfoldable:
                 return float(created)
         iterator = page.get("NextShardIterator")
     return None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamodb_counters import Aggregate, Count, Event, Sum, Window
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._declarations import Declarable, flatten
 from dynamodb_counters._fold.deltas import Folded
 from dynamodb_counters._fold.fold import fold
@@ -18,7 +19,6 @@ from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
 from dynamodb_counters._items.chunks import Row, Sign, encode_chunk
 from dynamodb_counters._quarantine.quarantine_items import pack, quarantine_item, quarantine_key
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from tests.unit.fold.strategies import GAME, declared, values
 from tests.unit.fold.streams import NOW, Image, Record, image, record
 
@@ -114,7 +114,7 @@ def test_a_row_that_was_quarantined_counts_once_it_is_redriven(rows: list[Row], 
         content = {"record": pack(entry.record)}
         item = quarantine_item(quarantine_key("s", entry.entry_id), "", content, entry.names, NOW)
         redriven.append(record(2 + n, {**item, "state": {"S": "released"}}, item))
-    counted = fold(Plan(flatten(mended)), unwrap(redriven).changes)
+    counted = fold(Plan(flatten(mended)), intake(redriven))
 
     failed = [
         row for row in rows if "N" not in row.values.get("price", {}) or len(row.values["shop"].get("S", "")) > 8192

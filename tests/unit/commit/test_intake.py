@@ -1,4 +1,4 @@
-"""Redriven entries are unwrapped before the fold: once, at the place of the record that brings them."""
+"""A redriven entry becomes what it holds: once, at the place of the record that brings it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
+from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import QuarantinedDelta
@@ -20,9 +21,11 @@ from dynamodb_counters._quarantine.quarantine_items import (
     quarantine_key,
     read_quarantine_item,
 )
-from dynamodb_counters._quarantine.redrive_entries import unwrap
 from tests.unit.fold.streams import NOW, image, record
 
+_VIEW = Event("view", pk="URL#{url}", sk="VIEW")
+_A, _B, _C = [Aggregate(name, _VIEW, pk=name, sk="STATISTICS", measures={"n": Count()}) for name in ("a", "b", "c")]
+_PLAN = Plan((_A,))
 _HELD = record(7, image("view", url="/"), created=NOW - 1000)
 
 
@@ -40,7 +43,7 @@ def _held(sequence: int) -> dict[str, Any]:
 
 def test_a_held_record_is_counted_at_the_place_and_time_of_its_redrive() -> None:
     plain = record(19, image("view", url="/a"))
-    before, redriven, after = unwrap([plain, _held(20), record(21, image("view", url="/b"))]).changes
+    before, redriven, after = intake([plain, _held(20), record(21, image("view", url="/b"))])
 
     assert [int(change.sequence) for change in (before, redriven, after)] == [19, 20, 21]
     assert before.record is plain
@@ -51,7 +54,7 @@ def test_a_held_record_is_counted_at_the_place_and_time_of_its_redrive() -> None
 def test_an_entry_that_failed_again_holds_the_redrive_itself() -> None:
     again = _redriven(30, RECORD, json.dumps(_held(20)))
 
-    [change] = unwrap([again]).changes
+    [change] = intake([again])
 
     assert int(change.sequence) == 30
     assert change.record == _HELD
@@ -61,7 +64,7 @@ def test_a_delta_is_read_exactly() -> None:
     numbers = {"n": "123456789012345678901234567890", "p": "0.10"}
     text = json.dumps({"name": "views", "group": ["/"], "numbers": numbers})
 
-    [change] = unwrap([_redriven(5, DELTA, text)]).changes
+    [change] = intake([_redriven(5, DELTA, text)])
 
     assert isinstance(change.delta, QuarantinedDelta)
     assert (change.delta.name, change.delta.group) == ("views", ("/",))
@@ -71,31 +74,29 @@ def test_a_delta_is_read_exactly() -> None:
 def test_an_unreadable_entry_is_kept_whole_and_the_rest_goes_on() -> None:
     unreadable = _redriven(4, RECORD, "{")
 
-    batch = unwrap([unreadable, _held(5)])
+    folded = fold(_PLAN, intake([unreadable, _held(5)]))
 
-    assert [int(change.sequence) for change in batch.changes] == [5]
-    [kept] = batch.unreadable
-    assert (kept.record, kept.image_name) == (unreadable, "NewImage")
+    assert [(delta.layout.name, int(delta.last)) for delta in folded.deltas] == [("a", 5)]
+    [kept] = folded.unfoldable
+    assert (kept.record, kept.entry_id) == (unreadable, f"{4:040}#NewImage")
 
 
 def test_another_change_of_an_entry_is_no_redrive() -> None:
-    [change] = unwrap([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")]).changes
+    [change] = intake([_redriven(4, RECORD, json.dumps(_HELD), state="waiting")])
 
     assert change.record["dynamodb"]["NewImage"]["state"] == {"S": "waiting"}
 
 
 def test_records_out_of_order_are_refused() -> None:
     with pytest.raises(AssertionError, match="a shard's records ascend"):
-        unwrap([record(21, image("view", url="/")), record(20, image("view", url="/"))])
+        intake([record(21, image("view", url="/")), record(20, image("view", url="/"))])
 
 
 def test_an_entry_is_counted_by_the_declarations_it_waits_for() -> None:
-    view = Event("view", pk="URL#{url}", sk="VIEW")
-    views = [Aggregate(name, view, pk=name, sk="STATISTICS", measures={"n": Count()}) for name in ("a", "b", "c")]
     held = record(7, None, image("view", url="/"))
 
-    [change] = unwrap([_redriven(20, RECORD, json.dumps(held), names=["a", "c", "gone"])]).changes
-    folded = fold(Plan(tuple(views)), [change])
+    [change] = intake([_redriven(20, RECORD, json.dumps(held), names=["a", "c", "gone"])])
+    folded = fold(Plan((_A, _B, _C)), [change])
 
     assert [(delta.layout.name, delta.measures) for delta in folded.deltas] == [("a", {"n": -1}), ("c", {"n": -1})]
     [again] = folded.unfoldable
@@ -107,7 +108,7 @@ def test_an_entry_that_somebody_has_spoiled_is_kept(spoiled: dict[str, str]) -> 
     entry = _held(4)
     entry["dynamodb"]["NewImage"][RECORD] = spoiled
 
-    assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
+    assert [int(kept.sequence) for kept in fold(_PLAN, intake([entry])).unfoldable] == [4]
     assert read_quarantine_item(entry["dynamodb"]["NewImage"]).content in ({}, {"dynamodb": 7})
 
 
@@ -116,4 +117,4 @@ def test_an_entry_whose_names_are_spoiled_is_not_one_of_all(names: dict[str, Any
     entry = _held(4)
     entry["dynamodb"]["NewImage"]["names"] = names
 
-    assert [int(kept.sequence) for kept in unwrap([entry]).unreadable] == [4]
+    assert [int(kept.sequence) for kept in fold(_PLAN, intake([entry])).unfoldable] == [4]
