@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import get_session
 
 from dynamodb_counters._assumptions import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_REQUEST, TRIES
-from dynamodb_counters._clients import limits
+from dynamodb_counters._clients import limits, may_pass
 from dynamodb_counters.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -164,6 +164,39 @@ class Table:
             for task in tasks:
                 task.result()
             raise
+
+
+class RetryingClient:
+    """The client of invocations, each of which ends at its deadline.
+
+    Requests are repeated while what they meet may pass, such as throttling, and while there is time. A batch that
+    failed instead would be delivered again, and cut in two: more writes for a table that is busy.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def has_time(self) -> bool:
+        return time_left(self._table.clock()) >= LONGEST_REQUEST
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("exceptions", "meta"):
+            return getattr(self._table.client, name)
+        call = self.__dict__[name] = lambda **request: self._send(name, request)
+        return call
+
+    def _send(self, name: str, request: dict[str, Any]) -> Any:
+        failure: Exception = TimeoutError("the invocation's time is nearly up")
+        for _ in self._table.tries(None):
+            if not self.has_time():
+                break
+            try:
+                return getattr(self._table.client, name)(**request)
+            except (ClientError, BotoCoreError) as error:
+                if not may_pass(error):
+                    raise
+                failure = error
+        raise failure
 
 
 def make_client(seconds: float = LONGEST_REQUEST) -> DynamoDBClient:

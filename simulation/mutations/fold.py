@@ -173,7 +173,7 @@ FOLD: Final = r"""
 
 == _items/escaping.py
 * values are not escaped
-- return (text.translate(_ESCAPES) if _UNSAFE.search(text) else text) or EMPTY
+- return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
 + return text or EMPTY
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 

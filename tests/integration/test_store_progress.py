@@ -8,6 +8,7 @@ import pytest
 
 from dynamodb_counters import Aggregate, Count, Event
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
+from dynamodb_counters._commit.commit import place_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.records import changes_of
@@ -30,8 +31,7 @@ def _view(sequence: int, url: str) -> Record:
 
 _BATCH = [_view(n, f"<{n}>") for n in range(1, _ITEMS + 1)]
 _PLACES = {
-    delta.group[0]: delta.place
-    for delta in sorted(fold(Plan((_VIEWS,)), changes_of(_BATCH)).deltas, key=lambda delta: delta.place)
+    delta.group[0]: place_of(delta) for delta in sorted(fold(Plan((_VIEWS,)), changes_of(_BATCH)).deltas, key=place_of)
 }
 _URLS = list(_PLACES)
 """In the order in which they are written."""

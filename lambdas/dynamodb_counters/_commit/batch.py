@@ -17,7 +17,6 @@ from dynamodb_counters._commit.commit import Committed, Committer, Part
 from dynamodb_counters._commit.expired_items import ExpiredItems
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._commit.pruning import Pruner
-from dynamodb_counters._commit.retrying_client import RetryingClient
 from dynamodb_counters._control.deployments import Deployments
 from dynamodb_counters._control.run_items import ONLY_SHARD
 from dynamodb_counters._declarations import Declaration
@@ -27,7 +26,7 @@ from dynamodb_counters._fold.origins import Origins
 from dynamodb_counters._fold.records import Change
 from dynamodb_counters._items.watermarks import Watermark
 from dynamodb_counters._quarantine.quarantine import Quarantine
-from dynamodb_counters._table import Table, ending_at
+from dynamodb_counters._table import RetryingClient, Table, ending_at
 from dynamodb_counters.errors import ShardUnknownError
 
 _MOST_WRITES: Final = 10_000
@@ -172,7 +171,8 @@ class Aggregator:
         for each in classes:
             if each.expired:
                 self._expired.note(each.expired)
-            report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
+            if cuts.of_runs:
+                report.write_units += deployments.log(each.plan, book.shard, each.changes, cuts, self._quarantine)
             self._keep(book.shard, each.doubtful, report)
             part = Part(each.plan, each.fresh, watermark, book.checkpoint, last.sequence if given_up else "")
             self._commit(book, part, deadline, report)
@@ -195,7 +195,7 @@ class Aggregator:
             done = self._committer.commit(folded.deltas, replace(part, changes=counted))
             report.add(done, len(folded.deltas), folded.late)
             touched = len(folded.deltas) + kept - done.skipped + done.unguarded * WORTH_A_WRITE
-            if self._client.has_time() and book.moves:
+            if touched and book.moves and self._client.has_time():
                 report.write_units += self._checkpoints.committed(
                     book.name, counted[-1].sequence, counted[-1].created or 0.0, touched, deadline
                 )
@@ -231,11 +231,9 @@ class Aggregator:
         return Report(write_units=self._checkpoints.advance(book, applied_through, created_at, deadline))
 
     def _shard(self, event: Mapping[str, Any]) -> str:
-        shard = event.get("shardId")
+        shard = str(event.get("shardId") or (self._single_shard and ONLY_SHARD) or "")
         if shard:
-            return self._origins.shard(str(shard), event)
-        if self._single_shard:
-            return self._origins.shard(ONLY_SHARD, event)
+            return self._origins.shard(shard, event) if self._origins.are_two else shard
         raise ShardUnknownError(
             "the event has no shardId, without which a redelivery cannot be distinguished from a new record: configure "
             "a tumbling window on the event source mapping, or single_shard if the stream has one shard"

@@ -32,9 +32,9 @@ class Classified:
     changes: Sequence[Change]
     fresh: Sequence[Change]
     """Those that were certainly not counted: to be folded."""
-    doubtful: Sequence[Unfoldable] = ()
+    doubtful: Sequence[Unfoldable]
     """The images of the others that would count for something."""
-    expired: Mapping[str, float] | None = None
+    expired: Mapping[str, float]
     """Declarations that go on counting what expires here, and the time from which their groups count none of it."""
 
 
@@ -54,17 +54,21 @@ def classify(
     now: float,
     cuts: Cuts = NO_CUTS,
     doubtful_before: float = -math.inf,
-) -> Iterator[Classified]:
+) -> list[Classified]:
     """Classify changes in order; those created earlier than `doubtful_before` may have been counted.
 
     So may those whose declarations cannot be read; the plan in force then says which would count.
     """
+    classes: list[Classified] = []
     for deployment, part in _by_deployment(changes, history, cuts, now):
         plan = plan_of(deployment)
         before = math.inf if plan is None else doubtful_before
         plan = plan or plan_in_force()
         fresh, doubtful = set_aside(plan, part, before)
-        yield Classified(plan, part, fresh, doubtful, expired_until(plan, part))
+        is_expiry = any(change.record.get("eventName") == "REMOVE" for change in part)
+        expired = expired_until(plan, part) if is_expiry else {}
+        classes.append(Classified(plan, part, fresh, doubtful, expired))
+    return classes
 
 
 def set_aside(
@@ -96,7 +100,7 @@ def _by_deployment(
     changes: Sequence[Change], history: History, cuts: Cuts, now: float
 ) -> Iterator[tuple[str, Sequence[Change]]]:
     if len(history.eras) == 1 and not cuts.of_runs:
-        yield history.last.deployment, changes
+        yield history.eras[0].deployment, changes
         return
 
     def side(change: Change) -> tuple[Era, int]:

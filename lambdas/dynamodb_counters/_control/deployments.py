@@ -125,7 +125,7 @@ class Deployments:
         self._declarations: dict[str, tuple[Declaration, ...] | None] = {self._id: own}
         self._plans: dict[str, Plan | None] = {}
         self._own_plan = Plan(own)
-        self._history = History((Era(0, self._id),))
+        self.history = History((Era(0, self._id),))
         self._runs: tuple[Run, ...] = ()
         self._logs = RunLogs(table)
         self._read_at = -math.inf
@@ -139,7 +139,7 @@ class Deployments:
     @property
     def known_since(self) -> float:
         """Of records created earlier, nobody can tell any more by which declarations they were folded."""
-        return self._history.eras[0].valid_from
+        return self.history.eras[0].valid_from
 
     def refresh(self, deadline: float) -> Takeover | None:
         """Read the history if the copy is too old; take over unless the own declarations are the last."""
@@ -148,20 +148,16 @@ class Deployments:
             return None
         known, takeover = self._known(deadline)
         assert known.history is not None
-        self._history, self._runs = known.history, known.runs
+        self.history, self._runs = known.history, known.runs
         self._copied_from = tuple(table_of(each.stream) for each in known.predecessors)
-        for era in self._history.eras:
+        for era in self.history.eras:
             self._load(era.deployment)
         self._read_at = now
         return takeover
 
-    @property
-    def history(self) -> History:
-        return self._history
-
     def cuts(self, shard: str, changes: Sequence[Change]) -> Cuts:
         """The first records of a shard that open runs, and eras that backfills have opened, count from."""
-        opened = {era.run: era.valid_from for era in self._history.eras if era.run}
+        opened = {era.run: era.valid_from for era in self.history.eras if era.run}
         if not opened and not self._runs:
             return NO_CUTS
         return Cuts(
@@ -178,7 +174,7 @@ class Deployments:
 
     def plan_in_force(self) -> Plan:
         """What folds where the declarations of a record's time cannot be read."""
-        return self.plan_of(self._history.last.deployment) or self._own_plan
+        return self.plan_of(self.history.last.deployment) or self._own_plan
 
     def log(self, plan: Plan, shard: str, changes: Sequence[Change], cuts: Cuts, quarantine: Quarantine) -> float:
         """Log changes for the runs that are open, before they are counted; return the write units."""
@@ -192,7 +188,7 @@ class Deployments:
 
         What it has replaced is folded until every process knows.
         """
-        folded = {declaration.name for declaration in self._load(self._history.last.deployment) or ()}
+        folded = {declaration.name for declaration in self._load(self.history.last.deployment) or ()}
         found = []
         for image in images:
             names = tuple(name for name in image.names if not is_replaced(name, folded))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.checks import (
@@ -85,7 +86,7 @@ class Ranking:
         return key_template(f"{self.leaderboard}#~{{{WRITE_SHARD_FIELD}}}", MAX_PK_BYTES, "leaderboard")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate:
     """Numbers kept current over all items of a source, one item per group.
 
@@ -191,18 +192,18 @@ class Aggregate:
                 raise InvalidArgumentError("ranking", self.ranking, "a Ranking(measure=…, leaderboard=…)")
             self._require_rankable(self.ranking)
 
-    @property
+    @cached_property
     def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         text = self.pk if self.write_shards == 1 else f"{self.pk}#~{{{WRITE_SHARD_FIELD}}}"
         return key_template(text, MAX_PK_BYTES, "pk")
 
-    @property
+    @cached_property
     def _sk_template(self) -> KeyTemplate:
         """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         names = dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields))
@@ -213,7 +214,7 @@ class Aggregate:
         """The attributes of the source that the measures look at."""
         return tuple(measure.attribute for measure in self.measures.values() if not isinstance(measure, Count))
 
-    @property
+    @cached_property
     def _attributes(self) -> tuple[str, ...]:
         """The attributes that hold the measures."""
         return tuple(attribute for name, measure in self.measures.items() for attribute in measure._attributes(name))

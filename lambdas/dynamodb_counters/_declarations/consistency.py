@@ -40,6 +40,8 @@ _RESERVED: Final = tuple(
 Declaration: TypeAlias = Aggregate | Window
 """What the fold counts."""
 
+_Key: TypeAlias = tuple[KeyTemplate, KeyTemplate]
+
 Declarable: TypeAlias = Declaration | Distinct | Hierarchy
 """What can be declared to a table."""
 
@@ -83,11 +85,12 @@ def require_consistent(
                 f"a declared aggregate; declare it together with {declaration.name!r}",
             )
     written = [part for part in named.values() if not isinstance(part, Items)]
-    for index, one in enumerate(written):
-        _require_not_reserved(one)
-        for two in written[index + 1 :]:
-            if not _is_renamed(one, two, declarations):
-                _require_apart(one, two)
+    keyed = [(part, _keys(part)) for part in written]
+    for index, (one, keys) in enumerate(keyed):
+        _require_not_reserved(one, keys)
+        for two, others in keyed[index + 1 :]:
+            if _meet(keys, others) and not _is_renamed(one, two, declarations):
+                raise _meeting(one, two)
     for declaration in declarations:
         _require_shown(declaration)
     _require_one_table([part for part in named.values() if isinstance(part, Items)])
@@ -96,10 +99,10 @@ def require_consistent(
 
 def share_items(one: Declaration | Event, two: Declaration | Event) -> bool:
     """Whether two could write the same item, or rank groups in the same leaderboard."""
-    return _meet(one, two) or _rank_together(one, two)
+    return _meet(_keys(one), _keys(two)) or _rank_together(one, two)
 
 
-def _keys(part: Declaration | Event) -> list[tuple[KeyTemplate, KeyTemplate]]:
+def _keys(part: Declaration | Event) -> list[_Key]:
     """Templates of the keys that its items have: partition and sort key."""
     own = [(part._pk_template, part._sk_template)]
     if not isinstance(part, Event) or part.packed is None:
@@ -123,25 +126,22 @@ def _require_shown(declaration: Declaration) -> None:
             raise InvalidArgumentError("where", name, f"an attribute of {source.name!r}, which has no item of its own")
 
 
-def _require_not_reserved(part: Declaration | Event) -> None:
-    for reserved in _RESERVED:
-        if any(pk.overlaps(reserved) for pk, _ in _keys(part)):
+def _require_not_reserved(part: Declaration | Event, keys: Iterable[_Key]) -> None:
+    for pk, _ in keys:
+        reserved = pk.first_overlapping(_RESERVED)
+        if reserved is not None:
             raise InvalidArgumentError("pk", part.pk, f"a key that cannot match the reserved {reserved.text!r}")
 
 
-def _require_apart(one: Declaration | Event, two: Declaration | Event) -> None:
-    if not _meet(one, two):
-        return
+def _meeting(one: Declaration | Event, two: Declaration | Event) -> InvalidArgumentError:
     if isinstance(two, Window):
-        raise InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")
-    raise InvalidArgumentError(
-        "sk", two.sk, f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
-    )
+        return InvalidArgumentError("name", two.name, f"a name whose bucket keys cannot match items of {one.name!r}")
+    allowed = f"a key that cannot match items of {one.name!r}; change pk or sk of {two.name!r}"
+    return InvalidArgumentError("sk", two.sk, allowed)
 
 
-def _meet(one: Declaration | Event, two: Declaration | Event) -> bool:
-    pairs = product(_keys(one), _keys(two))
-    return any(pk.overlaps(other_pk) and sk.overlaps(other_sk) for (pk, sk), (other_pk, other_sk) in pairs)
+def _meet(some: Iterable[_Key], others: Iterable[_Key]) -> bool:
+    return any(pk.overlaps(other) and sk.overlaps(other_sk) for (pk, sk), (other, other_sk) in product(some, others))
 
 
 def _is_renamed(one: Declaration | Event, two: Declaration | Event, declarations: Iterable[Declaration]) -> bool:

@@ -69,6 +69,8 @@ def generation(
     """
     defined = definition(declaration)
     name, before = base_name(defined.name), generation_number(defined.name)
+    if number == before and source is None and carries == defined.carries:
+        return defined
     changed: dict[str, Any] = {"name": f"{name}~{number}" if number else name, "carries": carries}
     if source is not None:
         changed["source"] = source

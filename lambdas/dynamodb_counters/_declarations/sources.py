@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, cast
 
 from dynamodb_counters._declarations.attribute_checks import KnownAttributes
@@ -21,7 +22,7 @@ from dynamodb_counters._items.table_schema import MAX_PK_BYTES, MAX_SK_BYTES, TY
 from dynamodb_counters.errors import InvalidArgumentError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Event:
     """Something that happens and is counted once.
 
@@ -116,17 +117,17 @@ class Event:
         """What declarations over it may name."""
         return KnownAttributes(self.name, self._declared_attributes)
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The attributes of its key."""
         return tuple(dict.fromkeys((*self._pk_template.fields, *self._sk_template.fields)))
 
-    @property
+    @cached_property
     def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
-    @property
+    @cached_property
     def _sk_template(self) -> KeyTemplate:
         """The sort key's template."""
         return key_template(self.sk, MAX_SK_BYTES, "sk")
@@ -147,7 +148,7 @@ class Event:
                     raise InvalidArgumentError(argument, name, allowed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Items:
     """Items that other code writes: those whose keys match, and that satisfy a condition.
 
@@ -213,7 +214,7 @@ class Items:
             return pk
         return (*pk, (self._table_keys.sort_key, key_template(self.sk, MAX_SK_BYTES, "sk")))
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The fields of its keys."""
         return tuple(dict.fromkeys(name for _, template in self._templates for name in template.fields))

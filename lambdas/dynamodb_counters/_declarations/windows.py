@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from dynamodb_counters._declarations.aggregates import ON_CHANGE, ON_EXPIRY, OnChange, OnExpiry
@@ -39,7 +40,7 @@ _DAY: Final = timedelta(days=1)
 _PRECISIONS: Final = tuple(timedelta(seconds=tier.slot_seconds) for tier in TIERS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Counts over trailing time: events are added up in time buckets, each with a total and a slot per finer unit.
 
@@ -141,7 +142,7 @@ class Window:
         if not taken.isdisjoint(self.fields):
             raise InvalidArgumentError(said, given, f"fields other than {', '.join(sorted(taken))}")
 
-    @property
+    @cached_property
     def _longest_window(self) -> timedelta:
         """The longest window its tiers are chosen for."""
         if self.longest is not None:
@@ -153,7 +154,7 @@ class Window:
         """The precision in seconds."""
         return self.precision // timedelta(seconds=1)
 
-    @property
+    @cached_property
     def _kept_tiers(self) -> tuple[Tier, ...]:
         """The tiers it keeps, finest first."""
         if self.tiers is not None:
@@ -165,17 +166,17 @@ class Window:
         """What it costs to write and to read if one stream shard at a time feeds a group."""
         return estimate_cost(self._kept_tiers, self._longest_window.total_seconds())
 
-    @property
+    @cached_property
     def _pk_template(self) -> KeyTemplate:
         """The partition key's template."""
         return key_template(self.pk, MAX_PK_BYTES, "pk")
 
-    @property
+    @cached_property
     def _sk_template(self) -> KeyTemplate:
         """The sort key's template: tier and start of the bucket."""
         return key_template(f"WINDOW#{self.name}#{{{TIER_FIELD}}}#{{{BUCKET_FIELD}}}", MAX_SK_BYTES, "name")
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The attributes that make up a group, in the order of the key."""
         return self._pk_template.fields

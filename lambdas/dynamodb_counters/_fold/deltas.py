@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -11,26 +10,19 @@ from dynamodb_counters._fold.records import Record
 from dynamodb_counters._items.decimals import Number
 
 
+@dataclass(eq=False, slots=True)
 class Delta:
     """What a batch adds to one group, and the padded sequence numbers of the first and last record behind it."""
 
-    __slots__ = ("first", "group", "last", "layout", "measures")
-
-    def __init__(self, layout: ItemLayout, group: GroupKey, sequence: str) -> None:
-        self.layout = layout
-        self.group = group
-        self.first = sequence
-        self.last = sequence
-        self.measures: dict[str, Number] = {}
+    layout: ItemLayout
+    group: GroupKey
+    first: str
+    last: str
+    measures: dict[str, Number] = field(default_factory=dict)
 
     @property
     def ref(self) -> GroupRef:
         return self.layout.name, self.group
-
-    @property
-    def place(self) -> str:
-        """Orders the groups of a batch the same way in every delivery."""
-        return hashlib.sha256(repr(self.ref).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

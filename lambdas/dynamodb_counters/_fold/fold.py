@@ -112,7 +112,8 @@ class _Folding:
         try:
             image = change.record["dynamodb"][image_name]
             sources = self._plan.sources(image, is_foreign=change.is_foreign)
-            if not sources and (image_name == NEW or change.record["dynamodb"].get(NEW) is None):
+            is_last = image_name == NEW or change.record["dynamodb"].get(NEW) is None
+            if not sources and is_last and self._plan.skips_types:
                 skipped = self._plan.skipped_type(image, is_foreign=change.is_foreign)
                 self._folded.skipped_types.update(() if skipped is None else (skipped,))
             contributions = self._evaluate(sources, change, image_name, failed) if sources else []
@@ -234,7 +235,7 @@ class _Folding:
                 continue
             delta = deltas.get(ref)
             if delta is None:
-                delta = deltas[ref] = Delta(layout, group, sequence)
+                delta = deltas[ref] = Delta(layout, group, sequence, sequence)
             delta.last = sequence
             measures = delta.measures
             for name, number in numbers:

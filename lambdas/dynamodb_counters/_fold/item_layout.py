@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from dynamodb_counters._assumptions import GROUP_KEPT, WIDE_MARGIN
 from dynamodb_counters._declarations import BUCKET_FIELD, TIER_FIELD, WRITE_SHARD_FIELD, Aggregate, Declaration, Window
 from dynamodb_counters._fold.closing_times import closing_times
-from dynamodb_counters._items.key_templates import is_hashed
-from dynamodb_counters._items.table_schema import PK, SK, is_reserved
+from dynamodb_counters._items.key_templates import HASH_MARKER, is_hashed
+from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SK, TTL, TYPE, is_reserved
 from dynamodb_counters._timeline.tiers import BY_LETTER
 
 GroupKey: TypeAlias = tuple[Any, ...]
@@ -25,6 +26,7 @@ class ItemLayout:
 
     __slots__ = (
         "_names",
+        "_only_sk",
         "_pk",
         "_pk_indexes",
         "_shards",
@@ -34,6 +36,7 @@ class ItemLayout:
         "closing_time",
         "declaration",
         "name",
+        "ranking",
     )
 
     def __init__(self, declaration: Declaration) -> None:
@@ -41,6 +44,7 @@ class ItemLayout:
         self.name = declaration.name
         self._pk, self._sk = declaration._pk_template, declaration._sk_template
         self._window = declaration if isinstance(declaration, Window) else None
+        self.ranking = declaration.ranking if isinstance(declaration, Aggregate) else None
         self._names = (*declaration.fields, *((TIER_FIELD, BUCKET_FIELD) if self._window else ()))
         self._shards = 1 if isinstance(declaration, Window) else declaration.write_shards
         self.closing_time: Callable[[GroupKey], float] | None = None
@@ -50,27 +54,25 @@ class ItemLayout:
         indexes = {name: index for index, name in enumerate((*self._names, WRITE_SHARD_FIELD))}
         self._pk_indexes = [indexes[field] for field in self._pk.fields]
         self._sk_indexes = [indexes[field] for field in self._sk.fields]
+        self._only_sk = self._sk.prefix if not self._sk_indexes else None
 
     def key(self, group: GroupKey, source_shard: str) -> dict[str, str]:
         """Key of the item that numbers from a source shard go to; only write-sharded groups have several."""
         texts = self._texts(group)
         if self._shards > 1:
             texts = (*texts, _shard_of(source_shard, self._shards))
-        return {
-            PK: self._pk.render_texts([texts[index] for index in self._pk_indexes]),
-            SK: self._sk.render_texts([texts[index] for index in self._sk_indexes]),
-        }
+        return self._rendered(texts)
 
     def keys(self, group: GroupKey) -> list[dict[str, str]]:
         """Keys of all items that a group may have."""
         texts = self._texts(group)
-        return [
-            {
-                PK: self._pk.render_texts([each[index] for index in self._pk_indexes]),
-                SK: self._sk.render_texts([each[index] for index in self._sk_indexes]),
-            }
-            for each in ([(*texts, str(shard)) for shard in range(self._shards)] if self._shards > 1 else [texts])
-        ]
+        each = [(*texts, str(shard)) for shard in range(self._shards)] if self._shards > 1 else [texts]
+        return list(map(self._rendered, each))
+
+    def _rendered(self, texts: Sequence[str]) -> dict[str, str]:
+        pk = self._pk.render_texts([texts[index] for index in self._pk_indexes])
+        sk = self._only_sk or self._sk.render_texts([texts[index] for index in self._sk_indexes])
+        return {PK: pk, SK: sk}
 
     def values(self, group: GroupKey) -> dict[str, str]:
         """Text of each field; for a window also the tier and the start of the bucket."""
@@ -78,8 +80,6 @@ class ItemLayout:
 
     def stored_values(self, group: GroupKey, key: dict[str, str]) -> dict[str, str]:
         """Values to store as attributes because a hashed key does not tell them; usually none."""
-        if not (is_hashed(key[PK]) or is_hashed(key[SK])):
-            return {}
         return {
             name: text
             for template, rendered in ((self._pk, key[PK]), (self._sk, key[SK]))
@@ -88,13 +88,19 @@ class ItemLayout:
             if name in template.fields and not is_reserved(name)
         }
 
-    def leaderboard(self, group: GroupKey, key: dict[str, str]) -> tuple[str, str] | None:
-        """Partition key in the ranking index and the measure ranked by; None if the aggregate has no ranking."""
-        ranking = self.declaration.ranking if isinstance(self.declaration, Aggregate) else None
-        if ranking is None:
-            return None
-        values = {**self.values(group), WRITE_SHARD_FIELD: _shard_of(f"{key[PK]}\0{key[SK]}", ranking.write_shards)}
-        return ranking._template.render(values), ranking.measure
+    def attributes(self, group: GroupKey, key: dict[str, str]) -> dict[str, Any]:
+        """What the item of a group holds besides its numbers and bookkeeping."""
+        found: dict[str, Any] = {TYPE: {"S": self.name}}
+        if self.ranking is not None:
+            shard = _shard_of(f"{key[PK]}\0{key[SK]}", self.ranking.write_shards)
+            board = self.ranking._template.render({**self.values(group), WRITE_SHARD_FIELD: shard})
+            found[LEADERBOARD] = {"S": board}
+        if HASH_MARKER in key[PK] or HASH_MARKER in key[SK]:
+            found |= {name: {"S": text} for name, text in self.stored_values(group, key).items()}
+        expires_at = self.expires_at(group)
+        if expires_at is not None:
+            found[TTL] = {"N": str(expires_at)}
+        return found
 
     def is_gone(self, group: GroupKey, now: float) -> bool:
         """Whether an aggregate's item may have been deleted by TTL, and with it what it has counted."""
@@ -107,13 +113,20 @@ class ItemLayout:
         if self._window is None or self._window.retention is None:
             return None
         letter, bucket = group[-2:]
-        return int(BY_LETTER[letter].end(bucket) + self._window.retention.total_seconds())
+        return int(_place(letter, bucket)[1] + self._window.retention.total_seconds())
 
     def _texts(self, group: GroupKey) -> tuple[str, ...]:
         if self._window is None:
             return group
         *fields, letter, bucket = group
-        return (*fields, letter, BY_LETTER[letter].text(bucket))
+        return (*fields, letter, _place(letter, bucket)[0])
+
+
+@lru_cache(maxsize=1024)
+def _place(letter: str, bucket: int) -> tuple[str, int]:
+    """The start of a bucket as keys spell it, and its end; the groups of a batch share a few."""
+    tier = BY_LETTER[letter]
+    return tier.text(bucket), tier.end(bucket)
 
 
 def _shard_of(text: str, write_shards: int) -> str:

@@ -103,6 +103,8 @@ class Plan:
                 self._by_type[name] = (*self._by_type.get(name, ()), carried)
         self._typed = tuple(source for source in self._untyped.values() if source.looks_at_type)
         self._blind = tuple(source for source in self._untyped.values() if not source.looks_at_type)
+        self.skips_types = bool(self._blind)
+        """Whether there are items that would be counted but for their type."""
 
     def sources(self, image: Image, *, is_foreign: bool | None = None) -> Collection[Source]:
         """What may look at an item, by its type, or by the table it lies in; `is_foreign` as of a `Change`."""
@@ -121,7 +123,7 @@ class Plan:
 
     def skipped_type(self, image: Image, *, is_foreign: bool | None) -> str | None:
         """The type of an item that `Items` would count if it had none; None for all others."""
-        if not self._blind or is_foreign is not None or TYPE not in image:
+        if is_foreign is not None or TYPE not in image:
             return None
         name = str(image[TYPE].get("S", ""))
         return name if not self._is_ours(name) and any(map(partial(_is_of, image), self._blind)) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from dynamodb_counters._fold.item_layout import GroupKey, ItemLayout
-from dynamodb_counters._items.decimals import Number, typed_number
-from dynamodb_counters._items.table_schema import LEADERBOARD, PK, SCORE, SK, TTL, TYPE
+from dynamodb_counters._items.decimals import Number, typed_number, typed_numbers
+from dynamodb_counters._items.table_schema import PK, SCORE, SK
 
 
 class Update:
@@ -16,27 +16,27 @@ class Update:
 
     def __init__(self, layout: ItemLayout, group: GroupKey, measures: Mapping[str, Number], source_shard: str) -> None:
         self.key = layout.key(group, source_shard)
-        self._added = {name: typed_number(number) for name, number in measures.items() if number}
-        self._set: dict[str, Mapping[str, Any]] = {TYPE: {"S": layout.name}}
+        self._added = typed_numbers(measures)
+        self._set: dict[str, Mapping[str, Any]] = layout.attributes(group, self.key)
         self._below: dict[str, Mapping[str, Any]] = {}
-        ranked = layout.leaderboard(group, self.key)
-        if ranked is not None:
-            leaderboard, measure = ranked
-            self._set[LEADERBOARD] = {"S": leaderboard}
+        if layout.ranking is not None:
             # Only a repair tells it from its measure.
-            self._added[SCORE] = typed_number(measures.get(SCORE, measures.get(measure, 0)))
-        for name, text in layout.stored_values(group, self.key).items():
-            self._set[name] = {"S": text}
-        expires_at = layout.expires_at(group)
-        if expires_at is not None:
-            self._set[TTL] = {"N": str(expires_at)}
+            score = measures.get(SCORE, measures.get(layout.ranking.measure, 0))
+            self._added[SCORE] = typed_number(score)
 
     def set(self, name: str, value: Mapping[str, Any]) -> None:
         self._set[name] = value
 
-    def require_unset_or_below(self, name: str, value: Mapping[str, Any]) -> None:
-        """Add the condition that an attribute is missing or less than a value."""
-        self._below[name] = value
+    def guarded_request(
+        self, table_name: str, watermarks: Sequence[str], first: Mapping[str, Any], last: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The request if all watermarks are missing or less than `first`; it sets the first one to `last`."""
+        self.set(watermarks[0], last)
+        self._require_below(watermarks, first)
+        return {**self.request(table_name), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+
+    def _require_below(self, names: Sequence[str], value: Mapping[str, Any]) -> None:
+        self._below.update(dict.fromkeys(names, value))
 
     def request(self, table_name: str) -> dict[str, Any]:
         """Arguments of UpdateItem, or of ``Update`` in a transaction."""

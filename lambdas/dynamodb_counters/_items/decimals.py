@@ -66,15 +66,18 @@ def require_storable(argument: str, value: object) -> Number:
     return value
 
 
-def fits(value: Number) -> bool:
-    """Whether DynamoDB stores a finite number without rounding: up to 38 significant digits.
+def fits(*values: Number) -> bool:
+    """Whether DynamoDB stores finite numbers without rounding: up to 38 significant digits.
 
-    >>> fits(10**37), fits(10**40 + 1)
+    >>> fits(10**37, 1), fits(1, 10**40 + 1)
     (True, False)
     """
-    if isinstance(value, int) and -_BEYOND < value < _BEYOND:
-        return True  # Counts take this shortcut.
-    return len(_significant_digits(Decimal(value))) <= MAX_NUMBER_DIGITS
+    for value in values:
+        if isinstance(value, int) and -_BEYOND < value < _BEYOND:
+            continue  # Counts take this shortcut.
+        if len(_significant_digits(Decimal(value))) > MAX_NUMBER_DIGITS:
+            return False
+    return True
 
 
 def whole(number: Number) -> Number:
@@ -84,6 +87,11 @@ def whole(number: Number) -> Number:
 
 def typed_number(value: Number) -> dict[str, str]:
     return {"N": format_number(value)}
+
+
+def typed_numbers(numbers: Mapping[str, Number]) -> dict[str, dict[str, str]]:
+    """Attributes of all numbers that are not 0."""
+    return {name: typed_number(number) for name, number in numbers.items() if number}
 
 
 def read_number(item: Mapping[str, Any], name: str) -> Number:

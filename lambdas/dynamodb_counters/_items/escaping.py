@@ -16,7 +16,7 @@ EMPTY: Final = "%"
 
 LAST_CHARACTER: Final = "\U0010ffff"
 
-_UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
+UNSAFE: Final = re.compile(r"[%#\x00-\x1f\x7f]")
 _ESCAPES: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord("%"), ord("#"), 0x7F)}
 
 
@@ -39,7 +39,7 @@ def escape(text: str) -> str:
     >>> escape("50%#1"), escape("")
     ('50%25%231', '%')
     """
-    return (text.translate(_ESCAPES) if _UNSAFE.search(text) else text) or EMPTY
+    return (text.translate(_ESCAPES) if UNSAFE.search(text) else text) or EMPTY
 
 
 def unescape(text: str) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from string import Formatter
 from typing import Final
 
-from dynamodb_counters._items.escaping import escape, key_text, unescape
+from dynamodb_counters._items.escaping import UNSAFE, escape, key_text, unescape
 from dynamodb_counters._timeline.tiers import BY_NAME
 from dynamodb_counters.errors import InvalidArgumentError, UnparsableKeyError
 
@@ -78,7 +78,9 @@ class KeyTemplate:
         """The key of unescaped texts, one per field in the order of `fields`."""
         if not texts:
             return self._literals[0]
-        return _shorten(self._format % tuple([escape(text) for text in texts]), self.max_bytes)
+        if UNSAFE.search("".join(texts)) or "" in texts:
+            texts = [escape(text) for text in texts]
+        return _shorten(self._format % tuple(texts), self.max_bytes)
 
     def parse(self, key: str) -> dict[str, str]:
         """The text of each field of a rendered key; UnparsableKeyError if it is hashed or of another template."""
@@ -114,6 +116,10 @@ class KeyTemplate:
         """
         ours, theirs = self._segments, other._segments
         return len(ours) == len(theirs) and all(map(_segments_overlap, ours, theirs))
+
+    def first_overlapping(self, others: Iterable[KeyTemplate]) -> KeyTemplate | None:
+        """The first template that could render the same key."""
+        return next(filter(self.overlaps, others), None)
 
 
 @lru_cache(maxsize=1024)

@@ -40,9 +40,9 @@ class Watermark:
         self.name = WATERMARK_PREFIX + shard_digest(self.book)
         self.guards = (self.name, *(WATERMARK_PREFIX + shard_digest(name) for name in before))
 
-    def value(self, sequence: str) -> dict[str, Any]:
-        """Says that a padded sequence number is the last applied."""
-        return {"B": packed(sequence)}
+    def values(self, *sequences: str) -> list[dict[str, Any]]:
+        """Attributes that say that padded sequence numbers are the last applied."""
+        return [{"B": packed(sequence)} for sequence in sequences]
 
     def of(self, item: Mapping[str, Any]) -> str:
         """The padded sequence number in an item that has the watermark; an error if somebody has spoiled it."""

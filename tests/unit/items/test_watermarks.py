@@ -24,7 +24,7 @@ def test_the_order_of_bytes_is_that_of_sequence_numbers(one: str, two: str) -> N
 def test_a_watermark_takes_28_bytes_at_most_with_the_numbers_of_today() -> None:
     watermark = Watermark(_SHARD)
 
-    assert item_bytes({watermark.name: watermark.value(f"{10**24:040}")}) <= 28
+    assert item_bytes(dict(zip([watermark.name], watermark.values(f"{10**24:040}"), strict=True))) <= 28
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_faults_find_an_aggregator_that_counts_twice() -> None:
         return False
 
     assert not miscounts()
-    with patch.object(Update, "require_unset_or_below", lambda *_: None):
+    with patch.object(Update, "_require_below", lambda *_: None):
         assert miscounts()
 
 
