@@ -131,12 +131,3 @@ WRONG = [
     Wrong("a name twice in one group", _a(pk="A#{mean.sum}", measures={"mean": Average("n")}), "measures", "'mean.sum'", "attributes that are not fields of the key"),
 ]  # fmt: skip
 """At least twenty."""
-
-
-def table() -> str:
-    """The table in docs/aggregates.md."""
-    rows = [
-        f"| {wrong.mistake} | `invalid {wrong.argument}={wrong.value}{'…' if wrong.value[-1] == ',' else ''}: expected {wrong.expected}` |"
-        for wrong in WRONG
-    ]
-    return "\n".join(["| mistake | error |", "|---|---|", *rows])
