@@ -7,12 +7,7 @@ from typing import Final
 
 from dynamodb_counters import Aggregate, Attr, Count, Distinct, Items, Sum, TableKeys, Window
 
-ORDER: Final = Items(
-    "order",
-    pk="CUSTOMER#{customer}",
-    sk="ORDER#{order}",
-    keys=TableKeys("PK", "SK", ttl="expiresAt"),
-)
+ORDER: Final = Items("order", pk="CUSTOMER#{customer}", sk="ORDER#{order}", keys=TableKeys("PK", "SK", ttl="expiresAt"))
 """An order of a customer. Customer and order number are in the keys alone; other items of the table do not match."""
 
 ORDERS: Final = Aggregate(
