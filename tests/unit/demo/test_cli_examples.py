@@ -1,4 +1,4 @@
-"""The pages show what the commands print, docs/cli.md of each command something."""
+"""The pages show what the commands print, of each command something."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_the_pages_show_what_the_commands_print() -> None:
 @pytest.mark.parametrize("name", [name for command in counters.commands.values() for name in leaves(command)])
 def test_every_command_has_an_example_and_a_place_in_the_index(name: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert f"\n$ counters {name} " in text or f"\n$ counters {name}\n" in text
+    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert f"\n$ counters {name} " in shown or f"\n$ counters {name}\n" in shown
     assert f"| [`{name.split(maxsplit=1)[0]}`](#" in text
 
 
