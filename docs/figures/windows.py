@@ -24,7 +24,7 @@ _END: Final = "<!-- made by docs/figures/windows.py: end -->"
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "year": 365 * 86_400}
 _PRECISIONS: Final = ("1 second", "1 minute", "1 hour", "1 day")
-_LONGEST: Final = ("15 minutes", "1 hour", "24 hours", "7 days", "30 days", "90 days", "1 year", "10 years")
+_LONGEST: Final = ("1 hour", "24 hours", "7 days", "30 days", "1 year")
 
 _MINUTE: Final = "%Y-%m-%d %H:%M"
 _WIDTH: Final = 960
