@@ -21,6 +21,7 @@ myst_enable_extensions = ["colon_fence"]
 
 # Docstrings: NumPy style; a name in backticks is a link where it is one of the reference.
 default_role = "py:obj"
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
