@@ -40,13 +40,10 @@ DECLARING: Final = (
     'Event("view", key=("url", "time"), atributes={"url": str})',
     'Event("page view", key=("url", "time"))',
     'Event("view", key=("url", "time"), pk="URL#{url}")',
-    'Event("view", key=("url", "{time}"))',
     'Event("view", key=("ttl", "time"))',
     'Event("view", pk="URL#{}", sk="T#{time}")',
-    'Event("view", pk="{url}{time}", sk="VIEW")',
     'Event("view", key=("url", "time"), retention=7)',
     'Event("view", key=("url", "time"), attributes=["url"])',
-    'Event("order", key="orderId", attributes={"order_id": str})',
     'Event("order", key="id", attributes={"id": "string"})',
     'Attribute(str, format="e-mail")',
     'Aggregate("views", "view", by="url", measures={"views": Count()})',
@@ -56,13 +53,10 @@ DECLARING: Final = (
     'Aggregate("shops", ORDER, by="store", measures={"orders": Count()})',
     'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("totl")})',
     'Aggregate("shops", ORDER, by="shop", measures={"total": Sum("shop")})',
-    'Aggregate("paid", ORDER, by="shop", measures={"n": Count()}, where=Attr("state").eq("paid"))',
     'Sum("total", cap=9.99)',
     'Attr("total") > 100',
     'Attr("total").gt(100) and Attr("shop").eq("a")',
     'Distinct("visitors", VIEW, by=(), member="url", retention=timedelta(days=7))',
-    'Distinct("visitors", VIEW, by="time:day", member="url", retention=7)',
-    'Distinct("visitors", VIEW, by="time:day", member="url", retention=timedelta(days=7), on_expiry="subtract")',
 )
 
 WINDOWS: Final = (
@@ -70,10 +64,8 @@ WINDOWS: Final = (
     'Window("last_day", ORDER, by="shop", time="created_at")',
     'Window("last_day", VIEW, by="url", time="time", retention=24)',
     'Window("last_day", VIEW, by="url", time="time", precision=timedelta(minutes=5))',
-    'Window("last_day", VIEW, by="url", time="time", late="ignore")',
     'Event("hit", key=("page", "id"), packed=Packed("time"))',
     'Quota("calls", limit=100, per="daily")',
-    'Quota("calls", limit=100, per="day", by={"customer"})',
     'Quota("calls", limit=100, per="day", tz="Berlin")',
 )
 
@@ -83,14 +75,12 @@ COMPOSING: Final = (
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[LAST_DAY])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS, replace(VIEWS, sk="OTHER")])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, sk="view#ALL")])',
-    'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, name="all", source=SHOPS, pk="ALL", measures={"total": Sum("total")})])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[replace(VIEWS, ranking=Ranking("views", "URLS"))])',
     'StreamAggregator(self, "Aggregator", table=counters, aggregates=[VIEWS], source_table=Table.from_table_name(self, "T", "orders"))',
     'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); StreamAggregator(self, "B", table=counters, aggregates=[SHOPS])',
     'StreamAggregator(self, "A", table=DedupCounterTable.from_table_name(self, "T", "events"), aggregates=[VIEWS])',
     'DedupCounterTable(self, "Uncounted")',
     'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk))',
-    'DedupCounterTable(self, "Mine", table=TableV2(self, "T", partition_key=pk, sort_key=sk, dynamo_stream=StreamViewType.NEW_AND_OLD_IMAGES))',
     'DedupCounterTable(self, "Mine", table=counters.table)',
     'WindowedCounter(self, "Rolling", table=counters, window=VIEWS)',
     'WindowedCounter(self, "Rolling", table=counters, window=LAST_DAY)',
@@ -98,21 +88,17 @@ COMPOSING: Final = (
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=HttpNoneAuthorizer())',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"type": "objekt"})',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"properties": {"url": {"minlength": 1}}})',
-    'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam, schema={"$schema": "https://json-schema.org/draft/2020-12/schema"})',
     'EventIngest(self, "Ingest", table=counters, event=VIEW, authorizer=iam)',
     'EventIngest(self, "B", table=counters, event=ORDER, authorizer=iam, http_api=EventIngest(self, "A", table=counters, event=VIEW, authorizer=iam).http_api)',
     'CounterApi(self, "Api", table=counters, shown=[VIEW])',
     'CounterApi(self, "Api", table=counters, shown=[VIEWS])',
-    'StreamAggregator(self, "A", table=counters, aggregates=[VIEWS]); CounterApi(self, "Api", table=counters, shown=[replace(VIEWS, sk="OTHER")])',
 )
 
 WRITING: Final = (
-    'Counters("")',
     'Counters("counters", client=boto3.resource("dynamodb", region_name="eu-west-1"))',
     'counters.accept(VIEW, {"url": "/"})',
     'counters.accept(VIEW, {"url": "/", "time": datetime(2026, 11, 20)})',
     'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ms": 0.1 + 0.2})',
-    'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ms": 10**40})',
     'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "ttl": 1})',
     'counters.accept(VIEW, {"url": "/", "time": "2026-11-20T10:00Z", "body": "x" * 500_000})',
     'counters.accept(ORDER, {"id": "7", "shp": "a", "total": 9})',
@@ -122,11 +108,9 @@ WRITING: Final = (
     'counters.accept_many(VIEW, [{"url": "/"}])',
     'counters.accept(ORDER, {"id": "1", "shop": "a", "total": 1}); counters.accept(ORDER, {"id": "1", "shop": "a", "total": 2})',
     'counters.accept(HIT, {"page": "/", "time": "2025-11-20T10:00Z"})',
-    'counters.accept(HIT, {"page": "/", "time": "2026-11-20T10:00"})',
     'counters.record_once(VIEW, {"url": "/", "time": "2026-11-20T10:00Z"}, VIEWS)',
     'counters.increment(VIEWS, url="/", amount=0.5)',
     'counters.increment(SHOPS, shop="a")',
-    'counters.increment(replace(VIEWS, name="daily", sk="DAY#{time:day}", retention=timedelta(days=7)), {"url": "/", "time:day": "2026-11-01"})',
     'counters.redrive("1")',
     'counters.leases(LAST_DAY, url="/")',
 )
@@ -149,10 +133,8 @@ READING: Final = (
     "counters.top(VIEWS)",
     'counters.window(VIEWS, url="/").last(hours=24)',
     'counters.window(LAST_DAY, url="/").last(24)',
-    'counters.window(LAST_DAY, url="/").last(hour=24)',
     'counters.window(LAST_DAY, url="/").last(days=30)',
     'counters.window(LAST_DAY, url="/").between(datetime(2026, 11, 19), datetime(2026, 11, 20))',
-    'counters.window(LAST_DAY, url="/").calendar("today")',
     'counters.window(LAST_DAY, url="/").allow("300", hours=24)',
     "list(counters.events(VIEW))",
 )
@@ -172,7 +154,6 @@ OPERATING: Final = (
     "counters accept view url=/ --table counters",
     "counters backfill vews --yes --table counters",
     "counters diff --table counters --template missing.json",
-    "counters get views url=/ --table counters --declarations missing.txt",
     "counters cost --rate 0",
 )
 
@@ -183,12 +164,3 @@ POSTING: Final = (
     ("READING", '{"sensor": "s", "at": "2026-11-20T10:00Z"}'),
 )
 """Bodies, each with the event that is taken."""
-
-REDEPLOYING: Final = (
-    ("VIEWS", 'replace(VIEWS, where=Attr("url").ne("/"), on_change="fail")'),
-    ("VIEWS", 'replace(VIEWS, where=Attr("url").ne("/"), on_change="keep")'),
-    ("VIEWS", 'replace(VIEWS, source=replace(VIEW, pk="PAGE#{url}"))'),
-    ("LAST_DAY", 'replace(LAST_DAY, name="rolling")'),
-    ("VIEWS", "HEAT"),
-)
-"""What was declared, and what is then."""

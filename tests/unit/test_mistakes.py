@@ -28,13 +28,11 @@ import cdk_dynamodb_counters
 from cdk_dynamodb_counters.testing import stable_template
 from dynamodb_counters import Outcome, Outcomes, evaluate
 from dynamodb_counters._declarations import flatten
-from dynamodb_counters._declarations.codec import encode
 from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._http.event_requests import EventCheck
 from dynamodb_counters._http.problems import ProblemError
 from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing import CountersInMemory, counters_in_memory
-from simulation.workbench import Workbench
 from tests.unit import mistakes
 from tests.unit.cli.in_process import run
 from tests.unit.infra.support import new_stack
@@ -164,22 +162,6 @@ def _posted(name: str, body: str) -> Told | None:
     return None
 
 
-def _redeployed(before: str, after: str) -> Told | None:
-    """What `counters diff` says of the name that a person would look for."""
-    old, new = NAMES[before], _evaluated(after)
-    bench = Workbench(flatten([old]))
-    bench.deploy(flatten([old]))
-    asked = ("diff", "--table", "counters", "--declarations", encode(flatten([new])), "--json")
-    found = run(*asked, client=bench.table).document
-    [told] = [each for each in found["names"] if each["name"] == (old.name if new.name == "heat" else new.name)]
-    counts = f"; the counts until then: {told['counts']}"
-    return (
-        None
-        if (told["title"], told["counts"]) == ("unchanged", "as before")
-        else Told("`counters diff`, `cdk diff`", f"{told['name']}: {told['title']}{counts}")
-    )
-
-
 def _refused_by_type_checkers() -> set[str]:
     """The lines of which tests/typing proves that mypy and pyright refuse them."""
     lines = (_PROJECT / "tests" / "typing" / "wrong.py").read_text().splitlines()
@@ -206,7 +188,6 @@ SECTIONS: Final[dict[str, tuple[Callable[..., Told | None], Iterable[Any]]]] = {
     "Declaring": (_declared, mistakes.DECLARING),
     "Windows, packed events, quotas": (_declared, mistakes.WINDOWS),
     "Composing constructs": (_composed, mistakes.COMPOSING),
-    "Redeploying": (_redeployed, mistakes.REDEPLOYING),
     "Writing": (_called("write"), mistakes.WRITING),
     "Counting": (_called("write"), mistakes.COUNTING),
     "Reading": (_called("read"), mistakes.READING),
