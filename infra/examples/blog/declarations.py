@@ -1,7 +1,4 @@
-"""A blog's counts: unique views per url and in total, requests per visitor, and views in the last 24 hours.
-
-The design that it follows prescribes the keys of its items, hence the templates.
-"""
+"""Views of a blog, by url, by visitor and in the last 24 hours. Its design prescribes the keys, hence the templates."""
 
 from __future__ import annotations
 
@@ -23,12 +20,7 @@ VIEW_SCHEMA: Final = {**VIEW.json_schema, "additionalProperties": False}
 """JSON Schema of a posted view: what strangers send has no other attributes."""
 
 VIEWS: Final = Aggregate(
-    "views",
-    VIEW,
-    pk="URL#{url}",
-    sk="STATISTICS",
-    measures={"views": Count()},
-    ranking=Ranking(measure="views", leaderboard="URLS"),
+    "views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()}, ranking=Ranking("views", "URLS")
 )
 SITE: Final = Aggregate("site", VIEW, pk="SITE", sk="STATISTICS", measures={"site_views": Count()})
 VISITORS: Final = Aggregate("visitors", VIEW, pk="CLIENT#{clientId}", sk="STATISTICS", measures={"requests": Count()})

@@ -1,7 +1,4 @@
-"""A game's leaderboard: paths per player and in all, players per number of paths, active and top players.
-
-Players submit the paths they found. At most twelve of each player count.
-"""
+"""A game's leaderboard: players submit the paths they found, of which at most twelve of each player count."""
 
 from __future__ import annotations
 
@@ -15,11 +12,7 @@ PATH: Final = Event("path", key=("player", "path"), attributes={"player": str, "
 """A player found a path. The same path by the same player again is the same event."""
 
 PLAYERS: Final = Aggregate(
-    "players",
-    PATH,
-    by="player",
-    measures={"paths": Count()},
-    ranking=Ranking(measure="paths", leaderboard="PLAYERS"),
+    "players", PATH, by="player", measures={"paths": Count()}, ranking=Ranking(measure="paths", leaderboard="PLAYERS")
 )
 """All paths of each player, stored next to the paths themselves; ranks the top players."""
 
