@@ -145,7 +145,7 @@ FOLD: Final = r"""
 + and False
 ? test_schedules.py::test_every_count_is_exact_whatever_goes_wrong
 * a row that was taken back and erased is redriven as if it came
-- (name == "INSERT" and ERASED in new and PK not in new)
+- ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 + False
 ? test_erase_waiting.py::test_what_was_taken_out_of_a_chunk_uncounted_is_redriven_as_it_was_erased
 

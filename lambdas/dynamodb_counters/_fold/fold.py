@@ -203,7 +203,7 @@ class _Folding:
             programs = [program for program in programs if program.layout.name in change.names]
         images = change.record["dynamodb"]
         # What a mark is put on has been counted as little before as after.
-        if marks := set[str]() if change.is_foreign else stored_marks(images.get(OLD), images.get(NEW)):
+        if not change.is_foreign and (marks := stored_marks(images.get(OLD), images.get(NEW))):
             image = images[image_name]
             programs = [each for each in programs if not is_discarded(each.layout.name, image, marks)]
         return programs

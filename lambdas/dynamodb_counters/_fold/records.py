@@ -14,6 +14,8 @@ from dynamodb_counters.errors import MalformedImageError
 Record: TypeAlias = Mapping[str, Any]
 """A stream record as Lambda delivers it."""
 
+_NO_IMAGE: Final[Image] = {}
+
 NEW: Final = "NewImage"
 OLD: Final = "OldImage"
 
@@ -89,12 +91,14 @@ def counted_in(image: Image) -> list[str]:
 
 def is_erasure(record: Record) -> bool:
     """Whether an event was erased with its counts kept, or rows of erased events were taken out of a chunk."""
-    new, old = [record["dynamodb"].get(name) or {} for name in (NEW, OLD)]
+    images = record["dynamodb"]
+    new, old = images.get(NEW) or _NO_IMAGE, images.get(OLD) or _NO_IMAGE
     if CHUNK in old:
         return CHUNK in new and new.get(ERASED) != old.get(ERASED)
-    name = record.get("eventName")
+    if ERASED in old and record.get("eventName") == "REMOVE":
+        return True
     # What a row that waits on its own had taken back is inserted: no item, it has no key.
-    return (name == "REMOVE" and ERASED in old) or (name == "INSERT" and ERASED in new and PK not in new)
+    return ERASED in new and PK not in new and record.get("eventName") == "INSERT"
 
 
 def padded(sequence: str) -> str:

@@ -17,6 +17,7 @@ from dynamodb_counters._items.table_schema import ERASED, NOT_IN, TTL
 _ALL: Final = "*"
 _BYTES: Final = 12
 _UNSEEN: Final = frozenset((NOT_IN, ERASED, TTL))
+_NO_MARKS: Final = frozenset[str]()
 _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
@@ -32,13 +33,15 @@ def is_discarded(name: str, image: Image, marks: Iterable[str]) -> bool:
     return bool(known) and not known.isdisjoint(marks_of(image, (name, _ALL)))
 
 
-def stored_marks(*images: Image | None) -> set[str]:
+def stored_marks(*images: Image | None) -> frozenset[str]:
     """The marks on images of an item; an image that is malformed has none."""
-    found = set[str]()
+    found = _NO_MARKS
     for image in images:
-        held = image.get(NOT_IN) if isinstance(image, Mapping) else None
-        marks = held.get("SS") if isinstance(held, Mapping) else None
-        found.update(map(str, marks) if isinstance(marks, list | set | tuple) else ())
+        # Every record passes here, and hardly any has marks.
+        if isinstance(image, dict) and NOT_IN in image:
+            held = image[NOT_IN]
+            marks = held.get("SS") if isinstance(held, Mapping) else None
+            found |= frozenset(map(str, marks) if isinstance(marks, list | set | tuple) else ())
     return found
 
 
