@@ -112,6 +112,9 @@ DECLARATIONS = flatten([VIEWS, SITE, VISITORS, VIEWS_WINDOW, CUSTOMERS, SHOPS, P
 
 LONG_URL = "/search?q=" + "x" * 2100
 
+_WIDTH = 116
+"""Characters of a line of an example."""
+
 EXAMPLES = {
     "Event": "URL#/ T#2026-11-20T10:30:00Z#CID#c1",
     "Event: with a version": "ORDER#1 ORDER",
@@ -389,10 +392,15 @@ def _row_of(example: str) -> str:
 
 
 def _shown(item: Item) -> str:
-    """Show an item as the console's JSON view does, one attribute per line, with long texts cut."""
+    """Show an item as the console's JSON view does, its keys on the first line, with long texts cut."""
     order = {"pk": 0, "sk": 1, "_type": 2, "ttl": 9}
     names = sorted(item, key=lambda name: (order.get(name, 8 if name.startswith("_") else 5), name))
-    lines = [f'  "{name}": {_json(_cut(name, item[name]))}' for name in names]
+    lines = [""]
+    for name in names:
+        shown = f'"{name}": {_json(_cut(name, item[name]))}'
+        if name == "_type" or len(lines[-1]) + len(shown) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{', ' if lines[-1] else '  '}{shown}"
     return "{\n" + ",\n".join(lines) + "\n}"
 
 

@@ -76,7 +76,8 @@ class Window:
         Default 24 hours, or the retention if that is shorter.
     tiers : tuple of {"minute", "hour", "day", "month"}, optional
         The buckets to keep, finest first. Default: those that cost least. Set it to keep the tiers of a window that has
-        already counted when `longest` changes: a new tier lacks everything counted before.
+        already counted when `longest` changes: other tiers wait for a backfill, or, with ``on_change="keep"``, lack
+        everything counted before.
     on_change, carries
         As in `Aggregate`.
 
