@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dynamodb_counters._assumptions import FRESH
 from dynamodb_counters._backfill.backfill import Backfill
 from dynamodb_counters._backfill.repair import Difference
-from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._backfill.verification import COUNTED_MEANWHILE, GONE_MEANWHILE, Verification
 from dynamodb_counters._control.control import read_control
 from dynamodb_counters._declarations import Aggregate
 from dynamodb_counters._declarations.groups import values_of
@@ -340,6 +340,8 @@ class Verifying:
                 missing = {name: scores if name == SCORE else number for name, number in _missing(each).items()}
                 # A window's slots are no groups of the truth: nothing is ever wrong with them but age.
                 is_certain = each.verdict == "drift" or isinstance(truth.folded[place[0]], Aggregate)
+                # A transaction that counts during the comparison is in the number or not.
+                is_certain &= each.reason not in (COUNTED_MEANWHILE, GONE_MEANWHILE)
                 is_wrong = any(lacks.get(name, 0) != number for name, number in missing.items())
                 if is_certain and not waits and is_wrong:
                     yield f"{place} lacks {lacks}, but is said to lack {missing} ({each.verdict})"
@@ -352,7 +354,7 @@ class Verifying:
 def _may_be(each: Difference, truth: Truth, name: str, *, is_blocked: bool) -> bool:
     """Whether the table shows a reason for a verdict."""
     if each.verdict == "unknown":
-        return "transaction" in each.reason or truth.may_have_expired(name)
+        return each.reason == COUNTED_MEANWHILE or truth.may_have_expired(name)
     # It may have been redriven since the verification looked.
     return each.verdict == "drift" or truth.waits(name, ever=True, deltas=is_blocked)
 

@@ -44,6 +44,9 @@ from dynamodb_counters.errors import BackfillError
 
 COMPARING: Final = "comparing"
 
+COUNTED_MEANWHILE: Final = "a transaction counted in it meanwhile"
+GONE_MEANWHILE: Final = "it is gone, and what it had applied is unknown"
+
 _ENDED: Final = "nothing was compared: another process has ended run {}"
 _AT_A_TIME: Final = 2000
 _AGAIN: Final = 5
@@ -253,10 +256,10 @@ class Verification(Runner):
                     if ref not in held:
                         continue
                     if change.is_direct:
-                        unsettled[ref] = "a transaction counted in it meanwhile"
+                        unsettled[ref] = COUNTED_MEANWHILE
                     elif change.sequence > held[ref].applied.get(shard, ""):
                         if not held[ref].items:
-                            unsettled[ref] = "it is gone, and what it had applied is unknown"
+                            unsettled[ref] = GONE_MEANWHILE
                         continue
                     numbers = expected[ref]
                     for name, number in measures.items():
