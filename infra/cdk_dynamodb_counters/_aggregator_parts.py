@@ -26,9 +26,9 @@ from cdk_dynamodb_counters._observed import Observed, path_as_deployed
 from cdk_dynamodb_counters._registry import Registration
 from cdk_dynamodb_counters._synth import late_number, late_text, late_value
 from dynamodb_counters._assumptions import GIVEN_UP_AFTER
+from dynamodb_counters._changes.summary import summarized
 from dynamodb_counters._declarations import Event
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.summary import summarized
 
 _FEWEST_DAYS: Final = 7
 """Days that an object is kept: two would be over after a weekend, before a repair or a redrive."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 FOLD: Final = r"""
-== _declarations/effective.py
+== _changes/effective.py
 * a takeover ends the carry
 - carries = held.carries if held is not None else None
 + carries = None
 ? test_tally.py::test_an_increment_after_a_takeover_reaches_the_next_generation
 
-== _declarations/past.py
+== _changes/past.py
 * a new declaration goes on with items of another
 - not goes_on or self.is_taken(generation(declared, last))
 + not goes_on

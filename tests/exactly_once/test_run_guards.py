@@ -17,10 +17,10 @@ from dynamodb_counters._backfill.scan import Scan, Source
 from dynamodb_counters._backfill.shards import Lineage
 from dynamodb_counters._backfill.state import Progress, State
 from dynamodb_counters._backfill.verification import Verification
+from dynamodb_counters._changes.effective import merged
 from dynamodb_counters._control.control import read_control, write_control
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.run_logs import RunLogs
-from dynamodb_counters._declarations.effective import merged
 from dynamodb_counters._declarations.generations import generation
 from dynamodb_counters._declarations.groups import group_keys
 from dynamodb_counters._fold.plan import Plan

@@ -22,6 +22,7 @@ _ROOMS = {
         _assumptions
         _items
         _declarations
+        _changes
         _fold
         _cost
         _price_file
@@ -73,12 +74,13 @@ _LEVELS = {
     package: {room: level for level, line in enumerate(rooms.split("\n")) for room in line.split()}
     for package, rooms in _ROOMS.items()
 }
-_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_fold", "_cost")
+_PURE = ("errors", "_timeline", "_assumptions", "_items", "_declarations", "_changes", "_fold", "_cost")
 
 _SHARED_WITH_CONSTRUCTS = (
     "errors",
     "_assumptions",
     "_declarations",
+    "_changes.summary",
     "_items.table_schema",
     "_timeline.cost_estimate",
     "_http.json_schema",

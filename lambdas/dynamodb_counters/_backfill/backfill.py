@@ -19,13 +19,13 @@ from dynamodb_counters._backfill.baseline import Pages, baselines, withheld
 from dynamodb_counters._backfill.opening import Opening, opening, wanted
 from dynamodb_counters._backfill.runner import Runner
 from dynamodb_counters._backfill.state import COMPLETE, DRAINING, Progress, State
+from dynamodb_counters._changes.meaning import fingerprint, same_meaning
 from dynamodb_counters._control.control import NUMBERED, Control, read_control, write_control
 from dynamodb_counters._control.deployment_items import Era, History, deployment_id
 from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Aggregate, Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, generation_number
-from dynamodb_counters._declarations.meaning import fingerprint, same_meaning
 from dynamodb_counters._fold.item_layout import GroupRef
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._fold.updates import Update

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._control.control import Control
 from dynamodb_counters._declarations import Aggregate, Declaration
 from dynamodb_counters._declarations.composites import with_parts
 from dynamodb_counters._declarations.generations import base_name, generation
-from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters.errors import BackfillError
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._control.deployment_items import (
     AGGREGATOR,
     FOLDED,
@@ -38,7 +39,6 @@ from dynamodb_counters._control.statuses import (
     read_statuses,
 )
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._items.table_schema import CHECKPOINT, CHECKPOINT_PREFIX, DEPLOYMENT_PREFIX, PK, SK, TYPE
 from dynamodb_counters._table import Table
 

@@ -29,6 +29,10 @@ from dynamodb_counters._assumptions import (
     STREAM_BEGINS_WITHIN,
     WIDE_MARGIN,
 )
+from dynamodb_counters._changes.change_words import told as changes_told
+from dynamodb_counters._changes.effective import Merged, merged
+from dynamodb_counters._changes.meaning import fingerprint
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._control.control import (
     DECLARED,
     NUMBERED,
@@ -54,11 +58,7 @@ from dynamodb_counters._control.run_items import Run
 from dynamodb_counters._control.run_logs import NO_CUTS, Cuts, RunLogs
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.change_words import told as changes_told
-from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import definition, is_replaced
-from dynamodb_counters._declarations.meaning import fingerprint
-from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._fold.deltas import Unfoldable
 from dynamodb_counters._fold.origins import table_of
 from dynamodb_counters._fold.plan import Plan

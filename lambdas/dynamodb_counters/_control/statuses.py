@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
 from dynamodb_counters._assumptions import FRESH
+from dynamodb_counters._changes.meaning import fingerprint
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._declarations.codec import decode
 from dynamodb_counters._declarations.generations import generation
-from dynamodb_counters._declarations.meaning import fingerprint
 from dynamodb_counters._items.bookkeeping import bookkeeping_item, bookkeeping_key
 from dynamodb_counters._items.table_schema import DEPLOYMENT_PREFIX
 from dynamodb_counters._table import Table

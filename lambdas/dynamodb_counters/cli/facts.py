@@ -10,12 +10,12 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dynamodb_counters._backfill.shards import stream_shards
+from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint, checkpoint_key
 from dynamodb_counters._commit.intake import intake
 from dynamodb_counters._control.control import read_control, read_declarations
 from dynamodb_counters._control.deployment_items import AGGREGATOR, changes_between
 from dynamodb_counters._declarations import Declaration, Window
-from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
 from dynamodb_counters._items.table_schema import PK, SK

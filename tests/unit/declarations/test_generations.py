@@ -24,11 +24,11 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._changes.effective import Merged, merged
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._declarations import Declaration, flatten, require_consistent
 from dynamodb_counters._declarations.codec import decode, encode
-from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
-from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._fold.plan import Plan
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}")

@@ -12,8 +12,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator, WindowedCounter
+from dynamodb_counters._changes.summary import summarized
 from dynamodb_counters._declarations import Aggregate, Packed, Window
-from dynamodb_counters._declarations.summary import summarized
 from tests.unit.infra.support import (
     HITS,
     PACKED,

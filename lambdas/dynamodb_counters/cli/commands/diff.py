@@ -15,16 +15,16 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dynamodb_counters._backfill.group_items import tally_of
+from dynamodb_counters._changes.change_words import Advice, EventChange, advice, differences, event_differences
+from dynamodb_counters._changes.effective import Merged, merged
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._control.control import Control, past_of, read_control, stored_deployments
 from dynamodb_counters._control.deployment_items import AGGREGATOR
 from dynamodb_counters._control.deployments import last_declarations
 from dynamodb_counters._control.statuses import Status
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.change_words import Advice, EventChange, advice, differences, event_differences
 from dynamodb_counters._declarations.codec import decode
-from dynamodb_counters._declarations.effective import Merged, merged
 from dynamodb_counters._declarations.generations import base_name, generation, left_behind
-from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._fold.item_layout import ItemLayout
 from dynamodb_counters._fold.stored_groups import group_of_item
 from dynamodb_counters._items.table_schema import TYPE

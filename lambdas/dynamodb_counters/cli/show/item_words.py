@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from dynamodb_counters._backfill.group_items import tally_of
+from dynamodb_counters._changes.words import words_of
 from dynamodb_counters._commit.checkpoint_items import BOOK, Checkpoint
 from dynamodb_counters._control.deployment_items import AGGREGATOR, read_deployment, read_history
 from dynamodb_counters._control.predecessors import read_predecessors
 from dynamodb_counters._control.run_items import ROWS, unpack_log, unpack_scanned
 from dynamodb_counters._control.statuses import read_statuses
 from dynamodb_counters._declarations import Aggregate, Declaration, Window
-from dynamodb_counters._declarations.words import words_of
 from dynamodb_counters._items.attributes import Image
 from dynamodb_counters._items.chunks import chunk_bucket, decode_chunk
 from dynamodb_counters._items.escaping import unescape

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dynamodb_counters import Aggregate, Attr, Count, Event, Ranking, Sum, Window
+from dynamodb_counters._changes.effective import merged
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.effective import merged
 from dynamodb_counters._declarations.generations import generation
-from dynamodb_counters._declarations.past import Past
 
 SALE = Event("sale", pk="SALE#{id}", sk="SALE")
 SHOPS = Aggregate("shops", SALE, pk="SHOP#{shop}", sk="ALL", measures={"n": Count()})

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
+from dynamodb_counters._changes.effective import Change, Kind, Merged
+from dynamodb_counters._changes.meaning import same_meaning
+from dynamodb_counters._changes.summary import aspects, event_words
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
-from dynamodb_counters._declarations.effective import Change, Kind, Merged
 from dynamodb_counters._declarations.generations import base_name, left_behind
-from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._declarations.sources import Event, Items
-from dynamodb_counters._declarations.summary import aspects, event_words
 
 _BACKFILL: Final = "counters backfill {name}"
 

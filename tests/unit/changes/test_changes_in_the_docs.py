@@ -30,9 +30,9 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._changes.effective import merged
 from dynamodb_counters._declarations import Declarable, Declaration, flatten
 from dynamodb_counters._declarations.codec import encode
-from dynamodb_counters._declarations.effective import merged
 from simulation.workbench import Workbench
 from tests.exactly_once.test_backfill import Stream, backfill
 from tests.unit.cli.in_process import run

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dynamodb_counters._changes.meaning import same_meaning
 from dynamodb_counters._declarations.consistency import Declaration, share_items
 from dynamodb_counters._declarations.generations import base_name, generation, generation_number
-from dynamodb_counters._declarations.meaning import same_meaning
 from dynamodb_counters._declarations.sources import Event
 
 

@@ -24,11 +24,11 @@ from dynamodb_counters import (
     Sum,
     Window,
 )
+from dynamodb_counters._changes.change_words import advice, differences, event_differences, told
+from dynamodb_counters._changes.effective import merged
+from dynamodb_counters._changes.summary import aspects, summarized
+from dynamodb_counters._changes.words import condition_words, length_words, words_of
 from dynamodb_counters._declarations import Declaration
-from dynamodb_counters._declarations.change_words import advice, differences, event_differences, told
-from dynamodb_counters._declarations.effective import merged
-from dynamodb_counters._declarations.summary import aspects, summarized
-from dynamodb_counters._declarations.words import condition_words, length_words, words_of
 
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal, TypeAlias
 
+from dynamodb_counters._changes.meaning import same_items, same_meaning
+from dynamodb_counters._changes.past import Past
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration, require_consistent
 from dynamodb_counters._declarations.generations import base_name, definition, generation, generation_number
-from dynamodb_counters._declarations.meaning import same_items, same_meaning
-from dynamodb_counters._declarations.past import Past
 from dynamodb_counters._declarations.sources import Event, Items
 from dynamodb_counters._declarations.windows import Window
 from dynamodb_counters.errors import InvalidArgumentError

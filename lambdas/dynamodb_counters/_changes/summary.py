@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
+from dynamodb_counters._changes.words import condition_words, length_words, measure_words, source_words
 from dynamodb_counters._declarations.aggregates import Aggregate
 from dynamodb_counters._declarations.consistency import Declaration
 from dynamodb_counters._declarations.packed import Packed
 from dynamodb_counters._declarations.sources import Event
 from dynamodb_counters._declarations.windows import Window
-from dynamodb_counters._declarations.words import condition_words, length_words, measure_words, source_words
 
 Words: TypeAlias = dict[str, Any]
 """Texts by aspect; what is kept has one text a measure."""

@@ -1,0 +1,1 @@
+"""Changes of declarations: which definition counts after a deployment, and declarations and changes in words."""
