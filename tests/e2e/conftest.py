@@ -23,7 +23,7 @@ from tests.conftest import IN_CI
 from tests.integration import waiting
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 PROJECT = Path(__file__).resolve().parents[2]
 AXE = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
@@ -105,3 +105,11 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         yield browser
         browser.close()
+
+
+def violations(page: Page) -> list[str]:
+    # By the browser's own means: the page's policy lets no script in, not even this one.
+    page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
+    found = page.evaluate("axe.run()")
+    assert len(found["passes"]) > 10
+    return [f"{one['impact']}: {one['id']}" for one in found["violations"]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import AXE, PATIENCE_SECONDS, PROJECT, Blog, eventually
+from tests.e2e.conftest import PATIENCE_SECONDS, PROJECT, Blog, eventually, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -115,14 +115,6 @@ def top(blog: Blog) -> list[tuple[str, str]]:
 def shown_top(page: Page) -> list[tuple[str, str]]:
     lines = [line.split("\t") for line in page.locator("#top").inner_text().splitlines() if line.strip()]
     return list(zip(page.locator("#top button").all_inner_texts(), [line[-1] for line in lines], strict=True))
-
-
-def violations(page: Page) -> list[str]:
-    # By the browser's own means: the page's policy lets no script in, not even this one.
-    page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": AXE.read_text()})
-    found = page.evaluate("axe.run()")
-    assert len(found["passes"]) > 10
-    return [f"{one['impact']}: {one['id']}" for one in found["violations"]]
 
 
 @pytest.mark.parametrize("look", LOOKS)

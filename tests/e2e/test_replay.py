@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,17 +13,14 @@ from simulation.replay.page import assembled, recorded
 from simulation.replay.run import FAULTS
 from simulation.replay.stories import STORIES
 from simulation.replay.tape import Texts
-from tests.conftest import IN_CI
+from tests.e2e.conftest import PROJECT, violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.e2e
 
-_PROJECT = Path(__file__).resolve().parents[2]
-_PAGE = _PROJECT / "docs" / "survive.html"
-_AXE = _PROJECT / "node_modules" / "axe-core" / "axe.min.js"
-_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+_PAGE = PROJECT / "docs" / "survive.html"
 _LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 800}},
     "dark phone": {"color_scheme": "dark", "viewport": {"width": 360, "height": 740}, "reduced_motion": "reduce"},
@@ -38,22 +33,6 @@ def data() -> dict[str, Any]:
     assert found is not None
     committed: dict[str, Any] = json.loads(found[1])
     return committed
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    missing = [
-        what for what, there in (("chromium", shutil.which("chromium")), (str(_AXE), _AXE.exists())) if not there
-    ]
-    if missing:
-        message = f"the page is tested with {' and '.join(missing)}: apt install chromium; npm ci"
-        pytest.fail(message, pytrace=False) if IN_CI else pytest.skip(message)
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only needed here
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=_FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -91,14 +70,6 @@ def position(page: Page) -> tuple[int, int]:
 
 def go_to(page: Page, step: int) -> None:
     page.locator("#scrubber").evaluate("(it, step) => { it.value = step; it.dispatchEvent(new Event('input')) }", step)
-
-
-def violations(page: Page) -> list[str]:
-    # By the browser's own means: the page's policy lets no script in from outside.
-    page.context.new_cdp_session(page).send("Runtime.evaluate", {"expression": _AXE.read_text()})
-    found = page.evaluate("axe.run()")
-    assert len(found["passes"]) > 10
-    return [f"{one['impact']}: {one['id']}" for one in found["violations"]]
 
 
 def resolved(frames: list[dict[str, Any]], texts: list[str]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 from dynamodb_counters._declarations.codec import decode
 from simulation.engines import Engine
 from tests.gate import jobs, roles
-from tests.gate.calls import Permission, permissions
+from tests.gate.calls import Permission
 from tests.gate.deployed import Deployed
 from tests.gate.function_rules import variables
 from tests.gate.template import Resource, Template
@@ -91,31 +91,3 @@ def test_what_is_missing_and_what_is_idle_are_both_found() -> None:
     )
     assert roles.denied(granted, needed) == {("sqs:B", "queue")}
     assert roles.unused(granted, needed) == {("sqs:A", "queue")}
-
-
-@pytest.mark.parametrize(
-    ("service", "operation", "parameters", "expected"),
-    [
-        ("dynamodb", "Query", {"TableName": "t", "IndexName": "i"}, {("dynamodb:Query", "t/index/i")}),
-        ("dynamodb", "BatchGetItem", {"RequestItems": {"t": {}}}, {("dynamodb:BatchGetItem", "t")}),
-        (
-            "dynamodb",
-            "TransactWriteItems",
-            {"TransactItems": [{"Put": {"TableName": "t"}}, {"ConditionCheck": {"TableName": "t"}}]},
-            {("dynamodb:PutItem", "t"), ("dynamodb:ConditionCheckItem", "t")},
-        ),
-        (
-            "dynamodb",
-            "BatchExecuteStatement",
-            {"Statements": [{"Statement": "INSERT INTO \"t\" VALUE {'pk':?}"}]},
-            {("dynamodb:PartiQLInsert", "t")},
-        ),
-        ("sqs", "SendMessageBatch", {"QueueUrl": "http://h/1/q"}, {("sqs:SendMessage", "q")}),
-        ("s3", "ListObjectsV2", {"Bucket": "b"}, {("s3:ListBucket", "b")}),
-        ("s3", "GetObject", {"Bucket": "b"}, {("s3:GetObject", "b/*")}),
-    ],
-)
-def test_a_call_needs_its_permission(
-    service: str, operation: str, parameters: dict[str, object], expected: set[Permission]
-) -> None:
-    assert {*permissions(service, operation, parameters)} == expected

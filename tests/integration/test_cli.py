@@ -116,10 +116,3 @@ def test_ctrl_c_and_a_reader_that_has_enough_end_it_without_a_traceback(shop: Sh
     assert listing.stderr is not None
     assert listing.stderr.read() == ""
     assert listing.wait(timeout=60) in (0, 141)
-
-
-def test_a_table_that_is_not_there(shop: Shop) -> None:
-    shop.name = "nothing"
-    missing = shop.start("describe")
-    out, err = missing.communicate(timeout=60)
-    assert (missing.returncode, out, err.count("\n")) == (2, "", 1), err

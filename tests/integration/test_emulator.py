@@ -181,14 +181,6 @@ def test_a_failed_start_says_what_was_printed(monkeypatch: pytest.MonkeyPatch) -
             pytest.fail("it must not start")
 
 
-def test_the_log_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
-    log = tmp_path / "emulator.log"
-    with Emulator.start(max_seconds=600, log=log) as emulator:
-        emulator.client("sqs").list_queues()
-
-    assert str(emulator.port) in log.read_text()
-
-
 def test_its_settings_hide_the_callers_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "somebody")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")

@@ -17,12 +17,10 @@ from dynamodb_counters import Counters, Event, Packed
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW
-from tests.unit.writes.clients import FaultyClient, failure
 
 _BEGIN = NOW // 600 * 600
 _PACKED = Packed("time", timedelta(minutes=10))
 _VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", packed=_PACKED)
-_KEPT = replace(_VIEW, retention=timedelta(hours=1), packed=_PACKED)
 
 
 def _view(url: str = "/", time: Any = _BEGIN, client: Any = "c", **others: Any) -> dict[str, Any]:
@@ -101,34 +99,6 @@ def test_a_bucket_of_many_chunks(store: Store, engine: Engine) -> None:
     assert _status(cold, some, event) == ["duplicate", "duplicate", "duplicate", "accepted"]
     assert cold.retract(event, events[17])
     assert _chunks(store)[-1]["sk"]["S"].endswith(f"#{many + 1:06}")
-
-
-def test_late_and_early_events_are_refused(store: Store) -> None:
-    late, ahead = _BEGIN - 3600 - 600, NOW + 15 * 60
-    views = [_view(time=time) for time in (late, late - 1 + 600, late + 600, ahead, ahead + 1)]
-
-    outcomes = store.counters.accept_many(_KEPT, views)
-
-    expected = ["too_late", "too_late" if late + 600 + 3600 <= NOW else "accepted", "accepted", "accepted", "rejected"]
-    assert [outcome.status for outcome in outcomes] == expected
-    assert "remembered" in str(outcomes[0].reason)
-    assert "future" in str(outcomes[-1].reason)
-
-
-def test_what_is_throttled_for_good_fails_and_can_be_sent_again(store: Store) -> None:
-    client = FaultyClient(store.table.client)
-    writer = _process(store, client)
-    object.__setattr__(writer._table, "sleep", lambda _: None)
-    assert _status(writer, _views(1)) == ["accepted"]
-
-    def throttle(name: str, _: Any) -> None:
-        if name == "put_item":
-            raise failure("ThrottlingException")
-
-    client.before = throttle
-    assert _status(writer, _views(1, 2)) == ["duplicate", "failed"]
-    client.before = lambda *_: None
-    assert _status(writer, _views(1, 2)) == ["duplicate", "accepted"]
 
 
 def test_writers_with_caches_of_their_own_accept_each_event_once(store: Store) -> None:

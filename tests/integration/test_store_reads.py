@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError, Sum, Window, WindowCount
+from dynamodb_counters import Aggregate, Count, Event, Sum, Window, WindowCount
 from simulation.engines import Engine
 from tests.integration.stores import Store
 from tests.unit.fold.streams import NOW, Record, image, record
@@ -18,7 +18,6 @@ _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _VIEWS = Aggregate("views", _VIEW, pk="URL#{url}", sk="STATISTICS", measures={"n": Count(), "bytes": Sum("bytes")})
 _SITE = Aggregate("site", _VIEW, pk="SITE", sk="SITE", measures={"n": Count()})
 _KEPT = Window("kept", _VIEW, pk="URL#{url}", time="at")
-_SHORT = Window("short", _VIEW, pk="URL#{url}", time="at", measure=Sum("bytes"), retention=timedelta(hours=25))
 
 
 def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
@@ -28,10 +27,6 @@ def _views(times: list[int], url: str = "/", first: int = 1) -> list[Record]:
 
 def _window(store: Store, window: Window, url: str = "/", *, last: timedelta, **asked: Any) -> WindowCount:
     return store.counters.window(window, url=url).last(last, **asked, consistent=True)
-
-
-def _at(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def test_more_groups_than_a_call_takes_come_in_the_order_asked(store: Store) -> None:
@@ -80,30 +75,3 @@ def test_a_window_longer_than_a_page_is_read_whole(store: Store, engine: Engine)
 
     assert _window(store, _KEPT, last=timedelta(hours=7)).count == len(hours)
     assert len(queries) > 1
-
-
-def test_a_window_cannot_reach_beyond_what_is_retained(store: Store) -> None:
-    store.counters.window(_SHORT, url="/").last(hours=25)
-
-    with pytest.raises(InvalidArgumentError, match="retains no more") as refused:
-        store.counters.window(_SHORT, url="/").last(hours=25, minutes=1)
-    assert refused.value.argument == "last"
-    with pytest.raises(InvalidArgumentError, match="retains no more"):
-        store.counters.window(_SHORT, url="/").last(hours=2, as_of=_at(NOW - 24 * 3600))
-
-
-_NOT_WHOLE_MINUTES = [timedelta(0), timedelta(seconds=90), timedelta(minutes=-1), 60, None]
-_NO_MOMENTS = [datetime(2026, 11, 20), "now", NOW]  # noqa: DTZ001
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [*(("last", value) for value in _NOT_WHOLE_MINUTES), *(("as_of", value) for value in _NO_MOMENTS)],
-)
-def test_a_length_of_no_whole_minutes_and_a_moment_without_a_time_zone_are_refused(
-    store: Store, argument: str, value: Any
-) -> None:
-    with pytest.raises(InvalidArgumentError) as refused:
-        _window(store, _KEPT, **{"last": timedelta(hours=1), argument: value})
-
-    assert refused.value.argument == argument

@@ -69,18 +69,6 @@ def test_the_stream_does_not_count_what_was_recorded_again(store: Store) -> None
     assert store.counters.get(_VIEWS, {"url": "/"}, consistent=True).measures == {"n": 2, "bytes": 14}
 
 
-def test_very_long_groups_are_counted_apart(store: Store) -> None:
-    urls = ["/" + "x" * 3000, "/" + "x" * 2999 + "y", "/" + "x" * 3001]
-    for number, url in enumerate(urls, 1):
-        for once in range(number):
-            store.counters.record_once(_VIEW, _view(once, url=url), [_VIEWS, _RECENT])
-
-    groups = store.counters.get_many([(_VIEWS, {"url": url}) for url in urls], consistent=True)
-
-    assert [group.measures["n"] for group in groups] == [1, 2, 3]
-    assert [group.values["url"] for group in groups] == urls
-
-
 def test_a_group_too_long_for_its_item_is_refused(store: Store) -> None:
     longest = "x" * MAX_GROUP_BYTES
     assert store.counters.increment(_VIEWS, {"url": longest}, amount={"n": 1}) == {"n": 1, "bytes": 0}

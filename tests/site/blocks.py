@@ -60,17 +60,9 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-_RUN_ELSEWHERE = {"testing.md", "writing-events.md"}
-"""The files of an app, which `tests/unit/testing` runs; and what is printed, which `tests/unit/writes` compares."""
-
-
 def pages() -> Iterator[Path]:
     """All pages with Python blocks that run here."""
-    return (
-        page
-        for page in sorted(DOCS.rglob("*.md"))
-        if page.name not in _RUN_ELSEWHERE and "```python\n" in page.read_text(encoding="utf-8")
-    )
+    return (page for page in sorted(DOCS.rglob("*.md")) if "```python\n" in page.read_text(encoding="utf-8"))
 
 
 def run(block: Block, names: dict[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,15 @@ from tests.site.preludes import PRELUDES
 from tests.site.world import World
 
 PAGES = {str(page.relative_to(DOCS)): blocks(page) for page in pages()}
+_PRINTED = re.compile(r"print\([a-z.]+\)  # (.*)")
 NOT_RUN = 0
 """How many blocks are marked as such; each says why."""
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     to_run = [block for block in PAGES[name] if block.not_run is None]
     prelude = Block(DOCS / name, 1, PRELUDES.get(name, ""))
     monkeypatch.chdir(tmp_path)
@@ -34,13 +38,17 @@ def test_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     finally:
         for file in tmp_path.glob("*.py"):
             sys.modules.pop(file.stem, None)
+    printed = [line for block in to_run for line in _PRINTED.findall(block.code)]
+    assert not printed or capsys.readouterr().out.splitlines() == printed
     if any(tmp_path.glob("test_*.py")):
+        # Within a worker of xdist, syrupy writes nothing.
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         roots = os.pathsep.join(str(PROJECT / root) for root in ("infra", "lambdas"))
         plugins = ["-p", "no:cacheprovider", "-p", "dynamodb_counters._pytest_plugin"]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *plugins, "--snapshot-update", "."],
             cwd=tmp_path, capture_output=True, text=True, check=False,
-            env=os.environ | {"PYTHONPATH": roots, "CDK_VALIDATION": "false"},
+            env=outside | {"PYTHONPATH": roots, "CDK_VALIDATION": "false"},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
 

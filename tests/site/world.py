@@ -115,6 +115,7 @@ class World:
     def before(self, block: Block) -> None:
         """Offer a stack: a new one to a block that imports constructs, as it stands for an app of its own."""
         if block.file:
+            self.names["__file__"] = str(self._folder / block.file)
             (self._folder / block.file).write_text(block.code, encoding="utf-8")
         elif ("(self" in block.code or "    self,\n" in block.code) and (
             "self" not in self.names or "from cdk_dynamodb_counters" in block.code

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.cli_examples.blog import HOURS, NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, in_memory, seeded
+from demo.cli_examples.blog import NOW, PACE, PAGES, SITE, URLS, VIEW, Blog, Mappings, in_memory, seeded
 from dynamodb_counters import Counters
 from dynamodb_counters._commit.checkpoint_items import checkpoint_key
 from dynamodb_counters._items.watermarks import shard_digest
@@ -310,9 +310,3 @@ def test_wrong_input_is_one_line(blog: Blog, arguments: tuple[str, ...], said: s
     assert done.err.startswith("error: ")
     assert said in done.err
     assert done.out == ""
-
-
-def test_the_blog_is_as_long_as_it_says(blog: Blog) -> None:
-    events = counters(blog, "events", "view", "url=/", "--all", "--json").document["events"]
-    begin = datetime.fromtimestamp(NOW - HOURS * 3600, UTC).isoformat()
-    assert min(one["time"] for one in events) >= begin[:13]

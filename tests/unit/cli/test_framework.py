@@ -45,19 +45,6 @@ def get(store: Store, *arguments: str, **outside: Any) -> Done:
     return run(*arguments, client=store.client, **outside)
 
 
-def test_a_group_by_the_declarations_that_the_table_knows(store: Store) -> None:
-    done = get(store, "get", "shops", "shop=a", "kind=new", "--table", "sales", "--json")
-    assert (done.code, done.err) == (0, "")
-    assert done.document == {
-        "aggregate": "shops",
-        "group": {"shop": "a", "kind": "new"},
-        "measures": {"sales": 3, "taken": 6},
-        "complete": True,
-    }
-    shown = get(store, "get", "shops", "shop=a", "kind=new", "--table", "sales").out
-    assert [line.split() for line in shown.splitlines()] == [["sales", "3"], ["taken", "6"]]
-
-
 def test_options_stand_before_the_command_or_after_it_or_in_the_environment(
     store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

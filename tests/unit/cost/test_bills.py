@@ -108,12 +108,6 @@ def test_a_hot_item_that_cannot_keep_up_is_told() -> None:
     assert _bill("transaction: marker + counter", Workload(90, (Counted(1),))).keeps_up
 
 
-def test_packed_is_shown_beside_plain() -> None:
-    packed, plain = bills(Workload(1000, _HOT, packed=5_000, gather=5), PRICES.of)[:2]
-    assert (packed.title, plain.title) == ("this: packed", "this: accept + watermark")
-    assert packed.total < plain.total / 10
-
-
 def test_prices_stand_in_one_place() -> None:
     """No file of Python has a price of the list as a number."""
     numbers = {

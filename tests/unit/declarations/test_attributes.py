@@ -239,11 +239,6 @@ def test_attributes_travel_only_where_events_are_checked() -> None:
     assert decode(encode((_aggregate(),))) == (replace(_aggregate(), source=replace(ORDER, attributes=None)),)
 
 
-def test_equal_events_hash_alike_and_other_attributes_make_another_event() -> None:
-    assert {ORDER, Event("order", pk="ORDER#{id}", sk="ORDER", attributes=ATTRIBUTES)} == {ORDER}
-    assert replace(ORDER, attributes=None) != ORDER
-
-
 _PLAIN: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from(["a", "ab", "b"])
 )

@@ -8,7 +8,6 @@ import string
 import subprocess
 import sys
 import zlib
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -123,14 +122,6 @@ def test_members_that_are_kept_for_good_are_encoded_as_ever() -> None:
         '[{"":"Aggregate","name":"daily-members","source":{"":"Event","name":"view","pk":"V#{id}","sk":"V"},'
         '"pk":"URL#{url}","sk":"DAY#{at:day}#MEMBER#{who}","measures":{"items":{"":"Count"}}}]'
     )
-
-
-def test_the_retention_of_members_travels_along() -> None:
-    members, total = decode(encode(replace(_DAILY, retention=timedelta(days=31)).parts))
-
-    assert isinstance(members, Aggregate)
-    assert isinstance(total, Aggregate)
-    assert (members.retention, total.retention, total.source) == (timedelta(days=31), None, members)
 
 
 _MANY: tuple[Declaration, ...] = tuple(

@@ -24,25 +24,6 @@ def _window(name: str, pk: str, source: Event = _VIEW) -> Window:
 _VIEWS = _aggregate("views", "URL#{url}", "STATISTICS")
 
 
-@pytest.mark.parametrize(
-    "declarations",
-    [
-        (),
-        (_VIEWS,),
-        (_VIEWS, _aggregate("site", "SITE", "STATISTICS")),
-        (_VIEWS, _aggregate("unique", "URL#{url}", "UNIQUE")),
-        (_VIEWS, _window("recent", "URL#{url}"), _window("recent2", "URL#{url}")),
-        (_aggregate("a", "X#{a}", "Y#{b}"), _aggregate("b", "X#{a}", "Z#{b}"), _aggregate("c", "X#{a}", "Y")),
-        (_VIEWS, _aggregate("jobs", "C#{c}", "N", Event("job", pk="C#{c}", sk="JOB#{id}"))),
-        # Two equal events are one, even when they were written down twice.
-        (_VIEWS, _window("recent", "URL#{url}", Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}"))),
-    ],
-)
-def test_declarations_that_do_not_meet_are_taken(declarations: tuple[Declaration, ...]) -> None:
-    require_consistent(declarations)
-    Plan(declarations)
-
-
 _CLASHES: dict[str, tuple[Declaration, ...]] = {
     "the same twice": (_VIEWS, _VIEWS),
     "two aggregates of one name": (_VIEWS, _aggregate("views", "OTHER#{url}", "STATISTICS")),

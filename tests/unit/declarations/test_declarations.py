@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,42 +84,7 @@ def test_a_window_without_fields_and_without_a_key_is_refused(value: Any) -> Non
         Window(**{**_RIGHT[Window], "pk": value})
 
 
-@pytest.mark.parametrize("kind", list(_RIGHT))
-def test_the_table_of_wrong_values_starts_from_a_right_declaration(kind: type) -> None:
-    assert kind(**_RIGHT[kind]) == kind(**_RIGHT[kind])
-
-
-@pytest.mark.parametrize(
-    ("kind", "argument", "value"),
-    [
-        (Event, "name", "a" * 64),
-        (Event, "name", "A-1_b"),
-        (Event, "retention", None),
-        (Event, "retention", timedelta(seconds=1)),
-        (Event, "pk", "CONSTANT"),
-        (Aggregate, "pk", "SITE"),
-        (Aggregate, "measures", {"n": Count(), "bytes": Sum("bytes"), "bytes2": Sum("bytes")}),
-        (Aggregate, "where", Attr("bytes").gt(Decimal("0.5")) & ~Attr("test").exists()),
-        (Window, "retention", timedelta(hours=25)),
-        (Window, "future_tolerance", None),
-        (Window, "future_tolerance", timedelta(0)),
-        (Window, "measure", Sum("bytes")),
-        (Window, "late", "quarantine"),
-        (Window, "on_expiry", "subtract"),
-        (Window, "pk", "SITE"),
-    ],
-)
-def test_a_right_argument_is_taken(kind: type, argument: str, value: Any) -> None:
-    assert getattr(kind(**{**_RIGHT[kind], argument: value}), argument) == value
-
-
 def test_the_group_is_the_fields_of_both_keys_in_their_order() -> None:
     aggregate = Aggregate("a", _VIEW, pk="X#{b}#{a}", sk="Y#{a}#{c}", measures={"n": Count()})
 
     assert aggregate.fields == ("b", "a", "c")
-
-
-@pytest.mark.parametrize("declaration", [kind(**arguments) for kind, arguments in _RIGHT.items()])
-def test_a_declaration_cannot_be_changed(declaration: Any) -> None:
-    with pytest.raises(AttributeError):
-        setattr(declaration, next(iter(_RIGHT[type(declaration)])), "other")

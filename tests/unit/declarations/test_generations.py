@@ -131,37 +131,6 @@ def test_generations_of_what_is_consistent_never_meet(keys: list[str], shards: i
         require_consistent((each, generation(each, number), generation(each, number + 1)))
 
 
-def test_the_levels_of_a_hierarchy_have_generations_beside_each_other() -> None:
-    levels = Hierarchy("h", _VIEW, pk="H", levels=("T", "D#{d}", "D#{d}#{t}"), measures={"n": Count()}).parts
-
-    Plan((*levels, *(generation(level, 1) for level in levels), *(generation(level, 2) for level in levels)))
-
-
-def test_a_changed_definition_waits_beside_what_readers_use() -> None:
-    old, new = _views(), _views(where=_BIG)
-
-    found = merged((new, _bins(new)), (old, _bins(old)))
-
-    assert _kinds(found) == {"views": "waits", "bins": "unchanged"}
-    assert found.effective == (_bins(old), old)
-
-
-def test_kept_the_new_definition_goes_on_in_place_and_what_looks_at_it_follows() -> None:
-    old, new = _views(), _views(where=_BIG, on_change="keep")
-
-    found = merged((new, _bins(new)), (old, _bins(old)))
-
-    assert _kinds(found) == {"views": "keep", "bins": "unchanged"}
-    assert found.effective == (_bins(definition(new)), definition(new))
-
-
-def test_a_change_that_must_not_happen_refuses_the_deployment() -> None:
-    old, new = _views(), _views(where=_BIG, on_change="fail")
-
-    assert "on_change is 'fail'" in merged((new,), (old,)).refused["views"]
-    assert merged((old,), (old,)).refused == {}
-
-
 def test_open_generations_stay_with_their_definition_and_go_with_another() -> None:
     old, new, other = _views(), _views(where=_BIG), _views(where=~_BIG)
     filling = (old, _bins(old), generation(new, 1), generation(_bins(new), 1, generation(new, 1)))
@@ -174,31 +143,6 @@ def test_open_generations_stay_with_their_definition_and_go_with_another() -> No
     # Once readers use the new one, the old one goes, and what looks at it is over the new one.
     switched = merged((new, _bins(new)), filling, {"views": 1, "bins": 1})
     assert switched.effective == (generation(_bins(new), 1, generation(new, 1)), generation(new, 1))
-
-
-def test_a_new_and_a_removed_name() -> None:
-    found = merged((_views(),), (_WINDOW,))
-
-    assert _kinds(found) == {"views": "new", "recent": "removed"}
-    assert found.effective == (_views(),)
-
-
-def test_another_name_is_another_declaration() -> None:
-    seen = replace(_views(), name="seen")
-
-    found = merged((seen,), (_views(),))
-
-    assert _kinds(found) == {"seen": "new", "views": "removed"}
-    assert (found.effective, found.reads) == ((generation(seen, 1),), {"seen": 1})
-
-
-def test_a_source_that_is_gone_is_folded_while_something_that_waits_counts_it() -> None:
-    old = _views()
-
-    found = merged((_bins_of_events(),), (old, _bins(old)))
-
-    assert _kinds(found) == {"bins": "waits", "views": "needed"}
-    assert found.effective == (_bins(old), old)
 
 
 def _bins_of_events() -> Aggregate:
@@ -224,18 +168,6 @@ def test_what_waits_sees_events_as_they_are_declared_now() -> None:
 
     assert _kinds(found) == {"site": "unchanged", "views": "waits"}
     assert found.effective == (site, _views(source=later))
-
-
-def test_what_only_the_new_source_can_carry_waits_with_it() -> None:
-    old, new = _views(), _views(pk="URL#{url}#{site}")
-    by_site = _bins(new, pk="BINS#{site}", on_change="keep")
-    added = Aggregate("added", new, pk="ADDED#{site}", sk="ALL", measures={"n": Count()})
-
-    found = merged((new, by_site, added), (old, _bins(old)))
-
-    assert _kinds(found) == {"views": "waits", "bins": "waits", "added": "waits"}
-    assert found.effective == (_bins(old), old)
-    assert found.changes["added"].before is None
 
 
 def test_two_that_change_places_do_not_count_each_other() -> None:
@@ -269,31 +201,6 @@ def test_true_is_not_one() -> None:
     found = merged((_views(where=Attr("ok").eq(value=True)),), (_views(where=Attr("ok").eq(1)),))
 
     assert _kinds(found) == {"views": "waits"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (_views(), _views(max_groups=5000)),
-        (_WINDOW, replace(_WINDOW, late="quarantine")),
-        (_WINDOW, replace(_WINDOW, tiers=tuple(tier.name for tier in _WINDOW._kept_tiers), longest=None)),
-    ],
-)
-def test_limits_change_at_once(old: Declaration, new: Declaration) -> None:
-    found = merged((new,), (old,))
-
-    assert set(_kinds(found).values()) <= {"adjusted", "unchanged"}
-    assert found.effective == (new,)
-
-
-def test_the_keys_of_what_waits_are_not_free() -> None:
-    moved = _views(sk="MOVED")
-    thief = replace(_views(measures={"n": Sum("bytes")}), name="thief")
-
-    found = merged((moved, thief), (_views(),))
-
-    assert _kinds(found) == {"views": "waits", "thief": "new"}
-    assert (_names(found), found.reads) == (["thief~1", "views"], {"thief": 1})
 
 
 _SOURCES = st.sampled_from([_VIEW, Items("path", where=_BIG), Items("path", where=~_BIG)])

@@ -1,18 +1,14 @@
-"""Wrong declarations are refused by argument, value and what is allowed; the documentation's declarations are right."""
+"""Wrong declarations are refused by argument, value and what is allowed."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Hierarchy, InvalidArgumentError
-from dynamodb_counters._declarations import flatten, require_consistent
+from dynamodb_counters import Aggregate, Count, Event, InvalidArgumentError
+from dynamodb_counters._declarations import require_consistent
 from tests.unit.declarations.wrong import PATH, PLAYERS, WRONG, Wrong
-
-_DOCS = Path(__file__).parents[3] / "docs" / "aggregates.md"
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.mistake for wrong in WRONG])
@@ -48,15 +44,3 @@ def test_an_aggregate_over_its_own_items_by_way_of_an_event_cannot_be_written_do
 
     with pytest.raises(InvalidArgumentError, match="invalid name='players': expected one declaration per name"):
         require_consistent((PLAYERS, Aggregate("loop", loop, pk="LOOP", sk="ALL", measures={"n": Count()})))
-
-
-def test_the_documentation_runs() -> None:
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", _DOCS.read_text(), re.DOTALL)
-    for block in blocks:
-        exec(block, names)
-    declared = [value for value in names.values() if isinstance(value, Aggregate | Distinct | Hierarchy)]
-
-    require_consistent(flatten(declared))
-    assert len(blocks) >= 4
-    assert len(declared) >= 5

@@ -34,10 +34,3 @@ def test_every_command_has_an_example_and_a_place_in_the_index(name: str) -> Non
     shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert f"\n$ counters {name} " in shown or f"\n$ counters {name}\n" in shown
     assert f"| [`{name.split(maxsplit=1)[0]}`](#" in text
-
-
-def test_pictures_of_the_page_exist() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for picture in ("describe", "series", "watch"):
-        assert f"(figures/cli-{picture}.png)" in text
-        assert (PAGE.parent / "figures" / f"cli-{picture}.png").is_file()

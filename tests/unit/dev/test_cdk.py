@@ -10,7 +10,7 @@ import pytest
 
 from dynamodb_counters._dev import cdk
 from dynamodb_counters._dev.bootstrapping import bootstrap
-from dynamodb_counters._dev.emulator import Emulator, EmulatorError
+from dynamodb_counters._dev.emulator import Emulator
 
 
 def test_the_apps_own_cli_comes_first_then_the_one_on_the_path_then_npx(tmp_path: Path) -> None:
@@ -100,10 +100,3 @@ def test_it_is_bootstrapped_as_the_app_expects(tmp_path: Path, settings: str | N
         f"cdk-{qualifier}-assets-000000000000-us-east-1",
         f"/cdk-bootstrap/{qualifier}/version",
     ]
-
-
-def test_without_the_extra_it_is_told_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynamodb_counters._dev.emulator.find_spec", lambda _: None)
-
-    with pytest.raises(EmulatorError, match=r"pip install 'cdk-dynamodb-counters\[dev\]'"), Emulator.start():
-        pytest.fail("it must not start")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters import Aggregate, Count, Event, Histogram, InvalidArgumentError, Ranking, Sum
+from dynamodb_counters import Aggregate, Count, Event, Histogram, Ranking, Sum
 from dynamodb_counters._declarations import Declarable
 from tests.unit.fold.world import World
 
@@ -79,15 +79,6 @@ def test_items_of_what_did_not_change_never_move(after: list[Declarable]) -> Non
     assert world.measures(OFTEN) == {"n": 2, "players": {1: 1, 2: 0, 3: 1}}
 
 
-def test_what_waited_in_the_stream_counts_in_what_was_added_meanwhile() -> None:
-    world = World([PLAYERS])
-    world.put(GAME, {"id": "1", "player": "ann", "points": 5})
-    world.declare([PLAYERS, TOTAL])
-    world.settle()
-
-    assert world.measures(TOTAL) == {"games": 1, "points": 5}
-
-
 def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -> None:
     world = _redeployed([PLAYERS, TOTAL], [PLAYERS], "ann")
     assert world.measures(TOTAL)["games"] == 3
@@ -95,11 +86,6 @@ def test_a_removed_aggregate_stays_as_it_was_and_goes_on_when_declared_again() -
     world.declare([PLAYERS, TOTAL])
     _play(world, "ann", first=20)
     assert world.measures(TOTAL)["games"] == 4
-
-
-def test_a_source_cannot_be_removed_from_under_what_looks_at_it() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"invalid source='players': .* declare it together with 'often'"):
-        _deployed(PLAYERS, OFTEN).declare([OFTEN])
 
 
 def test_a_renamed_board_takes_over_a_group_and_its_score_when_it_changes() -> None:

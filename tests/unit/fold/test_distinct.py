@@ -51,8 +51,3 @@ def test_what_is_no_moment_stands_for_none(value: Any) -> None:
 def test_other_formats_are_refused(pk: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^invalid pk=.*\{time:day\}"):
         Aggregate("views", _VIEW, pk=pk, sk="VIEWS", measures={"views": Count()})
-
-
-def test_an_events_own_key_holds_its_attributes_as_they_are() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^invalid sk=.*times rounded down"):
-        Event("view", pk="VIEW#{id}", sk="{at:day}")

@@ -107,17 +107,6 @@ def test_too_many_groups_are_refused_before_they_are_made(declared: Any, monkeyp
     assert (folded.deltas, len(folded.unfoldable)) == ([], 1)
 
 
-@pytest.mark.parametrize("parts", ["Distinct", "Hierarchy"])
-def test_what_is_made_of_aggregates_has_their_limit(parts: str) -> None:
-    declared: Any = (
-        Distinct("d", _VIEW, pk="ALL", sk="ALL", member="tags[]", max_groups=2)
-        if parts == "Distinct"
-        else Hierarchy("h", _VIEW, pk="ALL", levels=("TAG#{tags[]}",), measures={"n": Count()}, max_groups=2)
-    )
-
-    assert (len(_fold(declared, _view(tags=2)).deltas), len(_fold(declared, _view(tags=3)).deltas)) == (2, 0)
-
-
 def test_a_correction_of_many_groups_is_compared_in_no_time() -> None:
     declared = replace(_BY_TAGS, sk="S", max_groups=10_000)
     old, new = _view(tags=10_000), _view(tags=9_999)

@@ -43,10 +43,6 @@ def test_a_change_back_within_a_batch_still_moves_the_watermark() -> None:
     assert (int(delta.first), int(delta.last)) == (1, 2)
 
 
-def test_expiry_is_no_deletion_unless_the_aggregate_says_so() -> None:
-    assert _measures([record(1, None, _view(), expired=True)]) == {("live", ()): {"n": -1}}
-
-
 @pytest.mark.parametrize(
     ("ttl", "created", "counts"),
     [
@@ -103,25 +99,6 @@ def test_only_the_ttl_process_makes_expiries(identity: Any) -> None:
     deletion = {**record(1, None, _view()), "userIdentity": identity}
 
     assert _measures([deletion], _VIEWS) == {("views", ("/",)): {"n": -1, "bytes": -1}}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        image("views", url="/", n=5, bytes=7),
-        image("recent", url="/", total=5),
-        image("quarantine", reason="x"),
-        image("visit", url="/", bytes=1),
-        image("", url="/", bytes=1),
-        {"pk": {"S": "view"}, "sk": {"S": "view"}},
-        {"_type": {"N": "1"}},
-        {},
-    ],
-    ids=lambda value: str(value.get("_type")),
-)
-def test_items_of_other_types_are_left_alone(other: Image) -> None:
-    for entry in (record(1, other), record(1, None, other), record(1, other, {**other, "x": {"S": "y"}})):
-        assert _measures([entry], _VIEWS, _LIVE, _BIG, _RECENT) == {}
 
 
 def test_the_stream_counts_what_a_transaction_has_inserted_in_all_that_it_has_not_counted_in() -> None:

@@ -19,7 +19,6 @@ _DIGESTS = {1: "dd87273364f709aa"}
 """Of what each version makes of the images below. Never change one: add the next."""
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
-_LARGE = Attr("bytes").gt(1)
 _URLS = Aggregate("urls", _VIEW, pk="URL#{url}", sk="S", measures={"n": Count(), "b": Sum("bytes", cap=5)})
 _PLAN = Plan(
     flatten(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys, Window
+from dynamodb_counters import Aggregate, Attr, Count, Event, Items, Sum, TableKeys
 from dynamodb_counters._declarations import Declaration
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.foreign_items import show_foreign
@@ -87,17 +86,6 @@ def test_other_text_is_no_number(text: str) -> None:
     assert [image.reason for image in folded.unfoldable] == ["a: MalformedImageError: attribute 'n' is not a number"]
 
 
-def test_a_time_in_a_key_is_one_for_windows_and_days() -> None:
-    source = Items("reading", sk="AT#{at}", keys=TableKeys("sensor", "at"))
-    window = Window("w", source, pk="{sensor}", time="at", retention=timedelta(days=2), future_tolerance=None)
-    by_day = Aggregate("d", source, pk="{sensor}", sk="{at:day}", measures={"n": Count()})
-    # The field comes before the attribute that holds the key.
-    for at in (str(NOW), "2026-09-21T14:13:20Z"):
-        image = {"sensor": {"S": "s"}, "at": {"S": f"AT#{at}"}}
-        assert {group[0] for group in counted(window, record(1, image))} == {"s"}
-        assert counted(by_day, record(1, image)) == {("s", "2026-09-21"): {"n": 1}}
-
-
 def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -> None:
     assert counted(ORDERS, record(1, order(customer={"S": "bob"}))) == {("ann", "mon"): {"n": 1}}
     for other in (
@@ -108,27 +96,6 @@ def test_fields_come_before_attributes_and_keys_of_another_type_do_not_match() -
     ):
         assert counted(ORDERS, record(1, order() | other)) == {}
     assert counted(ORDERS, record(1, {"PK": {"S": "CUSTOMER#ann"}})) == {}
-
-
-def test_all_items_without_template_and_condition() -> None:
-    everything = Items("row", keys=TableKeys("id"))
-    total = Aggregate("total", everything, pk="ALL", sk="ALL", measures={"n": Count()})
-    rows = [record(n, {"id": {"N": str(n)}, "_type": {"S": "total"}}) for n in (1, 2)]
-    assert counted(total, *rows) == {(): {"n": 2}}
-
-
-def test_a_condition_may_test_fields_and_names_that_start_with_an_underscore() -> None:
-    kept = Items(
-        "kept", pk="CUSTOMER#{customer}", where=Attr("customer").ne("bot") & Attr("_deleted").ne(True), keys=KEYS
-    )
-    total = Aggregate("total", kept, pk="ALL", sk="ALL", measures={"n": Count()}, where=Attr("__typename").eq("Order"))
-    images = [
-        order(__typename={"S": "Order"}),
-        order(__typename={"S": "Order"}, _deleted={"BOOL": True}),
-        order("CUSTOMER#bot", __typename={"S": "Order"}),
-        order(__typename={"S": "Cart"}),
-    ]
-    assert counted(total, *(record(n, image) for n, image in enumerate(images, 1))) == {(): {"n": 1}}
 
 
 @pytest.mark.parametrize(

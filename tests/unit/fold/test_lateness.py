@@ -13,11 +13,7 @@ import pytest
 
 from dynamodb_counters import InvalidArgumentError, Sum, Window
 from dynamodb_counters._fold.deltas import Folded
-from dynamodb_counters._fold.fold import fold as fold_changes
-from dynamodb_counters._fold.plan import Plan
-from dynamodb_counters._fold.records import changes_of
 from tests.unit.fold.buckets import JOB, Buckets, fold
-from tests.unit.fold.streams import image, record
 
 _C = {"customer": "c"}
 _DAY = 86_400
@@ -95,15 +91,6 @@ def test_a_record_that_tells_no_time_cannot_be_judged(limit: Any) -> None:
     assert fold(replace(_JOBS, **limit), [(_MAY, 1)], None).unfoldable
 
 
-@pytest.mark.parametrize(("old", "new", "counted"), [(0, 26, 1), (26, 0, -1)], ids=["away", "into"])
-def test_a_correction_counts_only_in_the_bucket_that_is_kept(old: int, new: int, counted: int) -> None:
-    plan = Plan((replace(_JOBS, retention=_25_HOURS, future_tolerance=timedelta(minutes=15)),))
-    before, after = (image("job", customer="c", at=_MAY + hour * 3600) for hour in (old, new))
-    folded = fold_changes(plan, changes_of([record(1, after, before, created=_MAY + 26 * 3600)]))
-
-    assert (_hours(folded), folded.late) == ({_MAY + 26 * 3600: counted}, 1)
-
-
 def test_a_sum_of_zero_makes_no_bucket() -> None:
     assert fold(_AMOUNTS, [(0, 0)]).deltas == []
 
@@ -159,29 +146,3 @@ def test_a_late_redelivery_that_makes_an_expired_bucket_again_does_not_count() -
 
     for last in (timedelta(days=31), timedelta(days=30), timedelta(hours=24)):
         assert buckets.counters.window(_MONTH, _C).last(last).count == 0
-
-
-def test_a_shorter_retention_refuses_at_once_what_it_no_longer_keeps() -> None:
-    buckets = Buckets(_MAY + 20 * _DAY)
-    buckets.write(fold(_MONTH, [(_MAY + day * _DAY, 1) for day in range(20)], _MAY))
-    shorter = replace(_MONTH, retention=timedelta(days=10), longest=timedelta(days=10), tiers=("hour", "day"))
-
-    assert buckets.counters.window(shorter, _C).last(days=10).count == 9
-    with pytest.raises(InvalidArgumentError, match="retains no more"):
-        buckets.counters.window(shorter, _C).last(days=11)
-
-
-def test_a_longer_retention_holds_for_windows_that_begin_after_the_change() -> None:
-    shorter = replace(_MONTH, retention=timedelta(days=10), longest=timedelta(days=10), tiers=("hour", "day"))
-    buckets = Buckets()
-    changed = _MAY + 20 * _DAY
-    buckets.write(fold(shorter, [(_MAY + day * _DAY, 1) for day in range(20)], _MAY))
-    buckets.now = changed
-    buckets.expire()
-    buckets.write(fold(_MONTH, [(changed + day * _DAY, 1) for day in range(1, 25)], changed))
-    buckets.now = changed + 25 * _DAY
-    buckets.expire()
-
-    assert buckets.counters.window(_MONTH, _C).last(days=25).count == 24
-    # What was deleted by the shorter retention does not come back, and nothing tells.
-    assert buckets.counters.window(_MONTH, _C).last(days=30).count == 24

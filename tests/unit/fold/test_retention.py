@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import calendar
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Distinct, Event, Sum
+from dynamodb_counters import Distinct, Event
 from dynamodb_counters._assumptions import GROUP_KEPT, GUARANTEE, LONGEST_INVOCATION, SKEW, WIDE_MARGIN
 from dynamodb_counters._fold.fold import fold
 from dynamodb_counters._fold.plan import Plan
@@ -119,22 +118,6 @@ def test_a_record_that_tells_no_time_cannot_be_judged() -> None:
     [unfoldable] = fold(plan, changes_of([record(1, image("view", at=START, client="ann"), created=None)])).unfoldable
 
     assert "ApproximateCreationDateTime" in unfoldable.reason
-
-
-def test_members_are_judged_by_day_however_many_groups_an_event_has() -> None:
-    tagged = Aggregate("tags", VIEW, pk="T#{tags[]}", sk="{at:day}", measures={"n": Count()}, retention=MARCH)
-    lines = replace(tagged, name="skus", pk="S#{lines[].sku}", measures={"sold": Sum("lines[].n")})
-    view = {
-        **image("view", at=START),
-        "tags": {"L": [{"S": "a"}, {"S": "b"}]},
-        "lines": {"L": [{"M": {"sku": {"S": "x"}, "n": {"N": "2"}}}]},
-    }
-    closes = START + 32 * DAY
-    in_time, late = (
-        fold(Plan((tagged, lines)), changes_of([record(1, view, created=created)])) for created in (closes - 1, closes)
-    )
-
-    assert (len(in_time.deltas), in_time.late, late.deltas, late.late) == (3, 0, [], 2)
 
 
 def test_what_has_no_retention_is_never_late() -> None:

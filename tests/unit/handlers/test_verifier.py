@@ -27,6 +27,8 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.reload(importlib.import_module("dynamodb_counters.handlers.verifier"))
 
 
+# The bench's time is not the machine's: an invocation ends at once, or never.
+CONTEXT = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
 METRICS = ("Drift", "GroupsUnknown", "GroupsVerified", "VerifierRan")
 
 
@@ -45,19 +47,17 @@ def test_drift_is_metered_when_the_verification_is_complete(
 ) -> None:
     invocations = Invocations(bench)
     monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
-    # The bench's time is not the machine's: an invocation ends at once, or never.
-    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
     spoil(bench, REVENUE, "total", 5, customer="ann")
 
-    module.handler({"begin": False}, context)
+    module.handler({"begin": False}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"VerifierRan": 1}
-    module.handler({"begin": True}, context)
+    module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 1, "GroupsUnknown": 0, "GroupsVerified": 1, "VerifierRan": 1}
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts have drifted", {"revenue": 1})
 
     spoil(bench, REVENUE, "total", -5, customer="ann")
-    module.handler({"begin": True}, context)
+    module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 0, "GroupsVerified": 1, "VerifierRan": 1}
 
 
@@ -74,8 +74,7 @@ def test_groups_that_cannot_be_verified_are_metered(
     invocations = Invocations(site.bench)
     invocations.stream = site.stream
     monkeypatch.setattr(module, "verifier", lambda: invocations.verifier)
-    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
-    module.handler({"begin": True}, context)
+    module.handler({"begin": True}, CONTEXT)
     assert metered(capsys.readouterr().out) == {"Drift": 0, "GroupsUnknown": 1, "GroupsVerified": 1, "VerifierRan": 1}
     [said] = caplog.records
     assert (said.message, vars(said)["groups"]) == ("counts cannot be verified", {"views": 1})
@@ -86,8 +85,7 @@ def test_a_verification_that_cannot_be_says_why(
 ) -> None:
     empty = Invocations(Workbench([REVENUE]))
     monkeypatch.setattr(module, "verifier", lambda: empty.verifier)
-    context = SimpleNamespace(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 900_000})
-    module.handler({"begin": True}, context)
+    module.handler({"begin": True}, CONTEXT)
     [said] = caplog.messages
     assert said.startswith("no aggregator has run on the table")
 

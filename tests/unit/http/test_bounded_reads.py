@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
-from dynamodb_counters import Aggregate, Count, Counters, InvalidArgumentError, Ranking, Window
+from dynamodb_counters import Aggregate, Count, Counters, Ranking, Window
 from dynamodb_counters._commit.batch import Aggregator
 from dynamodb_counters._http.event_pages import MAX_PAGE_BYTES
 from dynamodb_counters._http.parameters import MAX_QUERY_BYTES, Position
@@ -238,14 +238,3 @@ def test_a_read_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -
     short = type(LAMBDA_CONTEXT)(**{**vars(LAMBDA_CONTEXT), "get_remaining_time_in_millis": lambda: 700})
     response = api.handler(request("GET", "/v1/aggregates/spread"), short)
     assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
-
-
-def test_groups_are_read_one_after_the_other() -> None:
-    counters = counters_of(counted(*(view(name) for name in "abc")))
-    keys = [(key, group.values["clientId"]) for key, group in counters.scan(CLIENTS, {"url": "/"})]
-    assert keys == [("C#a", "a"), ("C#b", "b"), ("C#c", "c")]
-    assert [key for key, _ in counters.scan(CLIENTS, {"url": "/"}, after="C#a", consistent=True)] == ["C#b", "C#c"]
-    with pytest.raises(InvalidArgumentError, match=r"invalid after='D#': expected a sort key of 'clients'"):
-        counters.scan(CLIENTS, {"url": "/"}, after="D#")
-    with pytest.raises(InvalidArgumentError, match="write_shards=1"):
-        counters.scan(SPREAD, {})

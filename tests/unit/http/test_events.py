@@ -102,20 +102,6 @@ def test_packed_events_come_in_the_order_of_time_from_all_parts(counters: Counte
 
 
 @pytest.mark.usefixtures("serve")
-def test_a_span_and_the_fields_of_the_key_select(counters: Counters) -> None:
-    hits = [hit(number % 2, number, f"/{number % 3}") for number in range(60)]
-    counters.accept_many(HIT, hits)
-    start, end = hits[40]["time"], hits[10]["time"]
-
-    [found] = pages("/v1/events/hit", start=start, end=end, url="/1", clientId="c0")
-
-    wanted = [one for one in hits if start <= one["time"] < end and (one["url"], one["clientId"]) == ("/1", "c0")]
-    assert len(wanted) == 5
-    assert found == in_order(wanted)
-    assert get("/v1/events/hit", start=end, end=start) == {"event": "hit", "events": [], "next": None}
-
-
-@pytest.mark.usefixtures("serve")
 @pytest.mark.parametrize("seed", range(5))
 def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int, counters: Counters) -> None:
     generator = random.Random(seed)
@@ -137,13 +123,6 @@ def test_no_event_is_lost_or_repeated_by_what_is_written_between_pages(seed: int
     assert found == in_order(found)
     assert len({event["clientId"] for event in found}) == len(found), f"seed {seed}"
     assert [event for event in found if event in stays] == in_order(stays), f"seed {seed}"
-
-
-@pytest.mark.usefixtures("serve")
-def test_retracted_events_are_not_listed(counters: Counters) -> None:
-    counters.accept_many(HIT, [hit(0), hit(1)])
-    counters.retract(HIT, hit(0))
-    assert get("/v1/events/hit", **_ALL)["events"] == [hit(1)]
 
 
 @pytest.mark.usefixtures("serve")

@@ -7,7 +7,6 @@ the statuses; ``--hypothesis-seed=0`` repeats a run.
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import os
 from collections import Counter
@@ -191,20 +190,6 @@ def test_no_stranger_breaks_a_door() -> None:
     assert [f"seed {seed}: {text}" for one in totals.values() for text in one.wrong] == []
     taken = sum(one.statuses["202"] + one.statuses["200"] for one in totals.values())
     assert 0 < taken < sum(one.statuses.total() for one in totals.values())
-
-
-@pytest.mark.parametrize(("slow", "times", "wrong"), [(1, 2, 0), (3, 4, 0), (9, 4, 1)])
-def test_only_what_is_always_slow_is_slow(slow: int, times: int, wrong: int) -> None:
-    asked: list[Any] = []
-    readings = itertools.accumulate(seconds for spent in (*[2.0] * slow, *[0.1] * 4) for seconds in (0.0, spent))
-
-    def call(request: Any) -> Any:
-        asked.append(request)
-        return {"statusCode": 202, "headers": {}}
-
-    door = Door("slow", call, posts=True, cpu_clock=readings.__next__)
-    [totals] = attack([door], 1, 0, costly={"body": lambda: ""}).values()
-    assert (len(asked), len(totals.wrong)) == (times, wrong)
 
 
 @pytest.fixture(scope="module")

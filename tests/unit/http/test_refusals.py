@@ -44,13 +44,3 @@ def test_a_packed_event_whose_time_cannot_be_told_is_refused_at_the_door(time: o
     assert error["index"] == 1
     assert str(time) in error["detail"]
     assert len(EventCheck(VIEW).texts(body, {}, NOW)) == 2
-
-
-@pytest.mark.parametrize("body", ["[" * 20_000, '{"a":' * 20_000], ids=["lists", "objects"])
-def test_a_document_nested_beyond_measure_is_no_json(body: str) -> None:
-    for status, problem in (
-        call_ingest(request("POST", "/events", body=body, headers=JSON)),
-        call_api(request("POST", "/v1/batch", body=body, headers=JSON)),
-    ):
-        assert status == 400
-        assert "JSON" in problem["detail"]

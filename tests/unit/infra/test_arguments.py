@@ -159,13 +159,6 @@ def test_no_public_argument_is_left_out(target: Any) -> None:
     assert set(WRONG[target]) == public
 
 
-@pytest.mark.parametrize("target", [DedupCounterTable, StreamAggregator, WindowedCounter, EventIngest, CounterApi])
-def test_arguments_after_the_id_are_keyword_only(target: Any) -> None:
-    parameters = list(inspect.signature(target.__init__).parameters.values())[3:]
-    assert parameters
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
-
-
 METRICS = [
     pytest.param(construct, name, id=f"{construct.__name__}-{name}")
     for construct in REQUIRED

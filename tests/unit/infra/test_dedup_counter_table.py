@@ -73,20 +73,6 @@ def test_a_table_that_nothing_aggregates_is_warned_of() -> None:
     assert [message.id for message in found] == ["/Test/Uncounted"]
 
 
-WRITING = sorted({name for name in dir(DedupCounterTable) if name.startswith("grant_")} - {"grant_read"})
-
-
-@pytest.mark.parametrize("grant", WRITING)
-def test_only_reading_covers_the_ranking_index(grant: str, stack: Stack) -> None:
-    counters = DedupCounterTable(stack, "Counters", ranking_index=True)
-    counters.grant_read(new_role(stack, "Reader"))
-    getattr(counters, grant)(new_role(stack, "Writer"), *([VIEW] if grant == "grant_accept" else []))
-    [getting, querying, writing] = statements(synthesized(stack))
-    table = stack.resolve(counters.table_arn)
-    assert querying["Resource"] == [table, {"Fn::Join": ["", [table, "/index/*"]]}]
-    assert getting["Resource"] == writing["Resource"] == table
-
-
 def test_grants_on_an_imported_table_cover_the_indexes_it_is_said_to_have(stack: Stack, role: iam.Role) -> None:
     arn = STREAM_ARN.partition("/stream")[0]
     table = imported(stack, table_name=None, table_arn=arn, global_indexes=["ranking"])
@@ -113,27 +99,6 @@ def test_key_of_the_user_needs_a_region(stack: Stack) -> None:
     encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
     with pytest.raises(InvalidArgumentError, match=r"^invalid encryption=.*env= names a region"):
         DedupCounterTable(stack, "Counters", encryption=encryption)
-
-
-def test_grants_the_key_with_the_table() -> None:
-    stack = new_stack(region="us-east-1")
-    encryption = dynamodb.TableEncryptionV2.customer_managed_key(kms.Key(stack, "Key"))
-    counters = DedupCounterTable(stack, "Counters", encryption=encryption)
-    counters.grant_read(new_role(stack))
-    granted = {action for statement in statements(synthesized(stack)) for action in actions(statement)}
-    assert "kms:Decrypt" in granted
-    assert "kms:Encrypt" not in granted
-
-
-def test_uses_a_table_of_the_same_app(stack: Stack) -> None:
-    table = own_table(stack)
-    counters = DedupCounterTable(stack, "Counters", table=table)
-    build(StreamAggregator, stack, table=counters)
-    template = synthesized(stack)
-    [logical_id] = template.find_resources("AWS::DynamoDB::GlobalTable")
-    mapping = properties(template, "AWS::Lambda::EventSourceMapping")
-    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [logical_id, "StreamArn"]}
-    assert counters.table is table
 
 
 def test_uses_an_imported_table_and_says_what_it_cannot_check(stack: Stack) -> None:

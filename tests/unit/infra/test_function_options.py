@@ -10,7 +10,6 @@ from aws_cdk import App, CfnParameter, Environment, NestedStack, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Annotations, Match, Template
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, FunctionOptions, StreamAggregator
@@ -49,27 +48,6 @@ def granted(template: Template, service: str) -> list[tuple[str, Any, Any]]:
         ),
         key=str,
     )
-
-
-def test_every_function_has_the_runtime_memory_tracing_and_log_level_given(stack: Stack) -> None:
-    template = all_with(
-        stack,
-        memory_size=2048,
-        runtime=lambda_.Runtime.PYTHON_3_12,
-        architecture=lambda_.Architecture.X86_64,
-        tracing=lambda_.Tracing.DISABLED,
-        log_level=lambda_.ApplicationLogLevel.DEBUG,
-    )
-    found = each(template, "AWS::Lambda::Function")
-    assert len(found) == 4
-    for function in found:
-        assert (function["Runtime"], function["Architectures"], function["MemorySize"]) == (
-            "python3.12",
-            ["x86_64"],
-            2048,
-        )
-        assert function["LoggingConfig"]["ApplicationLogLevel"] == "DEBUG"
-        assert "TracingConfig" not in function
 
 
 def logs_policy(template: Template) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,16 +15,13 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_lambda import Code, Function, Runtime
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
-from dynamodb_counters._declarations import Event, Packed
 from simulation.throttled_burst import new_consumer, run
 from tests.unit.infra.support import (
     PACKED,
     VIEW,
-    actions,
     build,
     each,
     new_stack,
-    statements,
     synthesized,
 )
 
@@ -63,11 +60,6 @@ def test_a_public_endpoint_is_warned_of() -> None:
     assert len(found) == 2
 
 
-def test_an_ingest_without_a_choice_is_an_error(stack: Stack, counters: DedupCounterTable) -> None:
-    with pytest.raises(TypeError, match="authorizer"):
-        EventIngest(stack, "Ingest", table=counters, event=VIEW)  # type: ignore[call-arg]
-
-
 @pytest.mark.parametrize(
     ("retention", "kept", "dead"),
     [
@@ -90,24 +82,6 @@ def test_a_window_known_at_deployment_is_taken_for_the_longest(stack: Stack, cou
     window = Duration.seconds(CfnParameter(stack, "Window", type="Number").value_as_number)
     build(EventIngest, stack, table=counters, max_batching_window=window)
     assert {queue.get("VisibilityTimeout") for queue in each(synthesized(stack), "AWS::SQS::Queue")} == {None, 660}
-
-
-_DATED = replace(PACKED, packed=Packed("time", since=datetime(2026, 1, 1, tzinfo=UTC)))
-
-
-@pytest.mark.parametrize(
-    ("event", "allowed"),
-    [
-        (VIEW, {"GetItem", "PutItem", "PartiQLInsert"}),
-        (PACKED, {"PutItem", "Query"}),
-        (_DATED, {"PutItem", "Query", "PartiQLInsert"}),
-    ],
-    ids=["plain", "packed", "packed-from-a-date-on"],
-)
-def test_the_consumer_may_do_what_its_event_takes(event: Event, allowed: set[str], stack: Stack) -> None:
-    build(EventIngest, stack, event=event)
-    granted = {action for one in statements(synthesized(stack)) for action in actions(one)}
-    assert {action for action in granted if action.startswith("dynamodb:")} == {f"dynamodb:{one}" for one in allowed}
 
 
 def _another_ingest(stack: Stack, api: CounterApi, counters: DedupCounterTable) -> None:

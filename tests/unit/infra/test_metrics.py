@@ -15,13 +15,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from aws_cdk import App, NestedStack, Stack, Stage
+from aws_cdk import NestedStack, Stack, Stage
 
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest, StreamAggregator, WindowedCounter
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from tests.unit.http.functions import Function, Pipeline, message
 from tests.unit.http.handlers import NOW, Queue, request
-from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, each, new_app, new_stack, synthesized
+from tests.unit.infra.support import PROJECT, SITE, VIEWS, build, new_app, new_stack, synthesized
 from tests.unit.quarantine.buckets import Bucket
 
 _MAPPING = {"PolledEventCount", "OnFailureDestinationDeliveredEventCount", "DroppedEventCount"}
@@ -215,17 +215,6 @@ def test_the_page_on_monitoring_names_every_metric(emitted: Counter[Metric]) -> 
     told = set(re.findall(r"`(\w+)`", (PROJECT / "docs" / "monitoring.md").read_text()))
     known = {name for _, name, _ in emitted}.union(*AWS_METRICS.values())
     assert known - told == set()
-
-
-def test_deployments_of_one_app_in_one_account_do_not_share_metrics() -> None:
-    def services(app: App, **place: Any) -> list[str]:
-        stack = Stack(app, "Counters", **place)
-        build(StreamAggregator, stack)
-        [function] = each(synthesized(stack), "AWS::Lambda::Function")
-        return [function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]]
-
-    assert services(new_app(), stack_name="counters-dev") == ["counters-dev/Aggregator"]
-    assert services(new_app(), stack_name="counters-prod") == ["counters-prod/Aggregator"]
 
 
 def test_a_stage_and_a_nested_stack_are_named_as_deployed() -> None:

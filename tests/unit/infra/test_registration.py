@@ -80,30 +80,30 @@ def test_table_wrapped_twice_is_refused_with_the_way_out(stack: Stack, counters:
         DedupCounterTable(stack, "Again", table=counters.table)
 
 
-def test_table_wrapped_again_from_another_stack_is_refused() -> None:
-    app = new_app()
-    counters = DedupCounterTable(Stack(app, "One"), "Counters")
-    two = Stack(app, "Two")
-    again = imported(two, table_name=None, table_arn=counters.table_arn, table_stream_arn=counters.table_stream_arn)
-    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
-        DedupCounterTable(two, "Counters", table=again)
-
-
-def test_table_imported_twice_by_name_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("is_imported", "names"),
+    [
+        (
+            False,
+            lambda first: {
+                "table_name": None,
+                "table_arn": first.table_arn,
+                "table_stream_arn": first.table_stream_arn,
+            },
+        ),
+        (True, lambda _: {}),
+        (True, lambda _: {"table_name": None, "table_arn": STREAM_ARN.partition("/stream")[0]}),
+    ],
+    ids=["its own by ARN", "an import by name", "an import by ARN, known by its stream"],
+)
+def test_table_wrapped_again_from_another_stack_is_refused(
+    is_imported: bool, names: Callable[[DedupCounterTable], dict[str, Any]]
+) -> None:
     app = new_app()
     one, two = Stack(app, "One"), Stack(app, "Two")
-    DedupCounterTable(one, "Counters", table=imported(one))
+    first = DedupCounterTable(one, "Counters", table=imported(one) if is_imported else None)
     with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
-        DedupCounterTable(two, "Counters", table=imported(two))
-
-
-def test_table_imported_by_name_and_by_arn_is_known_by_its_stream() -> None:
-    app = new_app()
-    one, two = Stack(app, "One"), Stack(app, "Two")
-    StreamAggregator(one, "Aggregator", table=DedupCounterTable(one, "Counters", table=imported(one)))
-    by_arn = imported(two, table_name=None, table_arn=STREAM_ARN.partition("/stream")[0])
-    with pytest.raises(InvalidArgumentError, match="use the one at 'One/Counters'"):
-        DedupCounterTable(two, "Counters", table=by_arn)
+        DedupCounterTable(two, "Counters", table=imported(two, **names(first)))
 
 
 def test_same_name_in_another_account_or_stage_is_another_table() -> None:

@@ -22,9 +22,7 @@ from tests.unit.infra.support import (
     VIEW,
     VIEWS,
     build,
-    declared,
     each,
-    environment,
     new_stack,
     properties,
     synthesized,
@@ -83,14 +81,6 @@ def test_the_bucket_keeps_objects_as_long_as_events_and_for_a_week() -> None:
     assert kept_days([100 * days, 30.5 * days, None]) == 31
     assert kept_days([days, 30 * days]) == 7
     assert kept_days([None], quarantine_retention=Duration.days(2)) == 7
-
-
-def test_order_of_declaration_does_not_show() -> None:
-    one = build(StreamAggregator, new_stack(), aggregates=[VIEWS, SITE])
-    other = build(StreamAggregator, new_stack(), aggregates=[SITE])
-    other.add_aggregate(VIEWS)
-    assert environment(synthesized(one)) == environment(synthesized(other))
-    assert declared(synthesized(other)) == ["site", "views"]
 
 
 def batch_size(stack: Stack) -> int:

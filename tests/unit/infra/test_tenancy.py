@@ -21,7 +21,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import (
 from cdk_dynamodb_counters import CounterApi, DedupCounterTable, EventIngest
 from dynamodb_counters._declarations import Aggregate, Count, Distinct, Event, Packed, Ranking, Window
 from dynamodb_counters.errors import InvalidArgumentError
-from tests.unit.infra.support import build, each, synthesized
+from tests.unit.infra.support import build, synthesized
 
 JOB = Event("job", pk="CUSTOMER#{customer}", sk="JOB#{id}")
 JOBS = Aggregate("jobs", JOB, pk="CUSTOMER#{customer}", sk="STATISTICS", measures={"jobs": Count()})
@@ -72,13 +72,6 @@ def test_functions_are_told_which_field_is_which_claim(kind: str, stack: Stack, 
         "api": {"customer": path},
         "ingest_http": {"customer": path},
     }
-
-
-def test_nobody_is_limited_who_was_not_told_to_be(stack: Stack, counters: DedupCounterTable) -> None:
-    build(CounterApi, stack, table=counters)
-    build(EventIngest, stack, table=counters)
-    functions = each(synthesized(stack), "AWS::Lambda::Function")
-    assert [function for function in functions if "TENANT" in function["Environment"]["Variables"]] == []
 
 
 @pytest.mark.parametrize(

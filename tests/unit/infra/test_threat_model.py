@@ -103,15 +103,3 @@ def test_cloudfront_carries_the_secret_and_forwards_the_token(example: dict[str,
     assert behavior["ViewerProtocolPolicy"] == "https-only"
     [firewall] = template.find_resources("AWS::WAFv2::WebACL")
     assert distribution["WebACLId"] == {"Fn::GetAtt": [firewall, "Arn"]}
-
-
-def test_each_client_and_each_address_has_a_rate(example: dict[str, Any]) -> None:
-    firewall = properties(example["template"], "AWS::WAFv2::WebACL")
-    assert firewall["Scope"] == "CLOUDFRONT"
-    rates = {rule["Name"]: rule["Statement"]["RateBasedStatement"] for rule in firewall["Rules"]}
-    assert all(rule["Action"] == {"Block": {}} for rule in firewall["Rules"])
-    assert [key["Header"]["Name"] for key in rates["PerClient"].pop("CustomKeys")] == ["authorization"]
-    assert rates == {
-        "PerClient": {"Limit": 600, "EvaluationWindowSec": 60, "AggregateKeyType": "CUSTOM_KEYS"},
-        "PerAddress": {"Limit": 3000, "EvaluationWindowSec": 60, "AggregateKeyType": "IP"},
-    }

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from aws_cdk import Duration
 
 from cdk_dynamodb_counters import DedupCounterTable, StreamAggregator
 from dynamodb_counters import Aggregate, Count, Event
-from dynamodb_counters.errors import InvalidArgumentError
 from tests.unit.infra.support import build, each, new_stack, synthesized
 
 VIEWS = Aggregate("views", Event("view", pk="URL#{url}", sk="ID#{id}"), pk="URL#{url}", sk="S", measures={"n": Count()})
@@ -28,12 +26,6 @@ def verifiers(found: Any) -> list[dict[str, Any]]:
 
 def is_drift(alarm: dict[str, Any]) -> bool:
     return bool(alarm.get("MetricName") == "Drift")
-
-
-def test_nothing_is_verified_by_default() -> None:
-    found = template()
-    assert verifiers(found) == []
-    assert not any(map(is_drift, each(found, "AWS::CloudWatch::Alarm")))
 
 
 def test_a_verification_begins_as_often_as_asked_and_goes_on_every_quarter_of_an_hour() -> None:
@@ -74,19 +66,3 @@ def test_the_verifier_may_not_change_counts() -> None:
         f"dynamodb:{action}"
         for action in ("BatchGetItem", "DescribeStream", "DescribeTable", "GetItem", "PutItem", "Query", "Scan")
     }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"verify_every": Duration.minutes(59)}, "invalid verify_every="),
-        ({"verify_every": Duration.minutes(90)}, "expected whole hours"),
-        ({"verify_every": 3600}, "invalid verify_every=3600"),
-        ({"verify_sample": 0}, "invalid verify_sample=0: expected a number above 0, up to 1"),
-        ({"verify_sample": 1.5}, "invalid verify_sample=1.5"),
-        ({"verify_sample": "1"}, "invalid verify_sample='1'"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=said):
-        template(**arguments)

@@ -22,21 +22,6 @@ class Kept:
 KEPT = Kept("a", 1.5, 2, moved=True, rows=b"\0")
 
 
-def test_an_item_holds_its_values_and_expires() -> None:
-    item = bookkeeping_item(bookkeeping_key("SORT", "part"), {"name": "a", "at": 1.5, "moved": True, "rows": b"\0"}, 7)
-    assert item == {
-        "pk": {"S": "CHECKPOINT#part"},
-        "sk": {"S": "SORT"},
-        "_type": {"S": "_checkpoint"},
-        "ttl": {"N": "7"},
-        "name": {"S": "a"},
-        "at": {"N": "1.5"},
-        "moved": {"BOOL": True},
-        "rows": {"B": b"\0"},
-    }
-    assert "ttl" not in bookkeeping_item(bookkeeping_key("SORT"), {})
-
-
 def test_fields_are_read_as_they_were_written() -> None:
     values = asdict(KEPT)
     del values["others"]

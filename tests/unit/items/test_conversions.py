@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Sum, evaluate
+from dynamodb_counters import Aggregate, Count, Counters, Event, RejectedEventError, Sum
 from dynamodb_counters._items.conversions import converted
 from dynamodb_counters._items.escaping import key_text
 from dynamodb_counters._writes.event_items import typed_item
@@ -136,14 +136,6 @@ def test_every_door_knows_an_event_by_the_same_key(counters: Counters) -> None:
     assert counters.record_once(_SALE, typed, [_TOTALS]).status == "accepted"
     assert counters.get(_TOTALS, {"day": date(2026, 11, 20)}).measures == {"n": 1, "price": Decimal("9.99")}
     assert counters.increment(_TOTALS, {"day": date(2026, 11, 20)}, amount={"n": 1})["n"] == 2
-
-
-def test_events_are_evaluated_as_they_are_accepted() -> None:
-    sales = [{"day": date(2026, 11, 20), "id": _ID, "price": 9.99}, {"day": "2026-11-20", "id": 2, "price": 1.0}]
-
-    [group] = evaluate([_TOTALS], [(_SALE, sale) for sale in sales])["totals"]
-
-    assert (group.values, group.measures) == ({"day": "2026-11-20"}, {"n": 2, "price": Decimal("10.99")})
 
 
 def test_a_refused_value_is_named_by_its_attribute(counters: Counters) -> None:

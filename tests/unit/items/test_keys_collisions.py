@@ -17,12 +17,6 @@ _ESCAPES = ["", "%", "%25", "%2525", "#", "%23", "%2523", "%00", "\0", "%2", "3"
 _LIMIT = 80
 
 
-def test_short_values_never_collide() -> None:
-    template = KeyTemplate("K#{x}", 1024)
-
-    assert len({template.render({"x": text}) for text in _TEXTS}) == len(_TEXTS)
-
-
 def test_pairs_of_values_never_collide() -> None:
     template = KeyTemplate("{a}#{b}", 1024)
     pairs = list(product(_ESCAPES + _TEXTS[:30], repeat=2))
@@ -68,19 +62,7 @@ def _templates(draw: st.DrawFn) -> KeyTemplate:
     return KeyTemplate(text, _LIMIT)
 
 
-@given(_templates(), _templates(), st.lists(HOSTILE, min_size=6, max_size=6))
-def test_templates_that_do_not_overlap_never_give_the_same_key(
-    one: KeyTemplate, two: KeyTemplate, values: list[str]
-) -> None:
-    assume(not one.overlaps(two))
-
-    first = one.render({name: values[n] for n, name in enumerate(one.fields)})
-    second = two.render({name: values[n + 3] for n, name in enumerate(two.fields)})
-
-    assert first != second
-
-
-@given(_templates(), _templates(), st.lists(st.text("AB#%", max_size=3), min_size=6, max_size=6))
+@given(_templates(), _templates(), st.lists(HOSTILE | st.text("AB#%", max_size=3), min_size=6, max_size=6))
 def test_templates_that_give_the_same_key_overlap(one: KeyTemplate, two: KeyTemplate, values: list[str]) -> None:
     first = one.render({name: values[n] for n, name in enumerate(one.fields)})
     second = two.render({name: values[n + 3] for n, name in enumerate(two.fields)})

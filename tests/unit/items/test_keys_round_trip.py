@@ -79,21 +79,6 @@ def test_a_hashed_key_keeps_its_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (-7, "-7"),
-        (Decimal("1.50"), "1.5"),
-        (Decimal("1E+2"), "100"),
-        (Decimal("-0"), "0"),
-        (Decimal("1E-3"), "0.001"),
-    ],
-)
-def test_equal_numbers_give_one_key(value: int | Decimal, text: str) -> None:
-    assert _PARTITION.render({"url": value}) == f"URL#{text}"
-
-
-@pytest.mark.parametrize(
     "value", [None, True, 0.1 + 0.2, b"x", ["x"], {"x"}, Decimal("NaN"), Decimal("Infinity"), "a\ud800", "\udfff"]
 )
 def test_a_value_that_cannot_stand_in_a_key_is_refused(value: object) -> None:

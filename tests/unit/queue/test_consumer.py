@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -14,7 +13,7 @@ from dynamodb_counters._fold.admission import Admission
 from dynamodb_counters._table import Bulk
 from dynamodb_counters._writes.accept import accept
 from dynamodb_counters.testing._dynamodb.client_errors import failure
-from tests.unit.queue.world import VIEW, World, events_of, seconds, view
+from tests.unit.queue.world import VIEW, World, events_of, view
 
 BYTES = Aggregate("bytes", VIEW, pk="URL#{url}", sk="BYTES", measures={"bytes": Sum("bytes")})
 DAY = 86_400.0
@@ -23,18 +22,6 @@ DAY = 86_400.0
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def test_what_can_never_be_accepted_becomes_a_dead_letter_and_the_rest_is_accepted(world: World) -> None:
-    world.post(view("/a"), {"url": "/b"}, view("/c"), "no event")
-    consumed = world.deliver()
-    assert world.urls() == ["/a", "/c"]
-    [letter] = world.dead.messages()
-    assert json.loads(letter.body) == [{"url": "/b"}, "no event"]
-    assert letter.attributes["reason"]["StringValue"].startswith("rejected: invalid time=None")
-    assert letter.attributes["taken"] == seconds(world.clock())
-    assert world.queue.messages() == []
-    assert (consumed.unfinished, consumed.statuses["rejected"]) == ([], 2)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +60,6 @@ def test_what_the_table_refuses_for_now_is_sent_again_later(
     assert world.queue.messages() == []
 
 
-def test_only_what_failed_is_sent_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    throttled = failure("PutItem", "ThrottlingException")
-    world.fail(monkeypatch, lambda item: throttled if item["url"]["S"] == "/b" else None)
-    world.post(view("/a"), view("/b"), {"url": "/c"})
-    consumed = world.deliver()
-    assert events_of(world.queue.messages()) == [[view("/b")]]
-    assert events_of(world.dead.messages()) == [[{"url": "/c"}]]
-    assert consumed.again == 1
-
-
 @pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
 def test_a_fault_of_the_deployment_makes_no_dead_letters(
     world: World, monkeypatch: pytest.MonkeyPatch, code: str
@@ -102,18 +79,6 @@ def test_a_fault_of_the_deployment_makes_no_dead_letters(
     broken = False
     world.deliver()
     assert len(world.urls()) == 20
-
-
-def test_a_message_that_cannot_be_sent_on_is_delivered_again(world: World) -> None:
-    world.post({"url": "/b"})
-    world.post(view("/a"))
-    world.refuse_sending = True
-    assert len(world.deliver().unfinished) == 1
-    world.refuse_sending = False
-    world.clock.advance(400)
-    assert world.deliver().unfinished == []
-    assert len(world.dead.messages()) == 1
-    assert world.urls() == ["/a"]
 
 
 def test_slices_stop_in_time_and_the_rest_is_sent_again_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,27 +145,6 @@ def test_an_old_dead_letter_is_not_counted_twice(world: World) -> None:
     assert letters[0].attributes["reason"]["StringValue"].startswith("too_late: taken at 2026-11-20T10:00:00+00:00")
 
 
-def test_a_young_dead_letter_is_accepted_once(world: World) -> None:
-    world.post(view("/a"))
-    [message] = world.queue.messages()
-    world.dead.send(message.body, message.attributes)
-    world.deliver()
-    world.clock.advance(6.9 * DAY)
-    world.dead.redrive(world.queue)
-    assert world.deliver().statuses["duplicate"] == 1
-
-
-def test_without_the_attribute_the_time_of_sending_counts_and_is_passed_on(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = world.clock()
-    world.fail(monkeypatch, lambda _: failure("PutItem", "ThrottlingException"))
-    world.queue.send(json.dumps(view("/a")))
-    world.deliver()
-    [again] = world.queue.messages()
-    assert again.attributes["taken"] == seconds(sent)
-
-
 @pytest.mark.parametrize("taken", ["x", "-1", "nan", "1e300", "{now}000"])
 def test_a_strange_time_is_no_reason_to_refuse(world: World, taken: str) -> None:
     world.post(view("/a"), taken=taken.format(now=int(world.clock())))
@@ -251,23 +195,6 @@ def test_another_payload_of_a_known_key_becomes_a_dead_letter_and_a_repetition_d
     assert letter.attributes["reason"]["StringValue"] == "conflict: the stored event of this key differs in 'bytes'"
     assert (consumed.statuses["accepted"], consumed.statuses["conflict"]) == (1, 1)
     assert accept(world.reached, VIEW, {**view("/a"), "bytes": 2}).status == "conflict"
-
-
-def test_a_conflict_that_cannot_be_told_for_now_is_told_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.consumer._table = replace(world.reached, bulk="partiql")
-    world.post({**view("/a"), "bytes": 1})
-    world.deliver()
-    world.post({**view("/a"), "bytes": 2})
-
-    def get_item(**_: Any) -> Any:
-        raise failure("GetItem", "ThrottlingException")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.table, "get_item", get_item)
-        assert world.deliver().statuses["failed"] == 1
-    assert world.dead.messages() == []
-    world.clock.advance(900)
-    assert world.deliver().statuses["conflict"] == 1
 
 
 def test_a_packed_event_with_another_payload_is_a_duplicate_as_accept_says() -> None:

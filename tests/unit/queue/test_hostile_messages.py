@@ -13,7 +13,6 @@ from dynamodb_counters import Event
 from dynamodb_counters._queue.messages import dead_letter, read_message
 from dynamodb_counters._table import Table
 from dynamodb_counters._writes.accept import accept_many
-from dynamodb_counters.errors import MalformedImageError
 from simulation.queue.sqs import MAX_BYTES
 from tests.cpu_time import cpu_seconds_below
 from tests.unit.queue.world import World, events_of, view
@@ -121,21 +120,3 @@ def test_a_message_that_kills_the_function_takes_nobody_along(monkeypatch: pytes
         world.clock.advance(400)
     assert events_of(world.dead.messages()) == [[view("/bad")]]
     assert kills == 10
-
-
-def test_an_error_of_the_runtime_about_one_event_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be the deployment's fault, so the event is tried again; the others are accepted."""
-
-    def raising(table: Table, event: Event, events: list[Any], *more: Any) -> Any:
-        if any(one["url"] == "/bad" for one in events):
-            raise MalformedImageError("of a layout that nobody knows")
-        return accept_many(table, event, events, *more)
-
-    monkeypatch.setattr(_ACCEPT_MANY, raising)
-    world = World()
-    for number in range(20):
-        world.post(view("/bad" if number == 7 else f"/{number}"))
-    consumed = world.deliver()
-    assert len(world.urls()) == 19
-    assert events_of(world.queue.messages()) == [[view("/bad")]]
-    assert consumed.faults == {"MalformedImageError: of a layout that nobody knows"}

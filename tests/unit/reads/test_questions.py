@@ -16,7 +16,6 @@ from tests.unit.fold.buckets import JOB, Buckets, Number, fold
 
 _C = {"customer": "c"}
 _JOBS = Window("jobs", JOB, pk="CUSTOMER#{customer}", time="at", future_tolerance=None)
-_HOURLY = replace(_JOBS, precision=timedelta(hours=1), longest=timedelta(days=30))
 _DAY, _MINUTE, _TICK = timedelta(days=1), timedelta(minutes=1), timedelta(microseconds=1)
 
 
@@ -31,70 +30,12 @@ def _written(window: Window, *happened: datetime | tuple[datetime, Number], now:
     return buckets
 
 
-def test_an_empty_window_is_zero_over_the_interval() -> None:
-    answer = _written(_JOBS).counters.window(_JOBS, _C).last(_DAY)
-
-    assert answer.count == 0
-    assert (answer.start, answer.end) == (_utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31))
-
-
-def test_an_event_on_the_boundary_counts_at_the_start_and_not_at_the_end() -> None:
-    buckets = _written(_JOBS, _utc(2026, 11, 19, 10, 31), _utc(2026, 11, 20, 10, 31), _utc(2026, 11, 19, 10, 30, 59))
-
-    assert buckets.counters.window(_JOBS, _C).last(_DAY).count == 1
-
-
-def test_before_the_first_event_there_is_nothing() -> None:
-    buckets = _written(_JOBS, _utc(2026, 11, 20, 10))
-
-    assert buckets.counters.window(_JOBS, _C).last(_DAY, as_of=_utc(1999, 12, 31)).count == 0
-
-
 def test_today_is_the_local_day_so_far() -> None:
     buckets = _written(_JOBS, _utc(2026, 11, 19, 18, 14, 59), _utc(2026, 11, 19, 18, 15), _utc(2026, 11, 20, 10, 30))
     today = buckets.counters.window(_JOBS, _C).today("Asia/Kathmandu")
 
     assert (today.count, today.start) == (2, _utc(2026, 11, 19, 18, 15))
     assert today.end == _utc(2026, 11, 20, 10, 31)
-
-
-@pytest.mark.parametrize(
-    ("period", "start"),
-    [
-        ("hour", _utc(2026, 11, 20, 10)),
-        ("day", _utc(2026, 11, 19, 23)),
-        ("week", _utc(2026, 11, 15, 23)),
-        ("month", _utc(2026, 10, 31, 23)),
-        ("year", _utc(2025, 12, 31, 23)),
-    ],
-)
-def test_periods_begin_where_the_local_calendar_says(period: Any, start: datetime) -> None:
-    assert _written(_JOBS).counters.window(_JOBS, _C).calendar(period, tz="Europe/Berlin").start == start
-
-
-@pytest.mark.parametrize(
-    ("zone", "day", "hours"),
-    [
-        ("Europe/Berlin", (2026, 3, 29), 23),
-        ("Europe/Berlin", (2026, 10, 25), 25),
-        ("America/New_York", (2026, 3, 8), 23),
-        ("Australia/Lord_Howe", (2026, 10, 4), 23.5),
-        ("Australia/Lord_Howe", (2026, 4, 5), 24.5),
-        ("Africa/Casablanca", (2024, 3, 10), 25),
-        ("Africa/Cairo", (2024, 4, 26), 23),
-        ("America/St_Johns", (2026, 11, 1), 25),
-        ("Asia/Kathmandu", (2026, 10, 25), 24),
-    ],
-)
-def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, day: tuple[int, int, int], hours: float) -> None:
-    noon = datetime(*day, 12, tzinfo=ZoneInfo(zone))
-    start = _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz=zone, as_of=noon).start
-    end = _written(_JOBS).counters.window(_JOBS, _C).calendar("day", tz=zone, as_of=noon + _DAY).start
-
-    assert end - start == timedelta(hours=hours)
-    half = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="hour", tz=zone)
-    assert len(half) in (int(hours), int(hours + 0.5))
-    assert sum((each.end - each.start for each in half), timedelta(0)) == timedelta(hours=hours)
 
 
 def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
@@ -124,13 +65,6 @@ def test_a_day_that_a_zone_skipped_has_no_step() -> None:
     assert [day.start for day in days] == [_utc(2011, 12, 29, 10), _utc(2011, 12, 30, 10)]
 
 
-def test_coarse_precision_states_what_it_covers_of_a_crooked_offset() -> None:
-    buckets = _written(_HOURLY, _utc(2026, 11, 19, 18, 10))
-    today = buckets.counters.window(_HOURLY, _C).calendar("day", tz="Asia/Kathmandu")
-
-    assert (today.start, today.count) == (_utc(2026, 11, 19, 18), 1)
-
-
 def test_a_leap_day_has_its_slot() -> None:
     daily = replace(_JOBS, precision=_DAY, longest=timedelta(days=366))
     buckets = _written(daily, _utc(2024, 2, 28, 23, 59, 59), _utc(2024, 2, 29), _utc(2024, 2, 29, 23), _utc(2024, 3, 1))
@@ -156,13 +90,6 @@ def test_a_series_is_read_from_the_coarsest_tier_that_tells_its_steps_apart() ->
 
     assert query["ExpressionAttributeValues"][":first"] == {"S": "WINDOW#jobs#N#2025-01"}
     assert query["ExpressionAttributeValues"][":last"] == {"S": "WINDOW#jobs#N#2025-12"}
-
-
-def test_a_series_is_cut_off_at_both_ends() -> None:
-    start, end = _utc(2026, 11, 17, 12), _utc(2026, 11, 19, 12, 0, 30)
-    days = _written(_JOBS).counters.window(_JOBS, _C).series(start, end, step="day")
-
-    assert (days[0].start, days[-1].end, len(days)) == (start, _utc(2026, 11, 19, 12, 1), 3)
 
 
 def test_a_step_of_an_hour_needs_that_precision() -> None:

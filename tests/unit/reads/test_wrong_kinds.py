@@ -68,6 +68,7 @@ OF_WINDOWS: dict[str, Call] = {
 OF_EVENTS: dict[str, Call] = {
     "accept": lambda counters, declared: counters.accept(declared, HOME),
     "accept_many": lambda counters, declared: counters.accept_many(declared, [HOME]),
+    "record_once": lambda counters, declared: counters.record_once(declared, HOME, []),
     "retract": lambda counters, declared: counters.retract(declared, HOME),
     "events": lambda counters, declared: next(counters.events(declared, HOME)),
 }

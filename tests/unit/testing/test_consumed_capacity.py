@@ -4,10 +4,6 @@ from typing import Any
 
 import pytest
 
-from dynamodb_counters.testing._dynamodb.client_errors import (
-    ConditionalCheckFailedException,
-    TransactionCanceledException,
-)
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryDynamoDB
 from dynamodb_counters.testing._dynamodb.stream_source import Record
 from simulation.clock import VirtualClock
@@ -35,26 +31,6 @@ def test_a_kilobyte_is_a_unit_and_a_transaction_doubles(client: MemoryDynamoDB) 
     client.transact_write_items(TransactItems=[{"Update": _ADD}])
     assert client.usage.writes == 6
     assert client.usage.calls == 2
-
-
-def test_a_refused_put_costs_and_changes_nothing(client: MemoryDynamoDB) -> None:
-    client.update_item(**_ADD)
-    with pytest.raises(ConditionalCheckFailedException):
-        client.put_item(TableName="t", Item=_KEY, ConditionExpression="attribute_not_exists(pk)")
-    assert client.usage.writes == 2
-    assert [item["n"] for item in client.tables["t"].items()] == [{"N": "1"}]
-
-
-def test_a_cancelled_transaction_changes_nothing(client: MemoryDynamoDB) -> None:
-    put = {"TableName": "t", "Item": {"pk": {"S": "c"}, "sk": {"S": "d"}}}
-    refused = {**_ADD, "ConditionExpression": "attribute_exists(pk)"}
-    with pytest.raises(TransactionCanceledException) as caught:
-        client.transact_write_items(TransactItems=[{"Put": put}, {"Update": refused}])
-    assert [reason["Code"] for reason in caught.value.response["CancellationReasons"]] == [
-        "None",
-        "ConditionalCheckFailed",
-    ]
-    assert list(client.tables["t"].items()) == []
 
 
 def test_a_change_that_is_none_gives_no_record(client: MemoryDynamoDB) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys, Window
+from dynamodb_counters import Aggregate, Attr, Count, Distinct, Event, Items, Ranking, Sum, TableKeys
 from dynamodb_counters._declarations.measures import Measure
 from dynamodb_counters._fold.updates import Update
 from dynamodb_counters.errors import InvalidArgumentError
@@ -18,9 +18,7 @@ from dynamodb_counters.testing import Faults, QuarantinedRecordsError, counters_
 
 VIEW = Event("view", pk="URL#{url}", sk="T#{time}#CID#{clientId}", retention=timedelta(days=1))
 VIEWS = Aggregate("views", VIEW, pk="URL#{url}", sk="STATISTICS", measures={"views": Count()})
-LIVE = Aggregate("live", VIEW, pk="URL#{url}", sk="LIVE", measures={"views": Count()}, on_expiry="subtract")
 VISITORS = Distinct("visitors", VIEW, pk="URL#{url}", sk="VISITORS", member="clientId")
-HOUR = Window("hour", VIEW, pk="URL#{url}", time="time", retention=timedelta(hours=25))
 ORDER = Event("order", pk="ORDER#{id}", sk="ORDER", version="revision")
 TAKEN = Aggregate("taken", ORDER, pk="SHOP#{shop}", sk="TAKEN", measures={"taken": Sum("price")})
 HOME = {"url": "/"}
@@ -29,59 +27,6 @@ ALL_FAULTS = Faults(crash=0.5, redeliver=0.5, split=0.3)
 
 def view(second: int = 0, client: str = "c1") -> dict[str, Any]:
     return {"url": "/", "time": f"2026-01-01T00:00:{second:02}Z", "clientId": client}
-
-
-@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_write_is_counted_once_when_it_returns(faults: Faults | None, seed: int) -> None:
-    with counters_in_memory([VIEWS, LIVE, VISITORS, HOUR], faults=faults, seed=seed) as counters:
-        for number in range(1, 11):
-            assert counters.accept(VIEW, view(number)).status == "accepted"
-            assert counters.accept(VIEW, view(number)).status == "duplicate"
-            assert counters.get(VIEWS, HOME).measures == {"views": number}
-        counters.accept_many(VIEW, [view(number, "c2") for number in range(30)])
-        assert counters.retract(VIEW, view(1))
-
-        assert counters.get(VIEWS, HOME).measures == {"views": 39}
-        assert counters.distinct(VISITORS, HOME) == 2
-        counters.clock.advance(timedelta(minutes=1))
-        assert counters.window(HOUR, HOME).last(hours=1).count == 39
-
-
-@pytest.mark.parametrize("faults", [None, ALL_FAULTS])
-def test_a_correction_replaces_what_was_counted(faults: Faults | None) -> None:
-    order = {"id": "1", "shop": "a", "price": 5, "revision": 2}
-    with counters_in_memory([TAKEN], faults=faults) as counters:
-        counters.accept(ORDER, order)
-        counters.accept(ORDER, {**order, "price": 7, "revision": 3})
-        assert counters.accept(ORDER, {**order, "price": 9, "revision": 1}).status == "duplicate"
-        assert counters.get(TAKEN, shop="a").measures == {"taken": 7}
-
-
-def test_the_clock_expires_items_and_moves_windows() -> None:
-    with counters_in_memory([VIEWS, LIVE, HOUR]) as counters:
-        counters.accept(VIEW, view())
-        counters.clock.advance(timedelta(hours=23))
-        assert counters.window(HOUR, HOME).last(hours=1).count == 0
-        assert counters.window(HOUR, HOME).last(hours=24).count == 1
-        assert counters.get(LIVE, HOME).measures == {"views": 1}
-
-        counters.clock.advance(timedelta(hours=1))
-
-        assert counters.clock.now == datetime(2026, 1, 2, tzinfo=UTC)
-        assert counters.get(LIVE, HOME).measures == {"views": 0}
-        assert counters.get(VIEWS, HOME).measures == {"views": 1}
-        # It is forgotten, so it is accepted anew.
-        assert counters.accept(VIEW, view()).status == "accepted"
-
-
-def test_items_expire_in_the_order_of_their_times() -> None:
-    with counters_in_memory([LIVE]) as counters:
-        for second in range(3):
-            counters.accept(VIEW, view(second))
-            counters.clock.advance(timedelta(seconds=1))
-        counters.clock.advance(timedelta(days=1, seconds=-2))
-        assert counters.get(LIVE, HOME).measures == {"views": 1}
 
 
 KEYS = TableKeys("id", ttl="expiresAt")
@@ -156,13 +101,6 @@ def test_what_could_not_be_counted_is_told_although_it_has_expired() -> None:
         assert not [*counters.quarantined()]
         with pytest.raises(QuarantinedRecordsError):
             counters.require_all_counted()
-
-
-def test_quarantine_may_be_looked_at_instead() -> None:
-    with counters_in_memory([TAKEN], quarantine="keep") as counters:
-        counters.accept(ORDER, BAD)
-        [entry] = counters.quarantined()
-        assert "price" in entry.reason
 
 
 def test_a_failing_test_fails_by_its_own_error() -> None:

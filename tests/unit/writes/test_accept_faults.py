@@ -126,16 +126,8 @@ def test_one_event_is_answered_by_what_dynamodb_says(code: str, status: str) -> 
     assert accept(scripted_table(client), _VIEW, _events(1)[0]).status == status
 
 
-@pytest.mark.parametrize(
-    "code", ["ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"]
-)
-def test_a_throttled_call_is_sent_again_like_throttled_statements(code: str) -> None:
-    client = ScriptedClient(batch_execute_statement=[failure(code), _OK])
-
-    assert _statuses(client, _events(1)) == ["accepted"]
-
-
 _PASSING: list[Exception] = [
+    *map(failure, ("ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded")),
     failure("ServiceUnavailable"),
     failure("RequestTimeout"),
     failure("TransactionInProgressException"),
@@ -225,13 +217,6 @@ def test_a_repetition_shares_the_fate_of_its_first_occurrence() -> None:
     events = [_events(2)[number] for number in (0, 1, 0, 1, 0)]
 
     assert _statuses(client, events) == ["accepted", "rejected", "duplicate", "rejected", "duplicate"]
-
-
-def test_success_needs_no_pause() -> None:
-    pauses: list[float] = []
-    accept_many(scripted_table(ScriptedClient(batch_execute_statement=[_OK]), pauses), _VIEW, _events(1))
-
-    assert pauses == []
 
 
 def test_an_event_too_wide_for_a_statement_is_put_alone() -> None:

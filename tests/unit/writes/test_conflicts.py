@@ -87,17 +87,6 @@ def test_events_of_a_call_are_compared_with_each_other(shop: _Shop, how: dict[st
     assert outcomes[2].stored == orders[0]
 
 
-def test_a_bulk_of_puts_compares_at_no_cost(shop: _Shop) -> None:
-    counters = shop.counters(bulk="put")
-    counters.accept_many(_ORDER, [shop.order(number, total=5) for number in range(2)])
-    shop.calls()
-
-    outcomes = counters.accept_many(_ORDER, [shop.order(0, total=5), shop.order(1, total=6)])
-
-    assert _statuses(outcomes) == ["duplicate", "conflict"]
-    assert shop.calls() == ["put_item"] * 2
-
-
 def test_partiql_compares_only_where_it_is_asked_to_and_reads_only_duplicates(shop: _Shop) -> None:
     counters = shop.counters()
     counters.accept_many(_ORDER, [shop.order(number, total=5) for number in range(2)])
@@ -108,15 +97,6 @@ def test_partiql_compares_only_where_it_is_asked_to_and_reads_only_duplicates(sh
     assert shop.calls() == ["batch_execute_statement"]
     assert _statuses(counters.accept_many(_ORDER, orders, conflicts="read")) == ["duplicate", "conflict", "accepted"]
     assert sorted(shop.calls()) == ["batch_execute_statement", "get_item", "get_item"]
-
-
-def test_several_payloads_of_a_known_key_each_meet_what_is_stored(shop: _Shop) -> None:
-    counters = shop.counters()
-    counters.accept(_ORDER, shop.order(total=5))
-
-    outcomes = counters.accept_many(_ORDER, [shop.order(total=total) for total in (6, 5)], conflicts="read")
-
-    assert _statuses(outcomes) == ["conflict", "duplicate"]
 
 
 def test_an_event_is_taken_though_another_of_its_key_cannot_be(shop: _Shop) -> None:
@@ -183,13 +163,6 @@ def test_payloads_are_the_same_if_dynamodb_stores_them_alike(one: Any, other: An
     images = [typed_item(_ORDER, {"shop": "x", "id": 1, "value": value}) for value in (one, other)]
 
     assert differing(_ORDER, *images) == ([] if is_same else ["value"])
-
-
-def test_in_a_key_a_number_is_its_text(shop: _Shop) -> None:
-    counters = shop.counters()
-    counters.accept(_ORDER, shop.order(1))
-
-    assert counters.accept(_ORDER, {**shop.order(), "id": "1"}).status == "duplicate"
 
 
 def test_how_conflicts_are_told_is_one_of_two(shop: _Shop) -> None:

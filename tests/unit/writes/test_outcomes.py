@@ -12,7 +12,6 @@ from dynamodb_counters import (
     Aggregate,
     Count,
     Counters,
-    CountersError,
     Event,
     InvalidArgumentError,
     Outcome,
@@ -25,7 +24,7 @@ from dynamodb_counters import (
 from dynamodb_counters._writes.outcomes import ACCEPTED, DUPLICATE
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
-from tests.unit.writes.clients import ScriptedClient, cancelled, failure
+from tests.unit.writes.clients import ScriptedClient, failure
 
 _VIEW = Event("view", pk="URL#{url}", sk="ID#{id}")
 _HIT = Event("hit", pk="URL#{url}", sk="{at}#{id}", retention=timedelta(days=1), packed=Packed(time="at"))
@@ -62,19 +61,6 @@ def test_what_dynamodb_refuses_of_one_event_raises_with_its_reason() -> None:
         counters.accept(_VIEW, _ONE)
 
 
-def test_one_event_that_the_table_keeps_refusing_raises() -> None:
-    throttled = failure("ThrottlingException", "PutItem")
-    conflicting = [cancelled("TransactionConflict") for _ in range(10)]
-    counters = _scripted(put_item=[throttled], transact_write_items=conflicting)
-    counters._table.__dict__["sleep"] = lambda _: None
-
-    with pytest.raises(UnavailableError, match=r"^ThrottlingException: .*; send the event again$"):
-        counters.accept(_VIEW, _ONE)
-    with pytest.raises(UnavailableError, match="TransactionConflict"):
-        counters.record_once(_VIEW, _ONE, [])
-    assert issubclass(UnavailableError, CountersError)
-
-
 def test_a_packed_event_that_comes_too_late_or_too_early_raises() -> None:
     clock = VirtualClock()
     table: Any = MemoryTable(clock, 1, 1)
@@ -85,20 +71,6 @@ def test_a_packed_event_that_comes_too_late_or_too_early_raises() -> None:
             counters.accept(_HIT, {**_ONE, "at": int(at)})
         assert refused.value.field == "at"
         assert refused.value.expected.startswith(expected)
-
-
-@pytest.mark.parametrize("wrong", [_VIEWS, "view", None, _VIEW.name])
-def test_what_is_no_event_is_refused(wrong: Any) -> None:
-    counters = _scripted()
-
-    for write in (
-        lambda: counters.accept(wrong, _ONE),
-        lambda: counters.accept_many(wrong, [_ONE]),
-        lambda: counters.record_once(wrong, _ONE, []),
-        lambda: counters.retract(wrong, _ONE),
-    ):
-        with pytest.raises(InvalidArgumentError, match=r"^invalid event=.*: expected an Event(;|$)"):
-            write()
 
 
 @pytest.mark.parametrize("wrong", [_ONE, "url", b"url", None, 5])

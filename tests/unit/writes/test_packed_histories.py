@@ -6,14 +6,12 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dynamodb_counters import Counters, Event, Packed, RejectedEventError
+from dynamodb_counters import Counters, Event, Packed
 from dynamodb_counters._items.chunks import decode_chunk
 from dynamodb_counters._writes.chunk_log import MOST_EVENTS, ChunkLogs
-from dynamodb_counters.errors import InvalidArgumentError
 from dynamodb_counters.testing._dynamodb.memory_client import MemoryTable
 from simulation.clock import VirtualClock
 
@@ -107,48 +105,3 @@ def test_who_reads_the_log_knows_its_events_by_the_same_key_as_who_wrote_it(draw
     assert accepted == len({_key(sale) for sale in sales})
     assert {outcome.status for outcome in world.process().accept_many(_SALE, sales)} <= {"duplicate"}
     assert len(world.live()) == accepted
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"at": "soon"},
-        {"at": "2026-11-20T10:00:00"},
-        {"at": True},
-        {"at": None},
-        {"at": 10**15},
-        {"at": b"1795168800"},
-        {"shop": None},
-        {"shop": b"x"},
-        {"shop": ["x"]},
-        {"n": None},
-        {"note": 0.1 + 0.2},
-        {"note": "\ud800"},
-        {"note": {1, "a"}},
-        {"_type": "x"},
-        {"ttl": 1},
-    ],
-)
-def test_what_no_event_can_be_is_rejected_alone(values: dict[str, Any]) -> None:
-    world = _World()
-    good = world.sale({"shop": "x", "till": 1, "at": 0, "n": 1, "note": None})
-    bad = {**good, "till": 2, **values}
-
-    outcomes = world.process().accept_many(_SALE, [good, bad, {**good, "till": 3}])
-
-    assert [outcome.status for outcome in outcomes] == ["accepted", "rejected", "accepted"]
-    assert outcomes[1].reason
-    assert len(world.live()) == 2
-
-
-@pytest.mark.parametrize("missing", ["shop", "till", "at"])
-def test_an_event_without_its_key_can_be_neither_accepted_nor_retracted(missing: str) -> None:
-    world = _World()
-    values = world.sale({"shop": "x", "till": 1, "at": 0, "n": 1})
-    del values[missing]
-
-    with pytest.raises(RejectedEventError):
-        world.process().accept(_SALE, values)
-    with pytest.raises(InvalidArgumentError):
-        world.process().retract(_SALE, values)
-    assert world.live() == []

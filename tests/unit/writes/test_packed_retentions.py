@@ -45,18 +45,6 @@ class World:
         return {outcome.status for outcome in self.process().accept_many(event, sales)}
 
 
-def test_a_bucket_that_lost_its_last_chunk_to_the_old_retention_is_closed() -> None:
-    world = World()
-    first, second = world.sales(40), world.sales(80)[40:]
-    assert world.statuses(_SHORT, first) == {"accepted"}
-    assert world.statuses(_SHORT, second) == {"accepted"}
-    world.clock.advance(_HOUR + 2 * _DAY)
-    [last] = [item for item in world.table.items() if item["sk"]["S"].endswith("#000001")]
-    world.table.delete_item(TableName=world.table.name, Key={"pk": last["pk"], "sk": last["sk"]})
-
-    assert world.statuses(_DECLARED[2], [*first, *second]) == {"too_late"}
-
-
 def test_a_longer_retention_holds_for_the_buckets_after_an_hour_and_the_future_tolerance() -> None:
     world, longer = World(), _DECLARED[2]
     assert world.statuses(_SHORT, world.sales(1)) == {"accepted"}

@@ -21,19 +21,6 @@ _RECENT = Window("recent", _VIEW, pk="URL#{url}", time="at")
 _VALUES = {"url": "/", "id": "1", "bytes": 7, "at": 1_790_000_000}
 
 
-def test_event_and_counters_go_in_one_transaction() -> None:
-    client = ScriptedClient(transact_write_items=[{}])
-
-    outcome = record_once(scripted_table(client, now=1_790_000_000.5), _VIEW, _VALUES, [_VIEWS, _SITE, _RECENT])
-
-    assert outcome.status == "accepted"
-    [(_, arguments)] = client.calls
-    put, *updates = arguments["TransactItems"]
-    assert put["Put"]["ConditionExpression"] == "attribute_not_exists(pk)"
-    assert put["Put"]["Item"]["ttl"] == {"N": str(1_790_000_000 + 7 * 86_400)}
-    assert [update["Update"]["Key"]["pk"]["S"] for update in updates] == ["URL#/", "SITE", "URL#/"]
-
-
 def test_conflicts_and_throttling_are_tried_again_after_growing_pauses() -> None:
     client = ScriptedClient(
         transact_write_items=[
@@ -66,16 +53,6 @@ def test_an_event_that_is_there_is_a_duplicate_whatever_else_went_wrong() -> Non
 
     assert record_once(scripted_table(client), _VIEW, _VALUES, [_SITE]).status == "duplicate"
     assert len(client.calls) == 1
-
-
-def test_endless_conflicts_end_as_failed() -> None:
-    client = ScriptedClient(transact_write_items=[cancelled("None", "TransactionConflict")] * 99)
-
-    outcome = record_once(scripted_table(client), _VIEW, _VALUES, [_SITE])
-
-    assert outcome.status == "failed"
-    assert "TransactionConflict" in str(outcome.reason)
-    assert len(client.calls) < 99
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from typing import Any
 
@@ -51,27 +50,6 @@ def _require_in_range(value: Any) -> None:
         _require_in_range(part)
     if isinstance(value, Decimal):
         require_storable("a", value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        math.nan,
-        [math.inf],
-        {"a": 1 / 3},
-        {1: "a"},
-        {"": 1},
-        {"\ud800": 1},
-        "\ud800",
-        ["\ud800"],
-        set(),
-        [set()],
-        object(),
-    ],
-)
-def test_what_dynamodb_has_no_type_for_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidArgumentError):
-        typed_item(None, {"a": value})
 
 
 @pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, lambda value: (value,)])

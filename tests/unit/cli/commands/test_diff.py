@@ -46,15 +46,6 @@ def _diff(store: Store, *arguments: str | Path) -> Done:
     return run("diff", "--table", "sales", *map(str, arguments), client=store.client)
 
 
-def test_nothing_changed_is_exit_code_0(store: Store, tmp_path: Path) -> None:
-    store.deploy(SHOPS)
-
-    done = _diff(store, "--template", _template(tmp_path, Stack=(SHOPS,)))
-
-    assert (done.code, done.err) == (0, "")
-    assert done.out.split("\n")[0] == "unchanged: shops"
-
-
 def test_a_changed_filter_says_what_was_and_what_happens(store: Store, tmp_path: Path) -> None:
     store.deploy(SHOPS)
     over = Aggregate("total", BIG, pk="TOTAL", sk="ALL", measures={"taken": Sum("taken")})
@@ -98,15 +89,6 @@ def test_the_generation_that_readers_use_is_what_is_compared_with(store: Store) 
     assert _diff(store, "--declarations", encode((SHOPS,))).code == 1
 
 
-def test_a_change_of_an_event_is_told(store: Store) -> None:
-    store.deploy(SHOPS)
-
-    done = _diff(store, "--declarations", encode((replace(SHOPS, source=replace(SALE, version="at")),)))
-
-    assert done.code == 1
-    assert "corrected by  nothing → a greater at" in done.out
-
-
 def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
     store.deploy(SHOPS)
     store.counters.increment(SHOPS, {"shop": "oslo"}, amount={"sales": 5})
@@ -120,17 +102,6 @@ def test_groups_whose_tally_has_no_place_are_listed(store: Store) -> None:
     assert "tally of sales carried → left behind" in lines
     assert [line for line in lines if line.startswith("left")] == ["left behind: the tally of shops shop=oslo: sales 5"]
     assert _diff(store, "--tallies", "--json", "--declarations", encode((BIG,))).document["left_behind"] == []
-
-
-def test_a_refused_deployment_says_why(store: Store) -> None:
-    store.deploy(SHOPS)
-
-    done = _diff(store, "--declarations", encode((replace(BIG, on_change="fail"),)))
-
-    assert done.code == 1
-    assert "refuses the deployment: its definition has changed, and its on_change is 'fail'" in " ".join(
-        done.out.split()
-    )
 
 
 def test_a_table_that_nothing_counts_yet(store: Store) -> None:

@@ -27,12 +27,6 @@ def test_every_folder_is_found_and_has_a_stack() -> None:
     assert [example.stack for example in discover()] == [stack for stack in stacks() if stack != "CountersOrders"]
 
 
-@pytest.mark.parametrize("name", _OWN)
-def test_the_files_have_the_same_names(name: str) -> None:
-    folder = _ROOT / "demo" / "examples" / name
-    assert all((folder / f"{file}.py").is_file() for file in ("__init__", "traffic", "truth", "example"))
-
-
 def test_borrowed_traffic_is_the_same_traffic() -> None:
     given = setup()
     feeds = {example.name: example.prepare(given).feeds() for example in discover()}
@@ -46,16 +40,6 @@ def test_borrowed_traffic_is_the_same_traffic() -> None:
 def test_a_seed_decides_everything(example: type[Example]) -> None:
     assert example.prepare(setup()) == example.prepare(setup())
     assert example.prepare(setup()) != example.prepare(setup(seed=2))
-
-
-def test_a_further_example_is_one_more_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    added = tmp_path / "surveys"
-    added.mkdir()
-    (added / "__init__.py").touch()
-    (added / "example.py").write_text("class Surveys:\n    name = 'surveys'\n")
-    monkeypatch.setattr(demo.examples, "__path__", [*demo.examples.__path__, str(tmp_path)])
-
-    assert discover()[-1].name == "surveys"
 
 
 @pytest.mark.parametrize("name", _OWN)
